@@ -1,4 +1,4 @@
-//! What a watch over shared memory finds: in small kernels with one fault or none, and nothing in the built-in scenarios.
+//! The race detector: findings in small kernels with one fault or none, and no findings in the built-in scenarios.
 
 use warpwave::lockstep;
 use warpwave::reference::{Checks, Findings, Kind};
@@ -17,7 +17,7 @@ fn watch(scenario: &Scenario) -> Vec<Findings> {
     watched.into_iter().map(|launch| launch.findings).collect()
 }
 
-/// A kernel of 64 threads: `%tid` is the thread, `%mine` four times that, `%next` the same of the thread after it, modulo 64.
+/// A kernel of 64 threads. `%tid` is the thread index, `%mine` is 4 times the index, `%next` is 4 times the next index modulo 64.
 fn kernel(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 s[1024];\n.global .align 4 .b8 data[256];\n.entry k() {{\n\
@@ -51,14 +51,14 @@ fn findings(body: &str) -> Findings {
     watch(&scenario).remove(0)
 }
 
-/// What kinds of accesses race.
+/// The kinds of each pair of accesses that race.
 fn races(body: &str) -> Vec<(Kind, Kind)> {
     let kinds = |race: &warpwave::reference::Race| (race.first.kind, race.second.kind);
     findings(body).races.iter().map(kinds).collect()
 }
 
 #[test]
-fn value_of_the_neighbour_without_a_barrier_races_and_with_one_does_not() {
+fn reading_the_neighbours_value_races_without_a_barrier() {
     let body = |between: &str| {
         format!("st.shared.u32 [%mine], %tid;\n{between}\nld.shared.u32 %r1, [%next];\nst.shared.u32 [%mine+512], %r1;")
     };
@@ -66,7 +66,7 @@ fn value_of_the_neighbour_without_a_barrier_races_and_with_one_does_not() {
     let [race, other] = &found.races[..] else {
         panic!("two races, not {found:?}")
     };
-    // The first that reads what another thread wrote is thread 0; all do but thread 31, whose neighbour has not stored yet.
+    // Thread 0 is the first to read a word of another thread. All threads race except 31: its neighbour has not stored yet.
     assert_eq!((race.address, race.count), (4, 63));
     assert_eq!((race.first.kind, race.first.thread), (Kind::Write, [1, 0, 0]));
     assert_eq!((race.second.kind, race.second.thread), (Kind::Read, [0, 0, 0]));
@@ -82,7 +82,7 @@ fn value_of_the_neighbour_without_a_barrier_races_and_with_one_does_not() {
     assert_eq!(findings(&body("bar.sync 0;")), Findings::default());
 }
 
-/// The scan of Hillis and Steele in one buffer: each step needs a barrier between its loads and its stores, and one behind them.
+/// The scan of Hillis and Steele in one buffer. Each step needs a barrier between its loads and its stores, and one after them.
 fn scan(behind_loads: &str, behind_stores: &str) -> String {
     let step = |distance: u32| {
         format!(
@@ -96,7 +96,7 @@ fn scan(behind_loads: &str, behind_stores: &str) -> String {
 }
 
 #[test]
-fn scan_in_place_races_where_one_of_its_barriers_is_missing() {
+fn scan_in_place_races_if_a_barrier_is_missing() {
     assert_eq!(races(&scan("bar.sync 0;", "bar.sync 0;")), []);
     let written_while_read = races(&scan("", "bar.sync 0;"));
     assert!(
@@ -111,7 +111,7 @@ fn scan_in_place_races_where_one_of_its_barriers_is_missing() {
 }
 
 #[test]
-fn lanes_of_a_warp_are_ordered_by_bar_warp_sync_of_both_and_by_nothing_less() {
+fn only_a_bar_warp_sync_of_both_lanes_orders_them() {
     // Within each warp, lane l takes the value of lane l xor 1.
     let body = |between: &str| {
         format!("xor.b32 %r1, %mine, 4;\nst.shared.u32 [%mine], %tid;\n{between}\nld.shared.u32 %r2, [%r1];")
@@ -122,7 +122,7 @@ fn lanes_of_a_warp_are_ordered_by_bar_warp_sync_of_both_and_by_nothing_less() {
         races(&body("shfl.sync.bfly.b32 %r3, %tid, 1, 31, -1;")),
         [(Kind::Write, Kind::Read)]
     );
-    // The halves of the warp meet one after the other, and no pair of lanes lies in both.
+    // Each half of the warp synchronizes by itself. No pair of lanes is in both halves.
     let halves = "setp.lt.u32 %p1, %r7, 16;\n@%p1 bra LOW;\nbar.warp.sync 0xffff0000;\nbra MET;\nLOW:\nbar.warp.sync 0xffff;\nMET:";
     let by_half = |other: u32| {
         let lane = "mov.u32 %r7, %laneid;";
@@ -136,13 +136,13 @@ fn lanes_of_a_warp_are_ordered_by_bar_warp_sync_of_both_and_by_nothing_less() {
 }
 
 #[test]
-fn warp_barrier_does_not_order_two_warps_and_a_named_one_orders_those_that_take_part() {
+fn warp_barrier_does_not_order_two_warps_but_a_named_barrier_does() {
     let across = |between: &str| {
         format!("xor.b32 %r1, %mine, 128;\nst.shared.u32 [%mine], %tid;\n{between}\nld.shared.u32 %r2, [%r1];")
     };
     assert!(races(&across("bar.warp.sync -1;")).contains(&(Kind::Write, Kind::Read)));
     assert_eq!(races(&across("bar.sync 3, 64;")), []);
-    // Warp 0 fills, arrives and goes on; warp 1 waits and reads.
+    // Warp 0 writes, arrives and continues. Warp 1 waits and reads.
     let handed_over = "setp.ge.u32 %p1, %tid, 32;\n@%p1 bra TAKE;\nst.shared.u32 [%mine], %tid;\nbar.arrive 1, 64;\nbra OVER;\n\
                        TAKE:\nbar.sync 1, 64;\nld.shared.u32 %r2, [%mine-128];\nOVER:";
     assert_eq!(findings(handed_over), Findings::default());
@@ -151,7 +151,7 @@ fn warp_barrier_does_not_order_two_warps_and_a_named_one_orders_those_that_take_
 }
 
 #[test]
-fn atomics_do_not_race_with_each_other_but_with_plain_accesses() {
+fn atomics_race_with_plain_accesses_but_not_with_each_other() {
     let count = "atom.shared.add.u32 %r1, [s], 1;";
     let zero = "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.shared.u32 [s], 0;";
     assert_eq!(
@@ -169,7 +169,7 @@ fn atomics_do_not_race_with_each_other_but_with_plain_accesses() {
 }
 
 #[test]
-fn lock_taken_and_given_back_by_atomics_orders_what_is_done_under_it() {
+fn lock_of_atomics_orders_accesses_under_it() {
     // One lane of each of the two warps.
     let body = "setp.ne.u32 %p2, %tid, 0;\n@!%p2 st.shared.u32 [s], 0;\n@!%p2 st.shared.u32 [s+4], 0;\nbar.sync 0;\n\
                 mov.u32 %r7, %laneid;\nsetp.ne.u32 %p3, %r7, 0;\n@%p3 bra OVER;\n\
@@ -187,7 +187,7 @@ fn lock_taken_and_given_back_by_atomics_orders_what_is_done_under_it() {
 }
 
 #[test]
-fn flag_that_is_volatile_orders_what_was_written_before_it_was_set() {
+fn volatile_flag_orders_earlier_writes() {
     let body = |flag: &str| {
         format!(
             "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.shared.u32 [s], 0;\nbar.sync 0;\nsetp.ge.u32 %p2, %tid, 32;\n@%p2 bra SET;\n\
@@ -200,7 +200,7 @@ fn flag_that_is_volatile_orders_what_was_written_before_it_was_set() {
 }
 
 #[test]
-fn mbarrier_orders_those_that_arrive_before_those_that_wait() {
+fn mbarrier_orders_arriving_threads_before_waiting_ones() {
     let body = |wait: &str| {
         format!(
             ".shared .align 8 .b64 gate;\nsetp.eq.u32 %p1, %tid, 0;\n@%p1 mbarrier.init.shared.b64 [gate], 64;\nbar.sync 0;\n\
@@ -213,7 +213,7 @@ fn mbarrier_orders_those_that_arrive_before_those_that_wait() {
 }
 
 #[test]
-fn neighbouring_bytes_of_a_word_do_not_race_and_equal_values_do_not_either() {
+fn different_bytes_of_a_word_and_writes_of_equal_values_do_not_race() {
     let bytes = "add.u32 %r1, %tid, %r8;\nst.shared.u8 [%r1], %tid;\nbar.sync 0;\nld.shared.u8 %r2, [%r1];";
     assert_eq!(findings(bytes), Findings::default());
     assert_eq!(races("st.shared.u32 [s], 7;"), []);
@@ -221,7 +221,7 @@ fn neighbouring_bytes_of_a_word_do_not_race_and_equal_values_do_not_either() {
 }
 
 #[test]
-fn copy_that_is_not_waited_for_races_even_with_its_own_thread() {
+fn copy_in_flight_races_even_with_its_own_thread() {
     let body = |wait: &str| {
         format!(
             "mov.u64 %rd1, data;\nmul.wide.u32 %rd2, %tid, 4;\nadd.u64 %rd1, %rd1, %rd2;\n\
@@ -237,7 +237,7 @@ fn copy_that_is_not_waited_for_races_even_with_its_own_thread() {
 }
 
 #[test]
-fn bytes_that_nobody_wrote_are_found_and_those_of_a_copy_are_not() {
+fn reads_of_unwritten_bytes_are_found_and_reads_of_copied_bytes_are_not() {
     let found = findings("st.shared.u16 [%mine], 1;\nld.shared.u32 %r1, [%mine];");
     let [read] = &found.unwritten[..] else {
         panic!("one read, not {found:?}")
@@ -249,7 +249,7 @@ fn bytes_that_nobody_wrote_are_found_and_those_of_a_copy_are_not() {
 }
 
 #[test]
-fn built_in_scenarios_neither_race_nor_read_what_nobody_wrote() {
+fn built_in_scenarios_have_no_race_and_no_read_of_unwritten_bytes() {
     let found = |name: &&str| {
         let found = watch(&builtin::load(name).unwrap());
         (!found.iter().all(Findings::is_empty)).then(|| format!("{name}: {found:#?}"))

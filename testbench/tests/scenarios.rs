@@ -1,8 +1,8 @@
-//! The built-in scenarios. Plain references give their arrays. The reference without time and the machine must produce the same arrays,
-//! and must agree with each other to the bit.
+//! The built-in scenarios. Plain Rust gives the expected arrays. The reference model and the machine must produce them, and must agree with
+//! each other bit by bit.
 //!
-//! A scenario is a TOML file below `scenarios`, named by its stem; a folder holds what belongs together. Its `.npy` files come
-//! from the references: with `WARPWAVE_WRITE_EXPECTED=1` in the environment, the first test writes what it otherwise compares.
+//! A scenario is a TOML file below `scenarios`, named by its stem. Its `.npy` files come from module `references`. With
+//! `WARPWAVE_WRITE_EXPECTED=1` in the environment, the first test writes these files instead of comparing them.
 
 mod golden;
 mod references;
@@ -21,11 +21,11 @@ use warpwave::scenario::dtype::Dtype;
 use warpwave::scenario::{Buffer, Scenario, builtin, npy};
 use warpwave_components::preset;
 
-/// Warp instructions, and cycles, that no built-in scenario needs.
+/// Limit of warp instructions, and of cycles. Every built-in scenario needs fewer.
 const LIMIT: u64 = 1_000_000;
 
 #[test]
-fn committed_arrays_are_what_the_references_give() {
+fn committed_arrays_match_the_references() {
     for path in scenario_files() {
         if std::env::var_os("WARPWAVE_WRITE_EXPECTED").is_some() {
             write_arrays(&path);
@@ -57,7 +57,7 @@ fn committed_arrays_are_what_the_references_give() {
 }
 
 #[test]
-fn every_scenario_without_time_gives_what_is_expected() {
+fn every_scenario_gives_the_expected_results_on_the_reference() {
     each_scenario("tiny", |scenario, bench| {
         let memory =
             lockstep::reference(bench, LIMIT).map_err(|(launch, error)| format!("launch {launch}: {error}"))?;
@@ -73,8 +73,8 @@ fn every_scenario_without_time_gives_what_is_expected() {
     });
 }
 
-/// One test for each preset. Results are as expected and equal the reference bit for bit. Every assertion holds. Cycles are those of
-/// the golden table.
+/// Defines a test per preset. Results match the expectations, and the reference bit by bit. Every assertion holds. Cycles match the golden
+/// table.
 macro_rules! lockstep_on {
     ($($test:ident: $preset:literal,)*) => {$(
         #[test]
@@ -98,7 +98,7 @@ lockstep_on! {
     every_scenario_on_h100_sxm5_gives_what_the_reference_gives: "h100-sxm5",
 }
 
-/// Does something with every built-in scenario, placed in a machine; fails with all that went wrong.
+/// Calls `check` for every built-in scenario, placed in a machine. Fails with all findings.
 fn each_scenario(gpu: &str, mut check: impl FnMut(&Scenario, &mut Bench<'_>) -> Result<(), String>) {
     let config = preset::load(gpu, &[]).unwrap_or_else(|error| panic!("{error}")).config;
     let mut check = |name: &str| {
@@ -114,7 +114,7 @@ fn each_scenario(gpu: &str, mut check: impl FnMut(&Scenario, &mut Bench<'_>) -> 
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Whether a scenario cannot run because the part has no clusters.
+/// True if a scenario cannot run because the GPU has no clusters.
 fn is_for_clusters(error: &BenchError) -> bool {
     matches!(
         error,
@@ -185,7 +185,7 @@ fn scenario_files() -> Vec<PathBuf> {
     files
 }
 
-/// Writes the arrays of a scenario: first zeros where one is missing, so that the scenario loads, then inputs, then outputs.
+/// Writes the arrays of a scenario: zeros for missing files, so that the scenario loads, then inputs, then outputs.
 fn write_arrays(path: &Path) {
     let table: Table = fs::read_to_string(path).unwrap().parse().unwrap();
     let arrays = |key: &str| -> Vec<NpyFile> {

@@ -1,4 +1,4 @@
-//! A machine built with the least and the greatest number of each key that is accepted runs a kernel: no panic, no deadlock.
+//! A machine with the least and the greatest accepted number of each key runs a kernel, without panic or deadlock.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,16 +10,16 @@ use warpwave_components::preset;
 /// Blocks in clusters that use shared memory, its atomics, barriers, and the memory of other blocks.
 const SCENARIO: &str = "cluster_histogram";
 
-/// The slowest of these machines has not given out a block by then, most are at work.
+/// Cycle limit: most machines run by then, but the slowest has not placed a CTA yet.
 const OPTIONS: Options = Options {
     threads: 1,
     max_cycles: Some(4000),
 };
 
-/// Bytes of L2 beyond which a machine would take as many of the host's.
+/// Largest L2 to build, in bytes: the machine needs as much host memory.
 const LARGE_L2: u32 = 1 << 26;
 
-/// The least two numbers and the greatest of these that are accepted for a key of the GPU `tiny`.
+/// The two least accepted numbers and the greatest one for a key of the GPU `tiny`.
 fn extremes(key: &str) -> Vec<(String, GpuConfig)> {
     let powers = (0..=32).map(|n| 1u64 << n);
     let mut values: Vec<u64> = (0..=64).chain(powers.clone()).chain(powers.map(|n| n - 1)).collect();
@@ -39,7 +39,7 @@ fn extremes(key: &str) -> Vec<(String, GpuConfig)> {
 }
 
 #[test]
-fn machine_with_an_extreme_number_runs_a_kernel_or_says_why_it_does_not_fit() {
+fn machine_with_an_extreme_number_runs_a_kernel_or_refuses_it() {
     let scenario = builtin::load(SCENARIO).unwrap();
     let (mut ran, mut refused, mut findings) = (0, 0, Vec::new());
     for number in preset::load("tiny", &[]).unwrap().sources {

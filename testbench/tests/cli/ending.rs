@@ -401,10 +401,7 @@ fn keyboard_interrupt_stops_the_run_and_keeps_its_reports() {
     assert_stopped(&report, "interrupted");
     let (_, cycle) = answer.err.split_once("interrupted in cycle ").unwrap();
     let (cycle, rest) = cycle.split_once(';').unwrap();
-    assert!(
-        rest.starts_with(" the summary covers the cycles before it"),
-        "{rest}"
-    );
+    assert!(rest.starts_with(" the summary covers the cycles before it"), "{rest}");
     // The launch begins some cycles after cycle 0, after the latency of the launch command.
     let before = cycle.parse::<u64>().unwrap() - report["totals"]["cycles"].as_u64().unwrap();
     assert!(before < 200, "{before} cycles before the launch");

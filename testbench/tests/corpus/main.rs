@@ -95,7 +95,9 @@ fn each<'t>(texts: &'t [Text], make: impl Fn(&'t Text) -> Loaded<'t> + Sync) -> 
     let work = || {
         while let Some(text) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
             let loaded = make(text);
-            made.lock().expect("no thread panics while it holds the lock").push(loaded);
+            made.lock()
+                .expect("no thread panics while it holds the lock")
+                .push(loaded);
         }
     };
     let n_threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,4 @@
-//! What came of it, as a table in Markdown: written, printed, and compared with the committed one.
+//! The coverage table of the corpus in Markdown: written, printed, or compared with the committed one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::family;
 use crate::texts::Text;
 
-/// A text and its kernels, or why it is refused.
+/// A text with its kernels, or the reason for refusing it.
 pub struct Loaded<'t> {
     /// The text.
     pub text: &'t Text,
@@ -21,19 +21,19 @@ pub struct Loaded<'t> {
 pub struct Kernel {
     /// Its name in the text.
     pub name: String,
-    /// What came of it.
+    /// The outcome.
     pub state: State,
 }
 
-/// What came of a kernel.
+/// The outcome of a kernel.
 pub enum State {
-    /// It cannot run: the messages name what is not supported.
+    /// It cannot run. The messages name unsupported statements.
     Unsupported(Vec<String>),
     /// No case was run.
     Untried,
-    /// Its cases leave this build out, and say why.
+    /// Its cases exclude this build, with a reason.
     LeftOut,
-    /// All its cases were run; what went wrong.
+    /// All its cases were run. The list has the failures.
     Tried(Vec<String>),
 }
 
@@ -60,7 +60,7 @@ pub struct Table {
     faults: Vec<String>,
 }
 
-/// A family of instructions: kernels that hold it, and those of them that are verified.
+/// A family of instructions: number of kernels that contain it, and number of the verified ones.
 #[derive(Default)]
 struct Family {
     kernels: usize,
@@ -74,7 +74,7 @@ impl Kernel {
 }
 
 impl Table {
-    /// Counts; `cases` say what they leave out.
+    /// Builds the table. `cases` have the excluded builds.
     pub fn of(loaded: &[Loaded], cases: &[Case]) -> Self {
         let mut table = Table {
             rows: BTreeMap::new(),
@@ -131,7 +131,7 @@ impl Table {
         self.rows.insert(text.folder.clone(), row);
     }
 
-    /// What a device function holds counts as verified where all kernels of the text are.
+    /// Counts families. A family in a device function is verified if all kernels of the text are.
     fn count_families(&mut self, text: &Text, kernels: &[Kernel]) {
         let module = warpwave_ptx::parse(&text.ptx).expect("it was compiled");
         for (function, families) in family::of_functions(&module) {
@@ -147,12 +147,12 @@ impl Table {
         }
     }
 
-    /// Texts that are refused, and results that are wrong.
+    /// Refused texts and wrong results.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// Compares with the committed table: no number may be worse. Writes it instead where the environment asks for it.
+    /// Compares with the committed table: no number may be worse. Writes it instead if the environment variable is set.
     pub fn compare_or_write(&self, path: &Path) {
         if std::env::var_os("WARPWAVE_WRITE_COVERAGE").is_some() {
             fs::write(path, self.to_string()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -190,7 +190,7 @@ fn exceptions(case: &Case) -> impl Iterator<Item = String> {
     exceptions.map(|(folder, why)| format!("{folder}, {}: {why}", case.entry))
 }
 
-/// A kernel's name without what mangling adds.
+/// The name of a kernel without mangling.
 fn short(name: &str) -> &str {
     let is_mangled = name.starts_with("_Z");
     let end = name.find("B2v").filter(|_| is_mangled).unwrap_or(name.len());
@@ -256,7 +256,7 @@ impl fmt::Display for Row {
 }
 
 #[test]
-fn a_folder_with_fewer_kernels_and_a_family_that_no_longer_executes_are_found() {
+fn folder_with_fewer_kernels_and_lost_family_are_found() {
     let text = Text {
         folder: "rustc".into(),
         stem: "kernels".into(),

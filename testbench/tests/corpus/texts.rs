@@ -1,4 +1,4 @@
-//! The texts of the corpus: where they are, which compiler made them, and which cases run on them.
+//! The texts of the corpus: their paths, their compilers, and the cases that run on them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct Text {
     pub folder: String,
     /// The file's name without its ending.
     pub stem: String,
-    /// What it says.
+    /// The PTX text.
     pub ptx: String,
 }
 
@@ -40,7 +40,7 @@ pub fn all() -> Vec<Text> {
     texts
 }
 
-/// Texts that other tests own, by their place in the corpus.
+/// Texts stored with other tests, by their path in the corpus.
 fn elsewhere() -> HashMap<String, PathBuf> {
     let list = fs::read_to_string(root().join("elsewhere.txt")).expect("the list is there");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -65,18 +65,18 @@ fn read(path: &str, file: &Path) -> Text {
 }
 
 impl Text {
-    /// Its place in the corpus.
+    /// Its path in the corpus.
     pub fn path(&self) -> String {
         format!("{}/{}", self.folder, self.stem)
     }
 
-    /// Whether a kernel of this source is in it.
+    /// True if it has a kernel of this source.
     fn is_of(&self, source: Source) -> bool {
         let made_by = |compilers: &[&str]| {
             let by = |text: &str| compilers.iter().any(|compiler| text.starts_with(compiler));
             by(&self.folder) || (self.folder == "variants" && by(&self.stem))
         };
-        // A variant's name is the compiler's, an option's, the source's.
+        // The name of a variant: compiler, option, source.
         let named = |stem: &str| match self.folder.as_str() {
             "variants" => self.stem.splitn(3, '_').nth(2) == Some(stem),
             _ => self.stem == stem,
@@ -90,12 +90,12 @@ impl Text {
         }
     }
 
-    /// Whether a case is about an entry of it, and runs on it.
+    /// True if a case is for an entry of this text and runs on it.
     pub fn runs(&self, case: &Case, entry: &str) -> bool {
         self.has(case, entry) && !self.is_excepted(case)
     }
 
-    /// Whether a case is about an entry of it, and gives a reason why it does not run on it.
+    /// True if a case is for an entry of this text, but excludes this build.
     pub fn leaves_out(&self, case: &Case, entry: &str) -> bool {
         self.has(case, entry) && self.is_excepted(case)
     }
@@ -109,7 +109,7 @@ impl Text {
     }
 }
 
-/// Whether an entry bears a source's name, plain or as a part of a mangled name, where the name's length stands before it.
+/// True if an entry has a source's name: plain, or in a mangled name after its length.
 fn is_named(entry: &str, name: &str) -> bool {
     entry == name || entry.starts_with("_Z") && entry.contains(&format!("{}{name}", name.len()))
 }

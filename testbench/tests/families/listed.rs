@@ -123,7 +123,7 @@ fn end(form: &str) -> Result<String, String> {
 fn every_listed_form_gives_the_same_on_machine_and_reference() {
     let (run, _) = LIST.split_once("==== refused").expect("two parts");
     let lines = run.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    // Registers with numbers of warp slots are excluded: the reference has none.
+    // Forms with `%nwarpid` are excluded: the reference has no warp slots.
     let forms: Vec<String> = lines
         .flat_map(alternatives)
         .filter(|form| !form.contains("%nwarpid"))

@@ -1,4 +1,4 @@
-//! Kernels whose lanes part: branches, switches, loops that depend on the data.
+//! Kernels with divergence: branches, switches, loops with a trip count from the data.
 
 /// `diverge_nested`: three levels of branches, a loop and an early exit.
 pub fn nested(input: &[i32]) -> Vec<i32> {
@@ -51,7 +51,7 @@ fn collatz_steps(start: u64, cap: i32) -> i32 {
     steps as i32
 }
 
-/// What the Mandelbrot kernel is asked to draw.
+/// The section of the Mandelbrot set to draw.
 #[derive(Clone, Copy)]
 pub struct View {
     pub width: usize,
@@ -62,8 +62,8 @@ pub struct View {
     pub max_iter: i32,
 }
 
-/// Escape times, scaled to a byte. Sums and products are fused where the compiler fused them, because near the edge
-/// of the set one rounding can change a count.
+/// Escape times, scaled to a byte. Sums and products are fused as in the compiled kernel: near the edge of the set one rounding can change a
+/// count.
 pub fn mandelbrot(view: View) -> Vec<u8> {
     let pixel = |k: usize| {
         let x = (k % view.width) as f32;

@@ -1,4 +1,4 @@
-//! Kernels in which every output element depends on its own input elements alone.
+//! Kernels in which an output element depends only on the input elements of its index.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -12,7 +12,7 @@ pub fn saxpy(alpha: f32, x: &[f32], y: &[f32]) -> Vec<f32> {
     x.iter().zip(y).map(|(&x, &y)| alpha.mul_add(x, y)).collect()
 }
 
-/// `c = a + b` over the first `width` columns of `height` rows, `pitch` elements apart; the rest of `c` stays.
+/// `c = a + b` over the first `width` columns of `height` rows, `pitch` elements apart. The rest of `c` is not changed.
 pub fn matrix_add_2d(a: &[f32], b: &[f32], c: &[f32], width: usize, height: usize, pitch: usize) -> Vec<f32> {
     let mut out = c.to_vec();
     for y in 0..height {
@@ -24,7 +24,7 @@ pub fn matrix_add_2d(a: &[f32], b: &[f32], c: &[f32], width: usize, height: usiz
     out
 }
 
-/// Copies the elements of `src` at `first`, `first + stride` and so on; the rest of `dst` stays.
+/// Copies the elements of `src` at `first`, `first + stride` and so on. The rest of `dst` is not changed.
 pub fn copy(src: &[f32], dst: &[f32], first: usize, stride: usize) -> Vec<f32> {
     let mut out = dst.to_vec();
     for k in (first..src.len()).step_by(stride) {

@@ -1,5 +1,5 @@
-//! Tensor products on raw fragments: `mma.m16n8k32` (bytes), `mma.m16n8k8` (tf32) and `mma.m16n8k16` (bf16). The layout of elements
-//! in the registers of the lanes is that of the PTX manual.
+//! Matrix products on raw fragments: `mma.m16n8k32` (bytes), `mma.m16n8k8` (tf32) and `mma.m16n8k16` (bf16). The layout of the fragments is
+//! from the PTX manual.
 //!
 //! A lane is `4 * group + thread`. Register `i` of the left factor holds row `group`, or `group + 8` where `i` is odd. It holds the
 //! second half of the depth where `i` is 2 or 3. Register `i` of the right factor holds column `group` and half `i` of the depth.

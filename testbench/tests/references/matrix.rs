@@ -37,7 +37,7 @@ pub fn sgemm(size: Extents, alpha: f32, a: &[f32], b: &[f32], beta: f32, c: &[f3
     .collect()
 }
 
-/// Softmax over the first `cols` elements of each row; the rest of a row of `out` stays.
+/// Softmax over the first `cols` elements of each row. The rest of a row of `out` is not changed.
 pub fn softmax(input: &[f32], out: &[f32], cols: usize, pitch: usize) -> Vec<f32> {
     let mut result = out.to_vec();
     for (row, to) in input.chunks(pitch).zip(result.chunks_mut(pitch)) {
@@ -51,7 +51,7 @@ pub fn softmax(input: &[f32], out: &[f32], cols: usize, pitch: usize) -> Vec<f32
     result
 }
 
-/// The tile of 32 by 32 at a place among tiles, zero outside the matrix.
+/// The tile of 32 by 32 elements with this index among the tiles. Zero outside the matrix.
 pub fn tile(input: &[f32], [rows, cols]: [usize; 2], [down, right]: [usize; 2]) -> Vec<f32> {
     let element = |row: usize, col: usize| {
         let inside = row < rows && col < cols;

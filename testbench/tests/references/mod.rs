@@ -1,6 +1,6 @@
-//! What each built-in scenario must give, worked out from the kernels' sources in plain Rust: no lanes, no blocks, no time.
+//! The expected results of each built-in scenario: plain Rust versions of the kernels' sources, without lanes, blocks or time.
 //!
-//! Sums are taken in f64 where a scenario allows a tolerance, and as the source says where it asks for exact results.
+//! Sums are computed in f64 if the scenario has a tolerance, and in the source's order and precision if results must be exact.
 
 mod control;
 mod elementwise;
@@ -18,7 +18,7 @@ use matrix::Extents;
 /// Elements of one buffer as little-endian bytes, with the buffer's name.
 pub type Array = (&'static str, Vec<u8>);
 
-/// A scenario's inputs, as the references take them.
+/// The inputs of a scenario.
 struct Given<'a>(&'a Scenario);
 
 impl Given<'_> {
@@ -61,7 +61,7 @@ impl Given<'_> {
         self.elements(name, Dtype::U8, u8::from_le_bytes)
     }
 
-    /// The bits of argument `n` of the only launch, which is a scalar of 32 bits.
+    /// The bits of argument `n` of the only launch. It must be a 32-bit scalar.
     fn bits(&self, n: usize, dtype: Dtype) -> u32 {
         match &self.0.launches[0].args[n] {
             Arg::Scalar(found, bytes) if *found == dtype => {
@@ -118,7 +118,7 @@ fn array(name: &'static str, elements: impl Encode) -> Array {
     (name, elements.encode())
 }
 
-/// The inputs of a scenario that no generator of the format can make.
+/// The input arrays of a scenario that the format's generators cannot produce.
 pub fn inputs(scenario: &str) -> Vec<Array> {
     match scenario {
         "mma_tf32_bf16" => vec![
@@ -129,7 +129,7 @@ pub fn inputs(scenario: &str) -> Vec<Array> {
     }
 }
 
-/// What every buffer with an expectation must hold after the last launch.
+/// The expected array of every buffer with an `expect`.
 pub fn outputs(scenario: &Scenario) -> Vec<Array> {
     let given = Given(scenario);
     match scenario.name.as_str() {
@@ -145,7 +145,7 @@ pub fn outputs(scenario: &Scenario) -> Vec<Array> {
     }
 }
 
-/// The result of a scenario that has one.
+/// The result of a scenario with one output.
 fn single(name: &str, given: &Given) -> Array {
     match name {
         "vector_add" => array("c", elementwise::add(&given.f32("a"), &given.f32("b"))),
@@ -242,7 +242,7 @@ fn softmax(given: &Given, input: &str, output: &str, cols: usize, pitch: usize) 
     )
 }
 
-/// Row pitches are arguments, and the rest of each row of `c` stays.
+/// Row pitches are arguments. The rest of each row of `c` is not changed.
 fn triton_matmul(given: &Given) -> Vec<f16> {
     let size = given.extents(3);
     let [pitch_a, pitch_b, pitch_c] = [6, 7, 8].map(|n| given.count(n));
@@ -260,7 +260,7 @@ fn triton_matmul(given: &Given) -> Vec<f16> {
     c
 }
 
-/// The right factor lies column after column.
+/// The right factor is in column-major order.
 fn mma_f16(given: &Given) -> Vec<f32> {
     let size = given.extents(3);
     let (a, b) = (given.f16("a"), given.f16("b"));
@@ -272,7 +272,7 @@ fn mma_f16(given: &Given) -> Vec<f32> {
     product.iter().map(|&v| v as f32).collect()
 }
 
-/// Both factors lie in blocks of 8 by 8, two along k.
+/// Both factors are stored in blocks of 8 by 8, two along k.
 fn wgmma_gemm(given: &Given) -> Vec<f32> {
     let (a, b) = (given.f16("a"), given.f16("b"));
     let packed = |outer: usize, k: usize| outer / 8 * 128 + k / 8 * 64 + outer % 8 * 8 + k % 8;

@@ -6,7 +6,7 @@ pub fn chunk_sums(input: &[f32], chunk: usize) -> Vec<f32> {
     input.chunks(chunk).map(sum).collect()
 }
 
-/// Inclusive prefix sums, starting afresh every `block` elements.
+/// Inclusive prefix sums, restarted every `block` elements.
 pub fn prefix_sums(input: &[i32], block: usize) -> Vec<i32> {
     let scan = |sum: &mut i32, v: &i32| {
         *sum += v;

@@ -80,7 +80,7 @@ fn forbidden_dependencies(folder: &str, manifest: &Table, allowed: &[&str]) -> V
 }
 
 #[test]
-fn blocks_meet_only_through_proto() {
+fn blocks_communicate_only_through_proto() {
     let files = files();
     let blocks = blocks(&files);
     assert!(blocks.len() > 8, "only {blocks:?} are blocks");
@@ -106,7 +106,7 @@ fn module(path: &str) -> Option<String> {
     (!knows_everyone).then(|| path.replace('/', "::"))
 }
 
-/// Lines in which a file of one block, or of no block, names a block that it is not part of.
+/// Lines that name a foreign block: one that the file is not part of.
 fn foreign_blocks(file: &File, blocks: &BTreeSet<String>) -> Vec<String> {
     let Some(module) = module(&file.path) else {
         return Vec::new();
@@ -128,20 +128,20 @@ fn named_modules(line: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A module that is no block (messages, numbers, containers) is open to all. Only the machine itself knows every block.
+/// True if `module` may name `named`. Modules that are no block (messages, numbers, containers) are open to all.
 fn may_name(module: &str, named: &str, blocks: &BTreeSet<String>) -> bool {
     let block = blocks.iter().find(|block| contains(block, named));
     !contains("gpu", named) && block.is_none_or(|block| contains(block, module))
 }
 
-/// Whether a module is `outer` or lies in it.
+/// True if a module is `outer` or inside it.
 fn contains(outer: &str, module: &str) -> bool {
     let rest = module.strip_prefix(outer);
     rest.is_some_and(|rest| outer.is_empty() || rest.is_empty() || rest.starts_with("::"))
 }
 
 #[test]
-fn a_block_that_names_another_is_found() {
+fn block_that_names_another_is_found() {
     let file = rust(
         "components/src/l2/slice.rs",
         "use crate::proto::mem::Packet;\nuse crate::hbm::channel::Channel;\n",
@@ -160,7 +160,7 @@ fn a_block_that_names_another_is_found() {
 }
 
 #[test]
-fn no_files_import_each_other_in_a_circle() {
+fn files_have_no_import_cycles() {
     let files = files();
     for package in ["hw/src/", "components/src/"] {
         assert_none(
@@ -274,7 +274,7 @@ fn expand(path: &str, after: &str, paths: &mut Vec<String>) {
 }
 
 #[test]
-fn circle_is_found_and_a_file_with_its_own_folder_is_none() {
+fn import_cycle_is_found_but_not_between_a_file_and_its_folder() {
     let files = [
         rust(
             "hw/src/a.rs",

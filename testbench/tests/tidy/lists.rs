@@ -8,7 +8,7 @@ use toml::Table;
 use crate::{File, assert_none, files, root};
 
 #[test]
-fn every_component_is_held_to_the_contract() {
+fn every_component_is_checked_for_the_contract() {
     let files = files();
     let is_component =
         |file: &&File| file.path.starts_with("components/src/") && file.text.contains("impl Component for ");
@@ -36,7 +36,7 @@ fn every_component_is_held_to_the_contract() {
 }
 
 #[test]
-fn every_scenario_on_disk_is_built_in_and_says_what_it_proves() {
+fn every_scenario_on_disk_is_built_in_and_has_a_claim() {
     let files = files();
     let on_disk: Vec<_> = files
         .iter()
@@ -57,7 +57,7 @@ fn every_scenario_on_disk_is_built_in_and_says_what_it_proves() {
 }
 
 #[test]
-fn only_what_belongs_there_is_at_the_top() {
+fn top_folder_has_only_known_entries() {
     let folders = ["components", "fuzz", "hw", "testbench", "waveforms"];
     let is_source = |name: &str| {
         [".rs", ".toml", ".md", ".py", ".sh", ".ptx"]
@@ -82,7 +82,7 @@ fn only_what_belongs_there_is_at_the_top() {
 }
 
 #[test]
-fn every_fuzz_target_is_built_starts_from_a_corpus_and_is_replayed() {
+fn every_fuzz_target_is_built_has_a_corpus_and_is_replayed() {
     let manifest: Table = fs::read_to_string(root().join("fuzz/Cargo.toml"))
         .unwrap()
         .parse()
@@ -113,7 +113,7 @@ fn every_fuzz_target_is_built_starts_from_a_corpus_and_is_replayed() {
 }
 
 #[test]
-fn every_regression_has_its_story() {
+fn every_regression_is_described() {
     let folder = root().join("fuzz/regressions");
     let stories = fs::read_to_string(folder.join("README.md")).unwrap();
     let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -1,7 +1,7 @@
-//! Tidiness as tests: what a reviewer would say twice, these say for ever.
+//! Rules of the repository as tests, so that no reviewer has to repeat them.
 //!
-//! Each rule looks at every file of the repository and gives its findings, as `path:line: what`; the message of a failed test
-//! says what to do. Each rule is also shown to find an offence, so that none goes blind.
+//! Each rule reads every file of the repository and returns findings as `path:line: what`. The message of a failed test has the advice.
+//! Each rule also has a test with an offence that it must find.
 
 mod imports;
 mod lists;
@@ -36,7 +36,7 @@ impl File {
         self.text[..tests.unwrap_or(self.text.len())].lines()
     }
 
-    /// Its text without unit tests and without comments.
+    /// The text without unit tests and comments.
     fn code(&self) -> String {
         let is_code = |line: &&str| !line.trim_start().starts_with("//");
         self.without_tests()
@@ -56,7 +56,7 @@ fn root() -> &'static Path {
         .expect("the package lies in the repository")
 }
 
-/// Every text file that is written here: no build output, no version control.
+/// Every text file of the repository, without build output and version control.
 fn files() -> Vec<File> {
     let mut files = Vec::new();
     collect(root(), &mut files);
@@ -89,7 +89,7 @@ fn collect(folder: &Path, files: &mut Vec<File>) {
     }
 }
 
-/// All Rust files but those of this test, which name what they forbid.
+/// All Rust files, without the ones of this test: they contain the forbidden texts.
 fn rust_files() -> impl Iterator<Item = File> {
     files()
         .into_iter()

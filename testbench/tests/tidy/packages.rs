@@ -1,4 +1,4 @@
-//! What is declared is used: dependencies, features, and the packages in the README's table.
+//! Declared dependencies, features and the README's table of packages: all of them are used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,10 +7,10 @@ use toml::{Table, Value};
 
 use crate::{File, assert_none, files, root, rust};
 
-/// Packages that the design names: each has a row in the README's table, which says where to see it at work.
+/// Packages that must have a row in the README's table, with a file that uses them.
 const PACKAGES: [&str; 6] = ["crossbeam", "bitvec", "hdrhistogram", "tracing", "serde", "arbitrary"];
 
-/// Where code of a package may use its dependencies, and where its tests may.
+/// Folders with code that may use dependencies, and folders that may use dev-dependencies.
 const SOURCES: [&str; 3] = ["src/", "fuzz_targets/", "build.rs"];
 const TEST_SOURCES: [&str; 4] = ["src/", "tests/", "benches/", "examples/"];
 
@@ -25,7 +25,7 @@ fn members() -> Vec<String> {
     members.try_into().unwrap()
 }
 
-/// The keys of a table of a manifest, those for one target included.
+/// The keys of a table of a manifest, with the ones for one target.
 fn keys<'a>(manifest: &'a Table, name: &'a str) -> impl Iterator<Item = &'a str> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let tables = targets
@@ -36,7 +36,7 @@ fn keys<'a>(manifest: &'a Table, name: &'a str) -> impl Iterator<Item = &'a str>
     table.flat_map(|table| table.keys().map(String::as_str))
 }
 
-/// Whether Rust text names a package: `name::`, or `use name`.
+/// True if Rust text names a package: `name::`, or `use name`.
 fn names(text: &str, package: &str) -> bool {
     let name = package.replace('-', "_");
     text.match_indices(&name).any(|(at, _)| {
@@ -84,7 +84,7 @@ fn unused(folder: &str, manifest: &Table, files: &[File]) -> Vec<String> {
 }
 
 #[test]
-fn every_package_of_the_workspace_is_one_of_a_member() {
+fn every_workspace_dependency_is_used_by_a_member() {
     let members: Vec<Table> = members().iter().map(|folder| manifest(folder)).collect();
     let kinds = ["dependencies", "dev-dependencies", "build-dependencies"];
     let used: BTreeSet<&str> = members
@@ -101,7 +101,7 @@ fn every_package_of_the_workspace_is_one_of_a_member() {
 }
 
 #[test]
-fn every_package_of_the_design_is_in_the_readme_with_a_file_that_uses_it() {
+fn readme_lists_each_package_with_a_file_that_uses_it() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let read = |path: &str| fs::read_to_string(root().join(path)).ok();
     let listed = PACKAGES.map(|package| listed(&readme, package, &read));
@@ -111,7 +111,7 @@ fn every_package_of_the_design_is_in_the_readme_with_a_file_that_uses_it() {
     );
 }
 
-/// What is wrong with the row of a package in the table: `| \`name\` | what for | \`path\` |`.
+/// The fault of a package's row in the table: `| \`name\` | what for | \`path\` |`.
 fn listed(readme: &str, package: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let Some(row) = readme
         .lines()
@@ -134,7 +134,7 @@ fn listed(readme: &str, package: &str, read: &dyn Fn(&str) -> Option<String>) ->
 }
 
 #[test]
-fn what_is_declared_and_not_used_is_found() {
+fn unused_declaration_is_found() {
     let manifest = "[dependencies]\na-b = \"1\"\nc = \"1\"\n[dev-dependencies]\nd = \"1\"\ne = \"1\"\n[features]\nf = []\ng = []\n";
     let files = [
         rust(
@@ -151,7 +151,7 @@ fn what_is_declared_and_not_used_is_found() {
 }
 
 #[test]
-fn row_of_a_package_that_leads_nowhere_is_found() {
+fn wrong_row_of_a_package_is_found() {
     let readme = "| `a` | counts | `src/a.rs` |\n| `b` | counts | `src/b.rs` |\n| `c` | counts | c.rs |\n";
     let read = |path: &str| (path == "src/a.rs").then(|| "use a::A;".to_owned());
     let found = |package| listed(readme, package, &read);

@@ -24,7 +24,7 @@ fn cas_float_max() -> Case {
         .args([input(&values), output(&[-1.0e30], &[greatest]), int(333)])
 }
 
-/// Lanes of one warp want the same lock.
+/// Lanes of one warp compete for one lock.
 fn cas_spin_lock() -> Case {
     let (n, locks) = (150, 5);
     let (keys, values) = (ints(2, n, 0, 4), ints(3, n, -99, 99));
@@ -43,7 +43,7 @@ fn cas_spin_lock() -> Case {
         ])
 }
 
-/// What the zoo begins with, and what it leaves; `a[6]` and `l[4]` hold old values, known for one thread only.
+/// The memory of the zoo. `a[6]` and `l[4]` receive old values, which are known for one thread only.
 struct Zoo {
     a: [i32; 9],
     u: [u32; 3],
@@ -59,7 +59,7 @@ const BEFORE: Zoo = Zoo {
 };
 
 impl Zoo {
-    /// One thread's turn with its value, operation by operation.
+    /// Performs the operations of one thread with its value.
     fn turn(&mut self, x: i32) {
         let olds = [self.a[0], self.a[1], self.a[2], self.a[3], self.a[4], self.a[5]];
         self.a[0] -= x;
@@ -93,7 +93,7 @@ impl Zoo {
     }
 }
 
-/// All but element `open` must be as expected.
+/// A buffer in which all elements except `open` must be as expected.
 fn all_but<T: crate::case::Element + PartialEq + std::fmt::Debug + Send + Sync + 'static>(
     before: &[T],
     after: &[T],
@@ -164,7 +164,7 @@ fn bfs_step() -> Case {
         ])
 }
 
-/// Six loads with as many cache operators, and a prefetch of the seventh part.
+/// Six loads with different cache operators, and a prefetch of the seventh part.
 fn cache_hints() -> Case {
     let n = 201;
     let from = whole(8, 7 * n, -99, 99);

@@ -1,4 +1,4 @@
-//! Device functions, traps, constants: what lies around a kernel's own code.
+//! Device functions, traps, constant variables and `printf`.
 
 use crate::case::{Case, ceil, input, int, output};
 use crate::draw::{floats, ints, whole};

@@ -1,4 +1,4 @@
-//! Clusters: CTAs that reach into each other's shared memory; bulk copies, which came with them.
+//! Clusters with distributed shared memory, and bulk copies.
 
 use crate::case::{Case, input, int, output, scalar, tiles};
 use crate::draw::{bytes, floats};
@@ -14,7 +14,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Each CTA takes 4 KiB in, multiplies them and puts them out.
+/// Each CTA copies 4 KiB in, multiplies the elements, and copies them out.
 fn tma_bulk_scale() -> Case {
     let values = floats(3, 3 * 1024, -9.0, 9.0);
     let scaled: Vec<f32> = values.iter().map(|value| value * 1.5).collect();
@@ -55,7 +55,7 @@ fn tma_tensor2d(x: usize, y: usize) -> Case {
         )
 }
 
-/// Two clusters of four CTAs; each CTA holds a quarter of the bins.
+/// Two clusters of four CTAs. Each CTA has a quarter of the bins.
 fn cluster_histogram() -> Case {
     let data = bytes(1, 2999);
     let mut after = [0u32; 256];
@@ -66,7 +66,7 @@ fn cluster_histogram() -> Case {
         .args([input(&data), output(&[0; 256], &after), int(data.len())])
 }
 
-/// Pairs of CTAs change places.
+/// Pairs of CTAs swap their data.
 fn cluster_swap() -> Case {
     let values = floats(2, 6 * 128, -9.0, 9.0);
     let pairs = values.chunks(2 * 128);

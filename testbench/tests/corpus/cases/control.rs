@@ -1,4 +1,4 @@
-//! Branches, loops that depend on the data, local arrays, barriers by name, votes.
+//! Branches, loops with a trip count from the data, local arrays, named barriers, votes.
 
 use super::numba_2d;
 use crate::case::{Case, Source, ceil, input, int, output, scalar};
@@ -64,7 +64,7 @@ fn diverge_switch() -> Case {
     switched(&ops, &x, &y).about("every case")
 }
 
-/// Quotients and roots of all bit patterns: denormals, infinities, numbers that are none; exact to the bit.
+/// Quotients and roots of all bit patterns (subnormals, infinities, NaNs), bit by bit.
 fn divide_and_root() -> Case {
     let n = 3001;
     let number = |bits: &u32| f32::from_bits(*bits);
@@ -72,7 +72,7 @@ fn divide_and_root() -> Case {
         bits(15, n).iter().map(number).collect(),
         bits(16, n).iter().map(number).collect(),
     );
-    // The most of random quotients overflow or vanish: a third of them stays near 1.
+    // Most random quotients overflow or underflow, so a third of them is chosen near 1.
     for i in (0..n).step_by(3) {
         y[i] = f32::from_bits(x[i].to_bits() ^ (y[i].to_bits() & 0x03ff_ffff));
     }
@@ -162,7 +162,7 @@ fn numba_mandel() -> Case {
         .args([scalar(limit)])
 }
 
-/// The number from 0 to 31 that a row holds most often; of several, the least.
+/// The most frequent number from 0 to 31 in a row. Among equals, the least.
 fn local_array() -> Case {
     let (threads, n) = (50, 40);
     let values = ints(6, threads * n, 0, 99);
@@ -254,7 +254,7 @@ fn mbarrier_phases() -> Case {
     ])
 }
 
-/// Operations as the compiler lays them out: a number that names one, the exponent behind it, an operand in the second half.
+/// Operations in the layout of the compiler: an operation code, the exponent after it, an operand in the second half.
 fn interpret() -> Case {
     let ops: [(u32, u32, i64); 6] = [(0, 0, -7), (1, 0, 3), (2, 5, 0), (3, 0, 0), (0, 0, 1 << 40), (2, 0, 0)];
     let laid_out =
@@ -273,7 +273,7 @@ fn interpret() -> Case {
         .args([input(&code), scalar(5u64), output(&values, &results)])
 }
 
-/// Pieces of 64 bytes; threads beyond the text find none.
+/// Pieces of 64 bytes. Threads beyond the end of the text have none.
 fn bigrams() -> Case {
     let n = 64 * 9 + 17;
     let letter = |byte: u8| if byte < 60 { b' ' } else { byte };

@@ -95,7 +95,7 @@ fn matrix_add_2d() -> Case {
         ])
 }
 
-/// A copy of those elements that `is_copied` names.
+/// A copy of the elements for which `is_copied` is true.
 fn copied(entry: &'static str, is_copied: impl Fn(usize) -> bool) -> (Case, [Param; 3]) {
     let (from, before) = (floats(7, N, -9.0, 9.0), floats(8, N, -9.0, 9.0));
     let element = |i: usize| if is_copied(i) { from[i] } else { before[i] };
@@ -126,7 +126,7 @@ fn copy_float4() -> Case {
         .args([input(&from), output(&[0.0; N], &from), int(n4)])
 }
 
-/// Seven numbers a particle: place, velocity, mass.
+/// Seven numbers per particle: position, velocity, mass.
 fn push_aos() -> Case {
     let n = 201;
     let before = whole(10, 7 * n, -99, 99);

@@ -1,4 +1,4 @@
-//! Shared memory carved up, chains of loads, bank strides, the numbers that a warp knows of itself.
+//! Dynamic shared memory, chains of loads, bank strides, and special registers.
 
 use crate::case::{Case, ceil, free, input, int, output, satisfying, scalar};
 use crate::draw::{ints, whole};
@@ -14,7 +14,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Beyond the end the arrays in shared memory hold zeros; each thread reads its mirror image.
+/// The arrays in shared memory are padded with zeros. Each thread reads its mirror element.
 fn dynamic_smem() -> Case {
     let (n, block) = (300, 128);
     let a: Vec<_> = whole(1, n, -99, 99).into_iter().map(f64::from).collect();
@@ -35,7 +35,7 @@ fn dynamic_smem() -> Case {
         .args([input(&a), input(&b), input(&c), output(&vec![0.0; n], &out), int(n)])
 }
 
-/// Cycles are a matter of the machine; where the chain ends is not.
+/// The cycles depend on the machine, but the end of the chain does not.
 fn pointer_chase() -> Case {
     let next: Vec<u32> = (0..101).map(|at| (at * 7 + 3) % 101).collect();
     let end = (0..37).fold(5, |at: u32, _| next[at as usize]);
@@ -66,7 +66,7 @@ fn bank_stride() -> Case {
     ])
 }
 
-/// Half of it and one more, 64 times: the product is exact, so fused or not is the same.
+/// 64 times x / 2 + 1: the product is exact, so fused and separate operations agree.
 fn add_latency() -> Case {
     let end = (0..64).fold(5.0f32, |a, _| a * 0.5 + 1.0);
     Case::cuda("microbench", "add_latency").launch(1, 32).args([
@@ -77,7 +77,7 @@ fn add_latency() -> Case {
     ])
 }
 
-/// The SM, the warp's slot in bits 8 to 15, the number of SMs from bit 16 on; lane 0 has no lanes below it.
+/// The SM in bits 0 to 7, the warp slot in bits 8 to 15, the number of SMs from bit 16 on. Lane 0 has no lanes below it.
 fn who_am_i() -> Case {
     let is_possible = |word: &u32| (word & 0xff) < word >> 16;
     let holds = move |words: &[u32]| match words.iter().all(is_possible) {

@@ -1,4 +1,4 @@
-//! The cases, by topic. A new one goes into the file of its topic; a new file is named here.
+//! The cases, by topic. A new case belongs in the file of its topic. A new file needs a line here.
 
 mod copy;
 

@@ -26,7 +26,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Sums of chunks; whole numbers, so that the order is indifferent.
+/// Sums of chunks. The numbers are integers, so the order of additions does not matter.
 fn chunk_sums(values: &[f32], chunk: usize) -> Vec<f32> {
     values.chunks(chunk).map(|chunk| chunk.iter().sum()).collect()
 }
@@ -49,7 +49,7 @@ fn reduce_shuffle() -> Case {
         .args([input(&values), output(&[5.0], &[sum]), int(N)])
 }
 
-/// The local argument is the place of the dynamic shared memory, which begins at 0.
+/// The local argument is the address of the dynamic shared memory: 0.
 fn opencl_reduce() -> Case {
     let values = whole(3, N, -999, 999);
     let sums = chunk_sums(&values, 128);
@@ -83,7 +83,7 @@ fn numba_warp_sum() -> Case {
         .args(numba_1d(&[0.0f32], output(&[0.0], &[sum])))
 }
 
-/// Whole warps: what is beyond the end counts as zero.
+/// Whole warps: elements beyond the end count as zero.
 fn redux_sync() -> Case {
     redux(&ints(7, N, -1_000_000, 1_000_000)).except(
         "clang19-sm_80",

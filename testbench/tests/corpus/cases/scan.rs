@@ -1,4 +1,4 @@
-//! Prefix sums, sorting, compaction: kernels whose lanes give each other places.
+//! Prefix sums, sorting and compaction.
 
 use super::triton_scratch;
 use crate::case::{Case, Source, ceil, input, int, output, unordered};
@@ -69,7 +69,7 @@ fn cub_reduce_scan() -> Case {
     ])
 }
 
-/// Keys of each run of `run` in order.
+/// The keys, sorted within each run of `run` elements.
 fn sorted(keys: &[u32], run: usize) -> Vec<u32> {
     let mut sorted = keys.to_vec();
     sorted.chunks_mut(run).for_each(<[u32]>::sort);
@@ -90,7 +90,7 @@ fn bitonic_sort() -> Case {
         .args([output(&keys, &sorted(&keys, 1024))])
 }
 
-/// Which warp comes first is open: so is the order of what is kept.
+/// The order of the kept elements depends on the order of warps.
 fn compact_positive() -> Case {
     let values = ints(7, 300, -50, 50);
     let kept: Vec<_> = values.iter().copied().filter(|v| *v > 0).collect();
