@@ -1,4 +1,4 @@
-//! Any bytes as the shape of a memory system and its traffic.
+//! Fuzzes the memory system: bytes decode to a machine and its traffic.
 
 #![cfg_attr(fuzzing, no_main)]
 

@@ -1,4 +1,4 @@
-//! Any bytes as PTX text.
+//! Fuzzes the PTX front end: bytes are the text.
 
 #![cfg_attr(fuzzing, no_main)]
 

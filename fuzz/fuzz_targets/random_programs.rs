@@ -1,4 +1,4 @@
-//! Any bytes as a program for the machine and the reference without time.
+//! Fuzzes the machine against the reference: bytes decode to a program.
 
 #![cfg_attr(fuzzing, no_main)]
 

@@ -70,7 +70,8 @@ pub struct Flow {
     active: LaneMask,
     live: LaneMask,
     n_pending: u32,
-    barrier: LaneMask,
+    /// Lanes that wait at the block barrier.
+    block_barrier: LaneMask,
     /// Resume address of the lanes at the block barrier, if they arrived together.
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
@@ -79,7 +80,7 @@ pub struct Flow {
     exchanging: LaneMask,
     /// Lanes of an exchange that met from several instructions.
     split_exchange: LaneMask,
-    joins: [Convergence; ConvBarrier::COUNT],
+    conv_barriers: [Convergence; ConvBarrier::COUNT],
     /// State of diverged warps, boxed to keep it out of the host cache lines of other warps. `None` once another warp reuses the box.
     diverged: Option<Box<Diverged>>,
 }
@@ -117,12 +118,12 @@ impl Flow {
             active: lanes,
             live: lanes,
             n_pending: 0,
-            barrier: LaneMask::NONE,
+            block_barrier: LaneMask::NONE,
             after_barrier: None,
             syncing: LaneMask::NONE,
             exchanging: LaneMask::NONE,
             split_exchange: LaneMask::NONE,
-            joins: [Convergence::default(); ConvBarrier::COUNT],
+            conv_barriers: [Convergence::default(); ConvBarrier::COUNT],
             diverged,
         }
     }
@@ -188,11 +189,11 @@ impl Flow {
     /// Makes the running lanes the members of `conv`, unless older members have not arrived yet.
     pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
-        let join = &mut self.joins[conv.0 as usize];
-        if (join.members & live & !active).is_empty() {
-            join.members = active;
+        let convergence = &mut self.conv_barriers[conv.0 as usize];
+        if (convergence.members & live & !active).is_empty() {
+            convergence.members = active;
         } else {
-            join.members &= !active;
+            convergence.members &= !active;
         }
         self.pc += 1;
     }
@@ -200,14 +201,14 @@ impl Flow {
     /// Holds the running members of `conv` until all members have arrived or gone. Other lanes continue.
     pub fn bsync(&mut self, conv: ConvBarrier) {
         let n = conv.0 as usize;
-        let members = self.joins[n].members;
+        let members = self.conv_barriers[n].members;
         let coming = self.active & members;
         if coming.is_empty() {
             self.pc += 1;
             return;
         }
-        if self.joins[n].is_satisfied_by(coming, self.live) {
-            self.joins[n].members = LaneMask::NONE;
+        if self.conv_barriers[n].is_satisfied_by(coming, self.live) {
+            self.conv_barriers[n].members = LaneMask::NONE;
             self.pc += 1;
             return;
         }
@@ -217,13 +218,13 @@ impl Flow {
             self.active = coming;
         }
         let lanes = self.suspend();
-        self.joins[n].arrived |= lanes;
+        self.conv_barriers[n].arrived |= lanes;
         self.select_group();
     }
 
     /// Removes the lanes of `leaving` from the members of `conv`.
     pub fn break_from(&mut self, conv: ConvBarrier, leaving: LaneMask) {
-        self.joins[conv.0 as usize].members &= !(leaving & self.active);
+        self.conv_barriers[conv.0 as usize].members &= !(leaving & self.active);
         self.pc += 1;
     }
 
@@ -232,23 +233,23 @@ impl Flow {
         if self.is_converged() {
             // The common case: no lane is pending or held, so one resume address is enough.
             self.after_barrier = Some(self.pc + 1);
-            self.barrier = std::mem::take(&mut self.active);
+            self.block_barrier = std::mem::take(&mut self.active);
             return true;
         }
         let lanes = self.suspend();
-        self.barrier |= lanes;
+        self.block_barrier |= lanes;
         self.select_group();
         self.is_at_barrier()
     }
 
     /// True if every live lane waits at the block barrier.
     pub fn is_at_barrier(&self) -> bool {
-        !self.live.is_empty() && self.barrier == self.live
+        !self.live.is_empty() && self.block_barrier == self.live
     }
 
     /// Opens the block barrier: its lanes continue, together if they arrived together.
     pub fn release(&mut self) {
-        let lanes = std::mem::take(&mut self.barrier);
+        let lanes = std::mem::take(&mut self.block_barrier);
         match self.after_barrier.take() {
             Some(pc) => (self.pc, self.active) = (pc, lanes),
             None => self.resume(lanes),
@@ -327,26 +328,29 @@ impl Flow {
 
     /// Selects the group to run when none runs: a complete barrier, the newest pending group, or lanes released early.
     fn select_group(&mut self) {
-        if let Some(lanes) = self.complete_join().or_else(|| self.complete_sync()) {
+        if let Some(lanes) = self.complete_convergence().or_else(|| self.complete_sync()) {
             self.resume(lanes);
         } else if self.n_pending > 0 {
             self.resume_pending();
-        } else if let Some(lanes) = self.release_join_early() {
+        } else if let Some(lanes) = self.release_bsync_early() {
             self.resume(lanes);
         }
     }
 
     /// Takes the lanes of a complete convergence barrier.
-    fn complete_join(&mut self) -> Option<LaneMask> {
+    fn complete_convergence(&mut self) -> Option<LaneMask> {
         let live = self.live;
-        let join = self.joins.iter_mut().find(|join| join.is_complete(live))?;
-        join.members = LaneMask::NONE;
-        Some(std::mem::take(&mut join.arrived))
+        let convergence = self
+            .conv_barriers
+            .iter_mut()
+            .find(|convergence| convergence.is_complete(live))?;
+        convergence.members = LaneMask::NONE;
+        Some(std::mem::take(&mut convergence.arrived))
     }
 
     /// Takes the lanes of one BSYNC that lanes at a WARPSYNC or block barrier may wait for. They are members no longer.
-    fn release_join_early(&mut self) -> Option<LaneMask> {
-        let mut awaited = match self.barrier.is_empty() {
+    fn release_bsync_early(&mut self) -> Option<LaneMask> {
+        let mut awaited = match self.block_barrier.is_empty() {
             true => LaneMask::NONE,
             false => self.live,
         };
@@ -356,12 +360,12 @@ impl Flow {
             awaited |= mask;
             rest &= !lanes;
         }
-        let join = self
-            .joins
+        let convergence = self
+            .conv_barriers
             .iter_mut()
-            .find(|join| !(join.arrived & awaited).is_empty())?;
-        let lanes = std::mem::take(&mut join.arrived);
-        join.members &= !lanes;
+            .find(|convergence| !(convergence.arrived & awaited).is_empty())?;
+        let lanes = std::mem::take(&mut convergence.arrived);
+        convergence.members &= !lanes;
         Some(lanes)
     }
 }

@@ -283,11 +283,11 @@ fn asynchronous_copy_fills_missing_bytes_with_zeros() {
 }
 
 /// Warp (or CTA) 0 spins until word 0 of the buffer is set by the other one.
-fn spin(who: Special) -> Vec<Inst> {
+fn spin(rank: Special) -> Vec<Inst> {
     let mut code = vec![row(Opcode::Mov, 0, &[imm(0)])];
     code.extend(index(4, 0));
     code.extend([
-        special(1, who),
+        special(1, rank),
         compare(r(1), Cmp::Ne, imm(0)), // 5
         when(to(10)),
         memory(Opcode::Ld, 2, Space::Global, &[r(4)]), // 7

@@ -183,7 +183,7 @@ mod tests {
         profile.event(0, &event);
     }
 
-    /// A warp that starts in cycle 10, issues pc 7 in 14 after 4 cycles of `wait`, issues pc 8 in 20, and ends in 30.
+    /// A warp that starts in cycle 10 and ends in 30. It issues pc 7 in 14, after 4 cycles of `wait`, and pc 8 in 20.
     fn one_warp() -> Profile {
         let mut profile = Profile::default();
         let wait = stall::WarpState::Wait as u8;
