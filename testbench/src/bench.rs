@@ -194,6 +194,7 @@ impl<'a> Bench<'a> {
             wall: Duration::ZERO,
             threads: options.threads,
         };
+        // The limit is for all launches together.
         let mut left = options.max_cycles;
         let mut ctas_before = 0;
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {

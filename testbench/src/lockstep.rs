@@ -123,7 +123,7 @@ pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, Refere
 
 /// Findings of the race detector in one launch.
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct CheckedLaunch {
     /// The program on the reference. It keeps every `bar.warp.sync`, so instruction numbers may differ from the machine's.
     pub program: Arc<Program>,
     /// The findings.
@@ -135,7 +135,12 @@ pub struct Watched {
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.
-pub fn watch(scenario: &Scenario, config: &GpuConfig, checks: Checks, limit: u64) -> Result<Vec<Watched>, BenchError> {
+pub fn check_shared(
+    scenario: &Scenario,
+    config: &GpuConfig,
+    checks: Checks,
+    limit: u64,
+) -> Result<Vec<CheckedLaunch>, BenchError> {
     let module = warpwave_ptx::compile_with_syncs(&scenario.ptx).map_err(BenchError::Ptx)?;
     let storage = Storage::new(config.memory_bytes);
     let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
@@ -144,7 +149,7 @@ pub fn watch(scenario: &Scenario, config: &GpuConfig, checks: Checks, limit: u64
     let mut all = Vec::new();
     for grid in grids {
         let (outcome, findings) = reference::run_checked(&grid, &mut memory, limit, checks);
-        all.push(Watched {
+        all.push(CheckedLaunch {
             program: grid.program,
             findings,
         });

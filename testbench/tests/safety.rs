@@ -10,11 +10,11 @@ const BOTH: Checks = Checks {
     uninit: true,
 };
 
-fn watch(scenario: &Scenario) -> Vec<Findings> {
+fn check(scenario: &Scenario) -> Vec<Findings> {
     let config = preset::load("tiny", &[]).unwrap().config;
-    let watched = lockstep::watch(scenario, &config, BOTH, 1 << 24);
-    let watched = watched.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
-    watched.into_iter().map(|launch| launch.findings).collect()
+    let checked = lockstep::check_shared(scenario, &config, BOTH, 1 << 24);
+    let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
+    checked.into_iter().map(|launch| launch.findings).collect()
 }
 
 /// A kernel of 64 threads. `%tid` is the thread index, `%mine` is 4 times the index, `%next` is 4 times the next index modulo 64.
@@ -48,7 +48,7 @@ fn findings(body: &str) -> Findings {
         }],
         asserts: Vec::new(),
     };
-    watch(&scenario).remove(0)
+    check(&scenario).remove(0)
 }
 
 /// The kinds of each pair of accesses that race.
@@ -251,7 +251,7 @@ fn reads_of_unwritten_bytes_are_found_and_reads_of_copied_bytes_are_not() {
 #[test]
 fn built_in_scenarios_have_no_race_and_no_read_of_unwritten_bytes() {
     let found = |name: &&str| {
-        let found = watch(&builtin::load(name).unwrap());
+        let found = check(&builtin::load(name).unwrap());
         (!found.iter().all(Findings::is_empty)).then(|| format!("{name}: {found:#?}"))
     };
     let findings: Vec<_> = builtin::names().iter().filter_map(found).collect();

@@ -77,6 +77,7 @@ fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
     for job in jobs.iter_mut().flatten() {
         let n: &mut u32 = seen.entry(job.scenario.name.clone()).or_default();
         *n += 1;
+        // Scenarios with one name must not overwrite each other's flight recorder.
         if *n > 1 {
             job.record = format!("{}.{n}.flight.vcd", job.scenario.name).into();
         }
@@ -147,6 +148,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     print(&String::from_utf8_lossy(&summary))?;
     let verdict = verdict(scenario, &run);
     let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| wave.write_flight(what));
+    // A write error has cut the run short: its verdict would say nothing about the kernel.
     let is_cut = wave.has_failed();
     let now = bench.gpu().clock().now();
     let waveform = wave.finish(run.stopped.is_none().then_some(now));
@@ -156,12 +158,12 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     if is_cut {
         return written;
     }
-    let watched = args
+    let checked = args
         .checks()
-        .map_or(Ok(()), |checks| safety::watch(scenario, &run, checks));
+        .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
     let ended = match &run.stopped {
-        Some((launch, error)) => worse(watched, Err(launch_error::stopped(scenario, bench, *launch, error))),
-        None => verdict.and_then(|text| print(&text)).and(watched),
+        Some((launch, error)) => worse(checked, Err(launch_error::stopped(scenario, bench, *launch, error))),
+        None => verdict.and_then(|text| print(&text)).and(checked),
     };
     worse(written, ended)
 }
@@ -178,8 +180,10 @@ fn simulate(
         threads: args.threads.into(),
         max_cycles: args.max_cycles,
     };
+    // Log lines and the progress line would mix on the terminal.
     let mut line = Line::new(!args.no_progress && !log::is_on());
     let log = log::hold();
+    // A broken invariant panics. The last cycles before it are worth a waveform.
     let run = catch_unwind(AssertUnwindSafe(|| {
         bench.run(options, &mut |progress| {
             log.release(progress.now);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use warpwave::bench::Run;
-use warpwave::lockstep::{self, Watched};
+use warpwave::lockstep::{self, CheckedLaunch};
 use warpwave::reference::{Access, Checks, Kind, Race, Unwritten};
 use warpwave::scenario::Scenario;
 use warpwave_isa::program::Program;
@@ -17,12 +17,12 @@ use super::print;
 const LIMIT: u64 = 1 << 24;
 
 /// Checks the launches of a run. A read of unwritten bytes is a warning, a race is a failure.
-pub fn watch(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
+pub fn check(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
     let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
-    let watched = lockstep::watch(scenario, &run.config, checks, limit);
-    let watched = watched.map_err(|error| Failure::bench(scenario, &error))?;
+    let checked = lockstep::check_shared(scenario, &run.config, checks, limit);
+    let checked = checked.map_err(|error| Failure::bench(scenario, &error))?;
     let mut races = String::new();
-    for (launch, Watched { program, findings }) in watched.iter().enumerate() {
+    for (launch, CheckedLaunch { program, findings }) in checked.iter().enumerate() {
         let place = format!("{}: launch[{launch}]", scenario.name);
         for read in &findings.unwritten {
             warn(&format!("{place}: {}", unwritten(scenario, program, read)));
@@ -31,10 +31,10 @@ pub fn watch(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failu
             let _ = write!(races, "\n{place}: {}", raced(scenario, program, race));
         }
     }
-    if watched.iter().all(|launch| launch.findings.is_empty()) {
+    if checked.iter().all(|launch| launch.findings.is_empty()) {
         print("\n--check found nothing\n")?;
     }
-    match watched.iter().map(|launch| launch.findings.races.len()).sum::<usize>() {
+    match checked.iter().map(|launch| launch.findings.races.len()).sum::<usize>() {
         0 => Ok(()),
         n => Err(Failure {
             code: WRONG,

@@ -131,6 +131,7 @@ impl Wave {
         let Some(waveform) = &mut self.waveform else {
             return Ok(());
         };
+        // Cycle 0 collects nothing more: `finish` ends the files with the last cycle collected.
         let now = now.unwrap_or(Cycle::ZERO);
         let summary = waveform.finish(now).map_err(failure)?;
         if !summary.reached {
@@ -196,6 +197,7 @@ fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> RunInfo {
         let (name, blocks, threads) = (grid.program.name(), grid.grid, grid.block);
         run.push(format!("launch {index}: {name}, grid {blocks:?}, block {threads:?}"));
     }
+    // Lines of the header must not depend on the host, so dates and paths are left out.
     run.extend(args.set.iter().map(|(key, value)| format!("set {key} = {value}")));
     RunInfo {
         code: bench.instructions().into(),

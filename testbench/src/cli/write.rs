@@ -44,6 +44,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// True if a file must be written directly: a device, a pipe, or an open file that the system shows as a path.
 pub fn is_special(path: &Path) -> bool {
+    // These paths may show a regular file, which a rename would replace.
     let shown = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
     shown.iter().any(|place| path.starts_with(place))
         || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
@@ -86,6 +87,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a file with the function `fill`. An earlier file stays in place until the new one is complete.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let written = match path.to_str() {
+        // Opening the path again would write at position 0 of a redirected file.
         Some("/dev/stdout") => fill(&mut io::stdout()),
         Some("/dev/stderr") => fill(&mut io::stderr()),
         _ if is_special(path) => OpenOptions::new()
@@ -101,6 +103,7 @@ fn rename(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> i
     match Temporary::beside(path) {
         Ok((file, mut temporary)) => {
             filled(file, fill)?;
+            // The new file keeps the mode of the old one.
             if let Ok(before) = fs::metadata(path) {
                 fs::set_permissions(&temporary.path, before.permissions())?;
             }

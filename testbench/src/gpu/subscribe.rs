@@ -79,6 +79,7 @@ impl Subscription {
         self.collector.collect(now, &mut [&mut self.events]);
         self.events.sort_by_key(|event| (event.at(), event.sm()));
         // A tile may be ahead of the others. Its later events wait.
+        // Sorted by cycle above, so the complete events come first.
         let complete = self.events.partition_point(|event| event.at() < now);
         for event in self.events.drain(..complete) {
             self.subscribers.iter_mut().for_each(|to| to(&event));

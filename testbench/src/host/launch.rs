@@ -85,6 +85,7 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
         entry: entry.name.clone(),
         findings: findings.clone(),
     };
+    // Numbers of instructions are unique in the module, so a waveform can show instructions of several kernels.
     let first = first_instruction(module, &entry.name);
     entry
         .program
@@ -229,6 +230,7 @@ fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Vec<u8> {
         Arg::TensorMap(tiles) => tensor_map(tiles, placement).to_bytes().to_vec(),
         Arg::Image(image) => {
             let made = texture(image, placement);
+            // Equal textures share a handle.
             let index = textures.iter().position(|other| *other == made);
             (index.map_or(0, |index| index as u64 + 1)).to_le_bytes().to_vec()
         }
@@ -240,6 +242,7 @@ fn structure(fields: &[Arg], placement: &Placement, textures: &[Texture]) -> Vec
     let mut bytes = Vec::new();
     for field in fields {
         let value = bytes_of(field, placement, textures);
+        // Padding before the field.
         bytes.resize(bytes.len().next_multiple_of(alignment(field)), 0);
         bytes.extend(value);
     }

@@ -33,6 +33,7 @@ pub(super) fn place(
     }
     let mut constant = module.constant_image.clone();
     relocate(&mut constant, &module.constant_relocations, &addresses);
+    // The scenario's bytes replace the program's after relocation, so they may overwrite addresses.
     let mut placed = Vec::new();
     for buffer in given {
         placed.push(overwrite(buffer, module, storage, &addresses, &mut constant)?);

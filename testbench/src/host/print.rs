@@ -37,6 +37,7 @@ pub fn text(read: &dyn Fn(u64, &mut [u8]), storage: &Storage, buffer: u64) -> St
     let mut records = records(&memory, buffer, asked.min(BUFFER_BYTES - FIRST_RECORD));
     records.sort_by_key(|record| {
         let [x, y, z] = record.block;
+        // A stable sort keeps the calls of a thread in order.
         (z, y, x, record.thread)
     });
     let mut out: String = records.iter().map(|record| memory.printed(record)).collect();

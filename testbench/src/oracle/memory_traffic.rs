@@ -174,6 +174,7 @@ const CACHE_OPS: &[CacheOp] = &[
     CacheOp::Volatile,
 ];
 
+// Repeated entries are weights.
 const KINDS: &[Kind] = &{
     use Kind::*;
     [
@@ -259,6 +260,7 @@ fn check(input: &MemoryTraffic) -> Result<Summary, String> {
     let traffic = Traffic::new(input);
     let (plain, ends) = Machine::new(&traffic).run(&traffic, None)?;
     let mut other = Machine::new(&traffic);
+    // The second machine differs in every way that must not matter.
     let clock = other.gpu.clock_mut();
     clock.set_quantum(1);
     for tile in clock.tiles_mut() {

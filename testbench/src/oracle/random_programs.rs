@@ -55,9 +55,9 @@ pub fn random_programs(program: RandomProgram) {
         races: true,
         uninit: true,
     };
-    match lockstep::watch(&scenario, &config, checks, LIMIT) {
-        Ok(watched) if watched.iter().all(|launch| launch.findings.is_empty()) => {}
-        Ok(watched) => fails(format!("the race detector finds {:?}", watched[0].findings)),
+    match lockstep::check_shared(&scenario, &config, checks, LIMIT) {
+        Ok(checked) if checked.iter().all(|launch| launch.findings.is_empty()) => {}
+        Ok(checked) => fails(format!("the race detector finds {:?}", checked[0].findings)),
         Err(error) => fails(format!("{error:?}")),
     }
 }

@@ -199,6 +199,7 @@ impl Lsu<'_, '_> {
         for lane in lanes.iter() {
             let size = (self.word(2, 0, lane) as usize).min(n);
             let mut bytes = [0; 16];
+            // The source must be aligned to the full size, even if fewer bytes are copied.
             self.check_alignment(lane, Space::Global, from[lane], n)?;
             if size > 0 {
                 bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);

@@ -36,6 +36,7 @@ impl<'a> Cluster<'a> {
     /// Runs until every warp has ended, or for about `turn` warp instructions. Adds their number to `steps`.
     pub fn run(&mut self, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<Turn, ReferenceError> {
         let end = *steps + turn;
+        // Without other members a CTA can use the whole turn.
         let alone = self.ctas.len() == 1;
         while *steps < end {
             let before = *steps;
@@ -48,6 +49,7 @@ impl<'a> Cluster<'a> {
             if ended {
                 return Ok(Turn::Ended);
             }
+            // No CTA made progress, and the cluster barrier cannot open: nothing else can wake a warp.
             if !self.open() && *steps == before {
                 let waits = self.ctas.iter().flat_map(Cta::waits).collect();
                 return Err(ReferenceError::Deadlock { waits });

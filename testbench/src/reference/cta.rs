@@ -72,6 +72,7 @@ impl<'a> Cta<'a> {
             if self.warps.iter().all(|warp| warp.flow.is_done()) {
                 return Ok(Turn::Ended);
             }
+            // Every live warp waits. Only the cluster barrier can release one.
             if *steps == before {
                 return Ok(Turn::Stuck);
             }

@@ -213,6 +213,7 @@ impl RaceDetector {
         if access.space == Space::Shared {
             self.check_shared(access, strong);
         }
+        // Acquire and release happen after the race check: an access cannot order itself.
         if strong {
             let location = (access.space == Space::Shared, access.address);
             let (reads, writes) = match kind(access.inst) {
@@ -249,6 +250,7 @@ impl RaceDetector {
             let covered = (first.max(4 * word), (first + n).min(4 * word + 4));
             let bytes = (covered.0..covered.1).fold(0, |bytes, at| bytes | 1 << (at % 4));
             let range = (covered.0 - first) as usize..(covered.1 - first) as usize;
+            // Without the new bytes (atomics), assume a change.
             let changes = access.new.is_none_or(|new| new[range.clone()] != access.old[range]);
             self.check_word(word, PastAccess { bytes, ..seen }, changes);
         }

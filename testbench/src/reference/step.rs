@@ -76,12 +76,14 @@ fn control(
         Opcode::Break => flow.break_from(inst.conv, lanes),
         Opcode::Warpsync if !lanes.is_empty() => {
             let (mask, words) = (uniform(0), &operands.words[decoded.first_word[0] as usize]);
+            // Lanes with another mask wait for their own group.
             let apart = lanes.filter(|lane| words.0[lane] != mask);
             flow.warpsync(LaneMask(mask), apart, inst.mods.count == 0);
         }
         Opcode::Exit => {
             let arrived = flow.exit(lanes);
             cta.warps[warp].pass_cluster_barrier();
+            // If the last lanes outside the barrier end, the warp arrives with the others.
             let barrier = cta.warps[warp].last_barrier;
             if arrived
                 && !cta.warps[warp].cluster.waits

@@ -20,7 +20,7 @@ use crate::watch::pipeline::{Picture, Row, Step};
 /// Writes the diagram.
 ///
 /// # Errors
-/// Errors of the writer.
+/// If `to` cannot be written.
 pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Result<()> {
     let mut rows: Vec<&Row> = picture.rows.iter().collect();
     rows.sort_by_key(|row| (row.begin(), row.issued(), row.sm, row.subcore));
@@ -95,6 +95,7 @@ fn stages(row: &Row, config: &GpuConfig) -> Vec<Stage> {
     add("D", buffered, Some(issued));
     add("I", Some(issued), gather.or(Some(issued + 1)));
     add("OC", gather, sent);
+    // Only the LSU takes instructions. All others stay in their pipe until the writeback.
     add("X", sent, taken.or(store));
     add("M", taken, store);
     add("W", store.filter(|at| Some(*at) >= sent), store.map(|at| at + 1));

@@ -10,7 +10,7 @@ const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99
 /// Writes one row per path: count, minimum, mean, percentiles and maximum, in cycles.
 ///
 /// # Errors
-/// Errors of the writer.
+/// If `to` cannot be written.
 pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (String, &'a Latency)>) -> io::Result<()> {
     write!(to, "{:<20}{:>12}{:>8}{:>10}", "latency", "count", "min", "mean")?;
     PERCENTILES.iter().try_for_each(|(_, name)| write!(to, "{name:>8}"))?;
@@ -35,7 +35,7 @@ pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (String, &'a La
 /// Writes HdrHistogram's percentile format (`.hgrm`): value in cycles, percentile, cumulative count, 1/(1-percentile).
 ///
 /// # Errors
-/// Errors of the writer.
+/// If `to` cannot be written.
 pub fn hgrm(to: &mut dyn Write, latency: &Latency) -> io::Result<()> {
     let histogram = latency.histogram();
     writeln!(
@@ -52,6 +52,7 @@ pub fn hgrm(to: &mut dyn Write, latency: &Latency) -> io::Result<()> {
             "{:>12.3} {quantile:>14.12} {total:>10}",
             step.value_iterated_to() as f64
         )?;
+        // The last percentile is 100 %: its column would be infinite.
         if total < histogram.len() {
             write!(to, " {:>14.2}", 1.0 / (1.0 - quantile))?;
         }

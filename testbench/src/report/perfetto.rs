@@ -29,7 +29,7 @@ use units::Units;
 /// Writes the timeline.
 ///
 /// # Errors
-/// Errors of the writer.
+/// If `to` cannot be written.
 pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Result<()> {
     let mut timeline = Timeline {
         writer: PerfettoWriter::new(to)?,
@@ -68,7 +68,7 @@ struct Timeline<'a, W> {
     named: BTreeSet<(u32, Option<u32>)>,
     /// Entries already drawn. Merged requests share an entry.
     entered: BTreeSet<(Track, Cycle)>,
-    /// Cycles of issue by SM, sub-core and cycle of the operand reads. The issue stamp of a request is the cycle of the operand reads.
+    /// Cycles of issue by SM, sub-core and cycle of the operand reads. That cycle is one after a request's issue stamp.
     issues: BTreeMap<(u16, u8, Cycle), Cycle>,
 }
 
@@ -145,6 +145,7 @@ impl<W: Write> Timeline<'_, W> {
         let (begin, end) = (requests::begin(request), *last + *cycles);
         self.writer.begin_span(group, &name, path, begin, args)?;
         for (stage, from, cycles) in stages {
+            // A stage without a cycle would be invisible.
             if cycles > 0 {
                 self.writer.begin_span(group, &name, stage, from, &[])?;
                 self.writer.end_span(group, &name, stage, from + cycles)?;
@@ -167,6 +168,7 @@ impl<W: Write> Timeline<'_, W> {
             let Some(at) = request.stamps.at(stage) else { continue };
             let (track, group, unit) = self.units.of_request(id.sm, request.line, stage);
             let track = self.name(track, || (group, unit))?;
+            // Slices of a track must not overlap, so merged requests draw one slice.
             if self.entered.insert((track, at)) {
                 let line = format!("{:#x}", request.line);
                 self.writer

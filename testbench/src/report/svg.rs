@@ -91,6 +91,7 @@ impl Plot {
     /// Adds filled steps. Each point's height lasts up to the next point, and the last one up to `end`.
     pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
         let Some(&(first, _)) = points.first() else { return };
+        // The outline runs along the tops and closes along the bottom of the axis.
         let floor = self.y.from();
         let ends = points.iter().skip(1).map(|point| point.0).chain([end]);
         let tops = points.iter().zip(ends).flat_map(|(&(x, y), end)| [(x, y), (end, y)]);
@@ -116,6 +117,7 @@ impl Plot {
             let step = |(n, y): (usize, &f64)| [(edges[n], *y), (edges[n + 1], *y)];
             let upper = top.iter().enumerate().flat_map(step);
             let lower: Vec<_> = floor.iter().enumerate().flat_map(step).collect();
+            // The outline runs along the upper edge, then back along the lower one.
             let path = self.path(upper.chain(lower.into_iter().rev()));
             let _ = writeln!(
                 self.body,
@@ -170,6 +172,7 @@ impl Plot {
         let mut out = String::new();
         let mut x = self.width - MARGINS[1];
         for (name, colour) in self.legend.iter().rev() {
+            // SVG cannot measure text: 7 pixels per character fit the font size of 12.
             x -= 7.0 * name.chars().count() as f64 + 24.0;
             let _ = writeln!(
                 out,

@@ -45,7 +45,7 @@ const BAR: f64 = 40.0;
 /// Writes the summary.
 ///
 /// # Errors
-/// Errors of the writer.
+/// If `to` cannot be written.
 pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> {
     let config = &run.config;
     let clock = f64::from(config.clocks.core_khz) / 1e3;

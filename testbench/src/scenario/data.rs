@@ -81,6 +81,7 @@ pub(super) fn bytes(source: &ElementSource, layout: &Layout, files: &Files) -> R
 /// Tests that the host can allocate `bytes`. A failed allocation later would abort the process.
 fn check_room(bytes: u64) -> Result<(), Fault> {
     let asked = usize::try_from(bytes).ok();
+    // The test allocation is dropped at once.
     let has_room = asked.is_some_and(|n| Vec::<u8>::new().try_reserve_exact(n).is_ok());
     if has_room {
         Ok(())
@@ -139,6 +140,7 @@ fn iota_element(iota: &Iota, i: u64) -> Number {
 }
 
 fn uniform_element(seed: u64, bounds: Range<f64>, i: u64) -> f64 {
+    // An f64 has a significand of 53 bits.
     let u = (split_mix(seed, i) >> 11) as f64 / (1u64 << 53) as f64;
     bounds.start + u * (bounds.end - bounds.start)
 }

@@ -108,6 +108,7 @@ impl Draft {
         for (table, buffers) in [("buffers", &file.buffers), ("globals", &file.globals)] {
             check_names(buffers).map_err(at(table))?;
         }
+        // Sizes are checked before any element is generated: a wrong shape must not use up the host's memory.
         check_sizes(&file, gpu).map_err(|(key, fault)| at(&key)(fault))?;
         check_asserts(&file).map_err(|(key, fault)| at(&key)(fault))?;
         let name = Path::new(&shown).file_stem().unwrap_or_default();

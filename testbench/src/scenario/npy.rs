@@ -118,7 +118,7 @@ fn scalar_of(found: &DType, dtype: Dtype) -> Option<&TypeStr> {
 /// ```
 ///
 /// # Errors
-/// Errors of the writer.
+/// If `to` cannot be written.
 pub fn write(to: &mut impl Write, dtype: Dtype, shape: &[u64], bytes: &[u8]) -> io::Result<()> {
     let kind = match dtype {
         Dtype::Bf16 => 'u',

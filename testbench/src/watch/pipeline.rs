@@ -171,6 +171,7 @@ impl Pipeline {
     fn issue(&mut self, sm: u16, event: &Event, (pc, lanes, goes_on): (u32, u32, bool)) {
         let (at, window) = (event.at, self.window.contains(&event.at));
         let keeps = window && self.rows.len() < self.limit;
+        // An instruction that is not kept still replaces the writers of its registers, below.
         self.left_out += u64::from(window && !keeps);
         let subcore = self.subcores.entry((sm, event.subcore)).or_default();
         let Some(warp) = subcore.warps.get_mut(&event.warp) else {
@@ -222,6 +223,7 @@ impl Pipeline {
             subcore.rows_by_number.remove(&number);
         }
         let row = &mut self.rows[place];
+        // A step may be reported more than once. The first report counts.
         let at = &mut row.steps[step as usize];
         *at = event.at.min(*at);
         Some(row)
@@ -247,6 +249,7 @@ impl Warp {
         let from = Cycle(to.0 - cycles);
         match self.waits.last_mut() {
             _ if cycles == 0 => {}
+            // A wait may be reported in parts, one per quantum.
             Some(last) if last.state == state && last.to == from => last.to = to,
             _ => self.waits.push(Wait { state, from, to }),
         }
@@ -256,6 +259,7 @@ impl Warp {
     fn producers(&self, decoded: &Decoded, rows: &[Row]) -> Vec<Cycle> {
         let touched = touched(&decoded.uses, decoded.pred_uses).chain(written(decoded));
         let writers = touched.filter_map(|n| rows.get(self.writers[n]?));
+        // The instruction is next after the previous issue. Results stored by then caused no stall.
         let pending = writers.filter(|row| row.steps[Step::Store as usize] > self.issued);
         let mut producers: Vec<Cycle> = pending.map(Row::issued).collect();
         producers.sort_unstable();

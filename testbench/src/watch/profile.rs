@@ -100,6 +100,7 @@ impl Profile {
 
     /// Adds the cycles `from..to` to a state.
     fn charge(&mut self, state: usize, from: u64, to: u64) {
+        // The length of the run is not known before its end.
         while to > self.interval * MAX_INTERVALS as u64 {
             self.merge_pairs();
         }

@@ -174,6 +174,7 @@ impl Requests {
         let key = |w: &SlowRequest| (Reverse(w.cycles), begin(&w.request), w.id);
         let index = self.slowest.partition_point(|other| key(other) < key(&new));
         if index < N_SLOWEST {
+            // The last one of a full list makes room.
             self.slowest.truncate(N_SLOWEST - 1);
             self.slowest.insert(index, new);
         }

@@ -128,8 +128,8 @@ fn quiet(scenario: &Scenario) -> Result<(), String> {
         races: true,
         uninit: true,
     };
-    let watched = lockstep::watch(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
-    match watched.iter().find(|launch| !launch.findings.is_empty()) {
+    let checked = lockstep::check_shared(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
+    match checked.iter().find(|launch| !launch.findings.is_empty()) {
         Some(launch) => Err(format!("the race detector finds {:?}", launch.findings)),
         None => Ok(()),
     }

@@ -137,6 +137,7 @@ impl Traffic {
     }
 
     fn load(&self, packet: &mut Packet, sm: usize, bits: &mut Bits) -> Expected {
+        // At least one sector.
         packet.sectors = bits.next() as u8 % 15 + 1;
         let known = self.known(packet.line, sm) & byte_mask(packet.sectors);
         Expected::Bytes(known, *self.line(packet.line))
@@ -147,6 +148,7 @@ impl Traffic {
         let sectors = byte_mask(bits.next() as u8 % 15 + 1);
         let dense = if bits.next().is_multiple_of(4) { some } else { u128::MAX };
         packet.byte_mask = self.owned(packet.line, sm) & sectors & dense;
+        // A store needs at least one byte.
         if packet.byte_mask == 0 {
             packet.byte_mask = 1 << self.owned(packet.line, sm).trailing_zeros();
         }
@@ -169,6 +171,7 @@ impl Traffic {
             ..AtomicLanes::default()
         };
         let n = atomics.n;
+        // PTX has these operations for u32 only.
         if matches!(atomics.op, Inc | Dec) {
             atomics.ty = Ty::U32;
         }
@@ -206,6 +209,7 @@ impl Traffic {
             lane.offset = 4 * bits.below(LINE / 4) as u8;
             lane.value = bits.next() % 1000;
         }
+        // Old values depend on the order of SMs, so only the final sums are checked.
         packet.kind = PacketKind::Reduction;
         self.perform(packet, atomics);
         Expected::Acknowledged
@@ -237,6 +241,7 @@ impl Traffic {
         let line = ((address - FIRST_LINE) / LINE as u64) as usize;
         let n_sms = self.scripts.len();
         (0..LINE)
+            // Owners alternate from unit to unit, so SMs share sectors but no byte.
             .filter(|n| (n / UNIT + line) % n_sms == sm)
             .fold(0, |mask, n| mask | 1 << n)
     }

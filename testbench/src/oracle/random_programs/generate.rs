@@ -13,7 +13,7 @@ use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
 
 /// Words of the input buffer.
 pub(super) const INPUT_WORDS: u64 = 256;
-/// Words per thread in each of the output, shared memory and local memory.
+/// Words per thread in the output, and in local memory.
 pub(super) const OWN_WORDS: u64 = 16;
 /// Number of shared counters per atomic operation.
 pub(super) const SHARED_COUNTERS: u64 = 4;
@@ -109,6 +109,7 @@ impl Text {
         self.line(format!("mad.lo.u32 %r0, %t0, {}, %tid;", self.block));
         self.line(format!("mul.wide.u32 %a0, %r0, {};", 4 * OWN_WORDS));
         self.line("add.s64 %output, %output, %a0;\n\tmov.u64 %own, own;".to_string());
+        // Different values in all registers and threads, so that a mixed-up register is noticed.
         for n in 1..REGISTERS[0].2 {
             self.line(format!("mad.lo.u32 %r{n}, %r{}, 0x9e3779b1, {n};", n - 1));
         }
@@ -125,6 +126,7 @@ impl Text {
             self.line(format!("st.local.v4.u32 [%own+{}], {{%r1, %r2, %r3, %r4}};", 4 * at));
         }
         self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;\n\tst.shared.u32 [%t1], %r1;".to_string());
+        // Thread 0 initializes the shared counters. The barrier orders the writes before all uses.
         self.line("setp.eq.u32 %q, %tid, 0;".to_string());
         for n in 0..COMMUTING.len() as u32 {
             self.line(format!("@%q st.shared.u32 [%t0+{}], {n};", 4 * (self.block + n)));
@@ -132,7 +134,7 @@ impl Text {
         self.line("bar.sync 0;".to_string());
     }
 
-    /// Stores every register, and the counters in shared memory, to the output.
+    /// Combines all registers, local words and shared counters, and stores them to the output.
     fn tail(&mut self) {
         self.line("bar.sync 0;\n\tmov.u32 %t0, tile;".to_string());
         for n in 0..COMMUTING.len() as u32 {
@@ -218,6 +220,7 @@ impl Text {
             Turns::Same(n) => self.line(format!("mov.u32 {left}, {n};")),
             Turns::Register(n) => {
                 let count = register('r', n);
+                // The trip count is at least 1 and small, so every program ends.
                 self.line(format!("and.b32 {left}, {count}, 3;\n\tadd.u32 {left}, {left}, 1;"));
             }
         }

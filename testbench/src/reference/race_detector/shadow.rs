@@ -93,6 +93,7 @@ impl Shadow {
             }
             old.bytes != 0 && !old.lanes.is_empty()
         });
+        // Lanes of one instruction share an entry, which keeps the lists short.
         let is_same = |old: &&mut PastAccess| {
             (old.warp, old.step, old.kind, old.bytes, old.pending) == (new.warp, new.step, new.kind, new.bytes, false)
         };

@@ -102,6 +102,7 @@ fn thickness(bytes: u64) -> f64 {
     if bytes == 0 {
         0.5
     } else {
+        // Levels differ by orders of magnitude: a linear scale would hide the small flows.
         1.0 + 2.0 * (bytes as f64).log10()
     }
 }

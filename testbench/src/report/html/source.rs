@@ -27,6 +27,7 @@ pub(super) fn hottest<'a>(page: &Page<'a>) -> Option<Line<'a>> {
     let costs = by_line(page);
     let (&number, &cost) = costs
         .iter()
+        // Among equal costs the first line wins, so that the page is deterministic.
         .max_by_key(|(line, cost)| (cost.total(), std::cmp::Reverse(**line)))?;
     let text = page.scenario.ptx.lines().nth(number.checked_sub(1)?)?;
     Some(Line { number, text, cost })
@@ -93,6 +94,7 @@ fn listing(anchor: &str, lines: &[&str], costs: &BTreeMap<usize, Cost>, total: u
     let hot = costs.values().map(Cost::total).max().unwrap_or(0);
     let last = lines.len().max(costs.keys().next_back().copied().unwrap_or(0));
     let is_near = |n: usize| costs.range(n.saturating_sub(CONTEXT)..=n + CONTEXT).next().is_some();
+    // Without the file's text, only lines with a cost exist.
     let exists = |n: &usize| *n <= lines.len() || costs.contains_key(n);
     let shown: Vec<usize> = (1..=last).filter(exists).filter(|n| is_near(*n)).collect();
     // Finds the nearest earlier line that exists, for each shown line.
