@@ -81,7 +81,11 @@ fn needs(module: &Module) -> String {
                     program.code().len()
                 )
             }
-            Err(findings) => writeln!(out, "{name:<40} cannot run: {} unsupported statements", findings.len()),
+            Err(findings) => writeln!(
+                out,
+                "{name:<40} cannot run: {} statements are not supported",
+                findings.len()
+            ),
         };
     }
     out

@@ -181,7 +181,7 @@ fn data_larger_than_the_gpu_memory_are_refused_before_they_are_generated() {
     // The GPU `tiny` has 256 MiB.
     let limit = "tiny has 268435456 bytes of memory; take smaller shapes or another --gpu";
     let one = text(&table("buffers.out", "[12_000_000_000]"));
-    assert_fails(&one, 2, &["s.toml: buffers.out.shape: takes 48000000000 bytes", limit]);
+    assert_fails(&one, 2, &["s.toml: buffers.out.shape: has 48000000000 bytes", limit]);
     let sum = text(
         &[
             table("buffers.a", "[40_000_000]"),
@@ -192,11 +192,7 @@ fn data_larger_than_the_gpu_memory_are_refused_before_they_are_generated() {
     let says = "s.toml: buffers.out.shape: has 160000000 bytes, 320000000 with all data before it, but ";
     assert_fails(&sum, 2, &[says, limit]);
     let variable = text(&[table("buffers.out", "[8]"), table("globals.v", "[1_000_000_000]")].concat());
-    assert_fails(
-        &variable,
-        2,
-        &["s.toml: globals.v.shape: takes 4000000000 bytes", limit],
-    );
+    assert_fails(&variable, 2, &["s.toml: globals.v.shape: has 4000000000 bytes", limit]);
     for shape in ["[4294967296, 4294967296, 4]", "[9223372036854775807]", "[0]", "[]"] {
         let says = "s.toml: buffers.out.shape: a shape is a list of sizes above 0, in all at most 64 GiB, not [";
         assert_fails(&text(&table("buffers.out", shape)), 2, &[says]);
