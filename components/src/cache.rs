@@ -1,14 +1,14 @@
-//! What the L1 and an L2 slice have in common. Each cache adds its policy and its ports.
+//! Parts that the L1 and an L2 slice share. Each cache adds its policy and its ports.
 //!
 //! ```text
 //!   line --> tags: index, valid ways, replacement --> way --> line store (bytes)
-//!   miss --> MSHR table: one target queue per sector --> packets that wait
-//!   head of the request queue --> tag stage: hit, miss or stall, and since when
+//!   miss --> MSHR table: one queue of targets (packets that wait) per sector
+//!   request at the head --> tag stage: hit, miss or stall, and since when
 //! ```
 //!
 //! Read in this order: `tags`, [`replacement`], `line_store`, `mshr`, `targets`, `slots`, `tag_stage`.
 //!
-//! A *way* is named by one number in the whole cache (`tags::Tags`); the same number addresses the line's bytes and state.
+//! Ways are numbered over the whole cache, not within a set (`tags::Tags`). The same number addresses the line's bytes and state.
 
 pub(crate) mod tags;
 

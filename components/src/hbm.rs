@@ -1,11 +1,10 @@
-//! Device memory: channels of banks, each behind a queue. What the model calls HBM stands for GDDR as well; timing tells them
-//! apart.
+//! Device memory: channels of banks, each behind a request queue. The name HBM covers GDDR too: only their timings differ.
 //!
 //! | Policy | Preset key | Module |
 //! |---|---|---|
-//! | which request goes next | `hbm.scheduler` | `scheduler` |
-//! | when an open row is closed | `hbm.row_policy` | `row_policy` |
-//! | which bank a line is in | `hbm.mapping` | `layout` |
+//! | order of requests | `hbm.scheduler` | `scheduler` |
+//! | closing of open rows | `hbm.row_policy` | `row_policy` |
+//! | banks of lines | `hbm.mapping` | `layout` |
 
 pub mod channel;
 

@@ -1,6 +1,6 @@
-//! The second-level cache: slices, each with its queue, and the memory channels that stand behind a group of slices.
+//! The second-level cache (L2): slices, each with its request queue. A group of slices shares its memory channels.
 //!
-//! A line lives in one slice alone ([`crate::proto::noc::AddressMap`]), so the L2 needs no coherence of its own.
+//! The address map gives each line one slice ([`crate::proto::noc::AddressMap`]), so the L2 needs no coherence protocol.
 
 pub mod slice;
 

@@ -1,8 +1,8 @@
 //! Finds the slot of a line: a hash index over the tags of a cache or the entries of an MSHR table.
 //!
-//! Hardware compares all tags of a set at once. The host follows a short list of the slots whose lines hash alike.
+//! Hardware compares all tags of a set at once. The host follows a short list of the slots whose lines have one hash.
 //!
-//! Invariant: a slot with a line is in one bucket's list, once; a slot without a line is in none.
+//! Invariant: a slot with a line is in exactly one bucket's list. A slot without a line is in none.
 
 /// No line: device memory begins far above line 0.
 const NO_LINE: u32 = 0;
@@ -10,8 +10,8 @@ const NO_LINE: u32 = 0;
 /// The end of a bucket's list.
 const END: u32 = u32::MAX;
 
-/// Lines that differ in these lowest bits alone have neighbouring buckets. Warps use such lines one after the other, and their
-/// buckets share a line of the host's cache.
+// Warps access neighbouring lines one after the other. Their buckets share a host cache line.
+/// Lowest bits of a line number that the hash keeps: such lines have neighbouring buckets.
 const NEIGHBOUR_BITS: u32 = 3;
 
 /// The line of a slot, and the next slot of its bucket.
@@ -26,7 +26,7 @@ const FREE: Tag = Tag {
     next: END,
 };
 
-/// The first slot of a bucket, with a copy of its line: most lines are found without a look at the slot's tag.
+/// The first slot of a bucket, with a copy of its line: most lookups need no slot's tag.
 #[derive(Clone, Copy)]
 struct Bucket {
     line: u32,
@@ -38,11 +38,11 @@ const EMPTY: Bucket = Bucket {
     slot: END,
 };
 
-/// Which slot holds a line. Several slots may hold the same line.
+/// An index from lines to slots. Several slots may hold the same line.
 pub(crate) struct LineIndex {
     tags: Box<[Tag]>,
     buckets: Box<[Bucket]>,
-    /// One bit of 8 per hash of a bucket's lines. Most absent lines are refused here, in little memory of the host.
+    /// A Bloom filter of 8 bits per bucket. It refuses most absent lines and is small in host memory.
     filter: Box<[u8]>,
 }
 
@@ -76,7 +76,7 @@ impl LineIndex {
         (line != NO_LINE).then_some(line)
     }
 
-    /// The slot of `line`: of several, the one filled last.
+    /// The slot of `line`. If several slots have it, the slot of the last insert.
     #[inline]
     pub(crate) fn find(&self, line: u32) -> Option<usize> {
         let hash = hash(line);
@@ -84,14 +84,14 @@ impl LineIndex {
         if self.filter[bucket] & filter_bit(hash) == 0 {
             return None;
         }
-        let Bucket { line: found, slot } = self.buckets[bucket];
-        if found == line {
-            return Some(slot as usize);
+        let first = self.buckets[bucket];
+        if first.line == line {
+            return Some(first.slot as usize);
         }
-        self.next(slot as usize, line)
+        self.next(first.slot as usize, line)
     }
 
-    /// The next slot of `line` behind `slot`, which is in the same bucket.
+    /// The next slot of `line` after `slot` in its bucket.
     #[inline]
     pub(crate) fn next(&self, slot: usize, line: u32) -> Option<usize> {
         let mut tag = self.tags.get(slot)?;
@@ -118,8 +118,9 @@ impl LineIndex {
         self.tags[slot] = Tag { line, next };
     }
 
-    /// Removes the line of `slot`, which has one. Its filter bit stays until the bucket is empty: other lines may share it.
+    /// Removes the line of `slot`, which has one.
     pub(crate) fn remove(&mut self, slot: usize) {
+        // The filter bit stays until the bucket is empty: other lines may share it.
         let Tag { line, next } = std::mem::replace(&mut self.tags[slot], FREE);
         let bucket = self.bucket(line, hash(line));
         let first = self.buckets[bucket].slot;
@@ -142,6 +143,7 @@ impl LineIndex {
         self.tags[before].next = next;
     }
 
+    /// The bucket of a line: the upper bits of its hash, then its neighbour bits.
     #[inline]
     fn bucket(&self, line: u32, hash: u64) -> usize {
         let neighbour = line & ((1 << NEIGHBOUR_BITS) - 1);
@@ -170,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_inserts_and_removes_a_line_is_found_in_every_slot_that_holds_it(
+        fn line_is_found_in_every_slot_that_holds_it_after_any_inserts_and_removes(
             uses in prop::collection::vec((0..SLOTS, 1..60u32), 1..200),
         ) {
             let mut index = LineIndex::new(SLOTS);

@@ -1,7 +1,7 @@
 //! The bytes of a cache's lines, by way.
 //!
-//! The host's memory grows with the ways in use: the caches of a full chip hold tens of megabytes, which most runs never fill.
-//! [`Tags`](super::tags::Tags) numbers the ways in the order in which an empty cache takes them.
+//! Host memory grows with the ways in use: most runs never fill the caches of a full chip. An empty cache takes its ways in the order
+//! of their numbers ([`Tags`](super::tags::Tags)), so the ways in use are the first ones.
 
 use warpwave_hw::grow::grow;
 
@@ -22,7 +22,7 @@ impl LineStore {
         }
     }
 
-    /// Gives `way` its bytes before its first use.
+    /// Allocates the bytes of `way` before its first use.
     ///
     /// # Panics
     /// If the cache has no such way.
@@ -46,7 +46,7 @@ impl LineStore {
         &self.lines[way]
     }
 
-    /// The bytes of a line, to be written.
+    /// The bytes of a line, for writing.
     #[inline]
     pub(crate) fn line_mut(&mut self, way: usize) -> &mut [u8; LINE] {
         &mut self.lines[way]
@@ -76,11 +76,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn way_in_use_has_bytes_and_keeps_them_when_more_ways_come_into_use() {
+    fn bytes_of_a_way_stay_when_the_store_grows() {
         let mut store = LineStore::new(100);
         assert_eq!(store.lines.len(), 0);
         store.prepare(9);
-        assert_eq!(store.lines.len(), 16, "no more than twice what is used");
+        assert_eq!(store.lines.len(), 16, "at most twice the ways in use");
         store.line_mut(9)[127] = 7;
         store.prepare(99);
         assert_eq!((store.line(9)[127], *store.line(99)), (7, [0; LINE]));
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "way 100 of 100")]
-    fn way_that_the_cache_does_not_have_is_refused() {
+    fn way_beyond_the_last_is_refused() {
         LineStore::new(100).prepare(100);
     }
 }

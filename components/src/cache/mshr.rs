@@ -1,101 +1,102 @@
 //! Miss status holding registers: one entry per outstanding miss, with a queue of targets for each of its sectors.
 //!
-//! The capacity is in sectors, because each sector in flight takes one register. Each cache finds its entries in its own way. The L1 has an
-//! index, and an L2 slice reads the tag of the line.
+//! The capacity counts sectors: each sector in flight takes one register. The L1 finds an entry by an index, an L2 slice by the line's way.
 //!
-//! Invariant: an entry is open while one of its sectors is in flight, and then alone.
+//! Invariant: an entry is allocated exactly while at least one of its sectors is in flight.
 
 use super::slots::Slots;
 use super::targets::{MissTargets, TargetQueue};
 use crate::proto::mem::{Packet, SECTORS, each_sector, n_sectors};
 
 struct Entry {
-    /// Sectors in flight.
-    sectors: u8,
+    /// Mask of the sectors in flight.
+    in_flight: u8,
+    /// The targets of each sector, oldest first.
     queues: [TargetQueue; SECTORS],
 }
 
-/// The outstanding misses of one cache, and the packets that wait for them.
+/// The outstanding misses of one cache, and their targets: the packets that wait for them.
 pub(crate) struct MshrTable {
     entries: Vec<Entry>,
-    open: Slots,
-    /// Sectors in flight, of all entries.
-    in_flight: u32,
+    in_use: Slots,
+    /// Number of sectors in flight, over all entries.
+    n_in_flight: u32,
     targets: MissTargets,
 }
 
 impl MshrTable {
-    /// A table for `sectors` sectors in flight and `packets` packets that wait.
-    pub(crate) fn new(sectors: u32, packets: u32) -> Self {
+    /// A table for at most `max_sectors` sectors in flight and `max_targets` targets.
+    pub(crate) fn new(max_sectors: u32, max_targets: u32) -> Self {
         let entry = || Entry {
-            sectors: 0,
+            in_flight: 0,
             queues: [TargetQueue::EMPTY; SECTORS],
         };
         MshrTable {
-            entries: (0..sectors).map(|_| entry()).collect(),
-            open: Slots::new(sectors),
-            in_flight: 0,
-            targets: MissTargets::new(packets),
+            entries: (0..max_sectors).map(|_| entry()).collect(),
+            in_use: Slots::new(max_sectors),
+            n_in_flight: 0,
+            targets: MissTargets::new(max_targets),
         }
     }
 
-    /// Sectors in flight.
-    pub(crate) fn in_flight(&self) -> u32 {
-        self.in_flight
+    /// Number of sectors in flight.
+    pub(crate) fn n_in_flight(&self) -> u32 {
+        self.n_in_flight
     }
 
-    /// Packets that wait.
-    pub(crate) fn waiting(&self) -> usize {
+    /// Number of targets.
+    pub(crate) fn n_targets(&self) -> usize {
         self.targets.len()
     }
 
-    /// Whether one more packet may wait, and `sectors` more sectors be in flight for it.
+    /// True if there is room for one more target, and for `sectors` more sectors in flight.
     #[inline]
     pub(crate) fn has_room(&self, sectors: u8) -> bool {
-        !self.targets.is_full() && (self.in_flight + n_sectors(sectors)) as usize <= self.entries.len()
+        !self.targets.is_full() && (self.n_in_flight + n_sectors(sectors)) as usize <= self.entries.len()
     }
 
-    /// A free entry; its first sectors must follow ([`MshrTable::fetch`]).
+    /// Allocates a free entry. The caller adds its first sectors with [`MshrTable::add_sectors`].
     ///
     /// # Panics
     /// If no entry is free.
-    pub(crate) fn open(&mut self) -> u32 {
-        self.open.take()
+    pub(crate) fn allocate(&mut self) -> u32 {
+        self.in_use.take()
     }
 
     /// Adds sectors in flight to an entry.
-    pub(crate) fn fetch(&mut self, entry: u32, sectors: u8) {
-        self.entries[entry as usize].sectors |= sectors;
-        self.in_flight += n_sectors(sectors);
+    pub(crate) fn add_sectors(&mut self, entry: u32, sectors: u8) {
+        self.entries[entry as usize].in_flight |= sectors;
+        self.n_in_flight += n_sectors(sectors);
     }
 
-    /// Sectors of an entry that are in flight.
+    /// Mask of the sectors of an entry that are in flight.
     #[inline]
-    pub(crate) fn sectors(&self, entry: u32) -> u8 {
-        self.entries[entry as usize].sectors
+    pub(crate) fn in_flight(&self, entry: u32) -> u8 {
+        self.entries[entry as usize].in_flight
     }
 
-    /// Parks a packet that lacks the sectors `missing`. Returns its slot, which must [`join`](MshrTable::join) the queue of each.
+    /// Stores a packet that waits for the sectors `missing`. Returns its slot. The caller puts the slot in the queue of each of these
+    /// sectors with [`MshrTable::add_target`].
     pub(crate) fn park(&mut self, packet: Box<Packet>, missing: u8) -> u32 {
         self.targets.add(packet, missing)
     }
 
-    /// Appends a slot to the queues of the given sectors.
-    pub(crate) fn join(&mut self, entry: u32, sectors: u8, slot: u32) {
+    /// Appends a slot to the queues of `sectors`.
+    pub(crate) fn add_target(&mut self, entry: u32, sectors: u8, slot: u32) {
         let entry = &mut self.entries[entry as usize];
         for sector in each_sector(sectors) {
             self.targets.push(&mut entry.queues[sector], slot, sector);
         }
     }
 
-    /// Takes the slot that has waited longest for a sector of an entry.
+    /// Takes the oldest target of a sector of an entry.
     #[inline]
     pub(crate) fn next_target(&mut self, entry: u32, sector: usize) -> Option<u32> {
         self.targets
             .pop(&mut self.entries[entry as usize].queues[sector], sector)
     }
 
-    /// Takes the slot that waits for all of `sectors`, if it is the only target of each.
+    /// Takes the slot that is the only target of each of `sectors`, if there is one.
     pub(crate) fn take_only_target(&mut self, entry: u32, sectors: u8) -> Option<u32> {
         let queues = &mut self.entries[entry as usize].queues;
         let slot = queues[each_sector(sectors).next()?].only()?;
@@ -112,20 +113,20 @@ impl MshrTable {
         self.targets.packet(slot)
     }
 
-    /// Notes that `sector` has arrived for a slot. Returns the packet when it lacks no other sector.
+    /// Delivers `sector` to a target. Returns the packet if it waits for no other sector.
     #[inline]
-    pub(crate) fn arrived(&mut self, slot: u32, sector: usize) -> Option<Box<Packet>> {
-        self.targets.arrived(slot, sector)
+    pub(crate) fn deliver(&mut self, slot: u32, sector: usize) -> Option<Box<Packet>> {
+        self.targets.deliver(slot, sector)
     }
 
-    /// Notes that `sectors` are no longer in flight. Returns whether they were the entry's last: then it is free.
-    pub(crate) fn finish(&mut self, entry: u32, sectors: u8) -> bool {
-        let left = &mut self.entries[entry as usize].sectors;
-        *left &= !sectors;
-        self.in_flight -= n_sectors(sectors);
-        let is_last = *left == 0;
+    /// Removes sectors that have arrived. Frees the entry with its last sector, and then returns true.
+    pub(crate) fn remove_sectors(&mut self, entry: u32, sectors: u8) -> bool {
+        let in_flight = &mut self.entries[entry as usize].in_flight;
+        *in_flight &= !sectors;
+        self.n_in_flight -= n_sectors(sectors);
+        let is_last = *in_flight == 0;
         if is_last {
-            self.open.release(entry);
+            self.in_use.release(entry);
         }
         is_last
     }
@@ -140,41 +141,41 @@ mod tests {
     }
 
     #[test]
-    fn table_has_room_until_its_sectors_are_in_flight_and_again_once_they_are_back() {
+    fn room_is_taken_by_sectors_in_flight_and_returns_with_them() {
         let mut table = MshrTable::new(4, 8);
-        let entry = table.open();
-        table.fetch(entry, 0b0011);
+        let entry = table.allocate();
+        table.add_sectors(entry, 0b0011);
         assert!(table.has_room(0b0011) && !table.has_room(0b0111));
-        table.fetch(entry, 0b1100);
+        table.add_sectors(entry, 0b1100);
         assert!(table.has_room(0) && !table.has_room(0b0001), "a merge needs no sector");
-        assert!(!table.finish(entry, 0b0111));
-        assert_eq!((table.in_flight(), table.sectors(entry)), (1, 0b1000));
-        assert!(table.finish(entry, 0b1000));
-        assert_eq!(table.in_flight(), 0);
+        assert!(!table.remove_sectors(entry, 0b0111));
+        assert_eq!((table.n_in_flight(), table.in_flight(entry)), (1, 0b1000));
+        assert!(table.remove_sectors(entry, 0b1000));
+        assert_eq!(table.n_in_flight(), 0);
     }
 
     #[test]
-    fn every_slot_taken_not_even_a_merge_has_room() {
+    fn full_target_slots_refuse_even_a_merge() {
         let mut table = MshrTable::new(4, 1);
-        let entry = table.open();
-        table.fetch(entry, 0b0001);
+        let entry = table.allocate();
+        table.add_sectors(entry, 0b0001);
         let slot = table.park(packet(), 0b0001);
-        table.join(entry, 0b0001, slot);
+        table.add_target(entry, 0b0001, slot);
         assert!(!table.has_room(0));
     }
 
     #[test]
-    fn target_alone_in_all_queues_is_taken_at_once_one_of_two_is_not() {
+    fn only_target_of_all_sectors_is_taken_at_once() {
         let mut table = MshrTable::new(8, 8);
-        let entry = table.open();
-        table.fetch(entry, 0b0011);
+        let entry = table.allocate();
+        table.add_sectors(entry, 0b0011);
         let first = table.park(packet(), 0b0011);
-        table.join(entry, 0b0011, first);
+        table.add_target(entry, 0b0011, first);
         assert_eq!(table.take_only_target(entry, 0b0011), Some(first));
         assert_eq!(table.next_target(entry, 0), None);
-        table.join(entry, 0b0011, first);
+        table.add_target(entry, 0b0011, first);
         let second = table.park(packet(), 0b0010);
-        table.join(entry, 0b0010, second);
+        table.add_target(entry, 0b0010, second);
         assert_eq!(table.take_only_target(entry, 0b0011), None);
         assert_eq!(table.next_target(entry, 1), Some(first));
     }

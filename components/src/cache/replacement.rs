@@ -1,15 +1,15 @@
-//! Replacement policies: which line of a full set leaves when another line comes.
+//! Replacement policies: choose the line that a fill evicts from a full set.
 //!
 //! | Preset word | Policy | A hit | A fill |
 //! |---|---|---|---|
 //! | `lru` | least recently used, exactly | makes a way the youngest | makes a way the youngest |
-//! | `tree-plru` | tree pseudo-LRU: one bit per node of a binary tree | turns the bits of its path away | the same |
+//! | `tree-plru` | tree pseudo-LRU: one bit per node of a binary tree | points the bits of its path away from the way | as a hit |
 //! | `fifo` | first in, first out | changes nothing | makes a way the youngest |
 //! | `random` | a generator with a fixed seed | changes nothing | draws the next number |
 //!
-//! The tags fill invalid ways first, whatever the policy. Only the order of hits and fills counts, never the cycle.
+//! Tags fill invalid ways first, under each policy. A policy sees hits and fills in order, and no cycle numbers.
 //!
-//! An own policy implements [`Replacement`], and a [`NewReplacement`] makes one for each cache:
+//! To add a policy, implement [`Replacement`] and pass a [`NewReplacement`], which makes one policy per cache:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,9 +20,6 @@
 //!
 //! impl Replacement for Mru {
 //!     fn touch(&mut self, set: usize, way: usize) {
-//!         self.0[set] = way;
-//!     }
-//!     fn insert(&mut self, set: usize, way: usize) {
 //!         self.0[set] = way;
 //!     }
 //!     fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
@@ -45,7 +42,7 @@ use std::sync::Arc;
 
 use crate::config::ReplacementPolicy;
 
-/// Most ways of a set: the policies here number them in a byte.
+/// Most ways of a set: the policies number them in a byte.
 pub const MOST_WAYS: usize = 256;
 
 /// The replacement policy of one cache, for all its sets. Ways are numbered within their set.
@@ -53,13 +50,15 @@ pub trait Replacement: Send {
     /// A hit in `way` of `set`.
     fn touch(&mut self, set: usize, way: usize);
 
-    /// A new line is put in `way` of `set`.
-    fn insert(&mut self, set: usize, way: usize);
+    /// A fill of a new line in `way` of `set`. Counts as a hit unless the policy says otherwise.
+    fn insert(&mut self, set: usize, way: usize) {
+        self.touch(set, way);
+    }
 
-    /// The way of `set`, whose ways are all valid, that gives up its line. `may_go` is true for a way whose line may leave. It is false for
-    /// a line with a fill in flight, and beyond the last way. `None` if it holds for no way.
+    /// The way of `set` that gives up its line. All ways are valid. `may_go` is true for a way whose line may leave: one without a fill
+    /// in flight. It is false beyond the last way. Returns `None` if it is true for no way.
     ///
-    /// The answer must not change before the next `touch` or `insert`: a stalled cache may ask again in any cycle.
+    /// The result must not change before the next `touch` or `insert`: a stalled cache may call it again in any cycle.
     fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize>;
 }
 
@@ -67,7 +66,7 @@ pub trait Replacement: Send {
 pub type NewReplacement = Arc<dyn Fn(usize, usize) -> Box<dyn Replacement> + Send + Sync>;
 
 impl ReplacementPolicy {
-    /// What makes this policy for a cache.
+    /// The factory of this policy.
     pub fn new_replacement(self) -> NewReplacement {
         Arc::new(move |sets, ways| match self {
             ReplacementPolicy::Lru => Box::new(lru::Lru::new(sets, ways)),
@@ -82,7 +81,7 @@ impl ReplacementPolicy {
 mod tests {
     use super::*;
 
-    /// Hits of a walk around `lines` lines in one set of `ways` ways, `rounds` times.
+    /// Hits of `rounds` passes over `lines` lines in one set of `ways` ways.
     fn hits(policy: ReplacementPolicy, ways: usize, lines: usize, rounds: usize) -> usize {
         let mut policy = policy.new_replacement()(1, ways);
         let mut held = vec![None; ways];
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn walk_around_one_line_more_than_the_ways_random_alone_keeps_most_lines() {
+    fn loop_over_one_line_more_than_the_ways_hits_only_with_random() {
         for policy in [ReplacementPolicy::Lru, ReplacementPolicy::Fifo] {
             assert_eq!(
                 hits(policy, 8, 9, 100),
@@ -115,8 +114,8 @@ mod tests {
             (1..18).contains(&hits_of_tree),
             "hits in the first rounds, then none: {hits_of_tree}"
         );
-        // One line of 9 is absent at a time. A miss replaces each of the 8 others with the same probability. So the next miss is 1 to 8
-        // lines on, 4.5 in the mean. The hit rate is 1 - 1/4.5 = 78 %.
+        // One line of 9 is absent at a time. A miss evicts each of the 8 others with the same probability. So the next miss is 1 to 8
+        // lines later, 4.5 on average. The hit rate is 1 - 1/4.5 = 78 %.
         let hits_of_random = hits(ReplacementPolicy::Random, 8, 9, 1000);
         assert!(
             (6_840..7_160).contains(&hits_of_random),
@@ -125,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn walk_around_as_many_lines_as_ways_every_policy_misses_the_first_round_alone() {
+    fn loop_over_as_many_lines_as_ways_misses_in_the_first_round_only() {
         for policy in ReplacementPolicy::ALL {
             assert_eq!(hits(policy, 8, 8, 100), 99 * 8, "{policy:?}");
         }
     }
 
     #[test]
-    fn ways_that_must_stay_are_never_chosen_and_none_is_where_all_must() {
+    fn way_that_may_not_go_is_never_the_victim() {
         for policy in ReplacementPolicy::ALL {
             for ways in [1, 3, 8, 24, 256] {
                 let mut policy = policy.new_replacement()(2, ways);
@@ -143,7 +142,11 @@ mod tests {
                     policy.touch(1, only);
                 }
                 let any = policy.victim(1, &|way| way < ways).unwrap();
-                assert_eq!(policy.victim(1, &|way| way < ways), Some(any), "until the next use");
+                assert_eq!(
+                    policy.victim(1, &|way| way < ways),
+                    Some(any),
+                    "the same until the next use"
+                );
             }
         }
     }

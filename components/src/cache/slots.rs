@@ -1,10 +1,10 @@
-//! The slots of a table in use, one bit each.
+//! Allocates the slots of a table: one bit per slot in use.
 //!
-//! The lowest free slot is taken first, so a table in light use stays in few lines of the host's cache.
+//! The lowest free slot is taken first, so a table with few entries stays in few host cache lines.
 
 use bitvec::vec::BitVec;
 
-/// A set of slots.
+/// The slots of a table, free or in use.
 pub(crate) struct Slots {
     used: BitVec<u64>,
     n_used: usize,
@@ -19,12 +19,12 @@ impl Slots {
         }
     }
 
-    /// Slots in use.
+    /// Number of slots in use.
     pub(crate) fn len(&self) -> usize {
         self.n_used
     }
 
-    /// Whether no slot is free.
+    /// True if no slot is free.
     pub(crate) fn is_full(&self) -> bool {
         self.n_used == self.used.len()
     }
@@ -37,7 +37,7 @@ impl Slots {
         let slot = self
             .used
             .first_zero()
-            .expect("the cache asks for room before it takes a slot");
+            .expect("the caller checks for room before it takes a slot");
         self.used.set(slot, true);
         self.n_used += 1;
         slot as u32

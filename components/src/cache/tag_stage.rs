@@ -1,21 +1,23 @@
-//! The state of a tag stage: what its last lookup did, since when, and whether a stalled request is due for another lookup.
+//! The state of a tag stage: the outcome of its last lookup, since when, and whether to repeat the lookup of a stalled request.
 //!
-//! The request at the head of the queue stays there while it stalls. It is looked up again once a message has left the cache or
-//! come back: nothing else can end a stall.
+//! A request that stalls stays at the head of the queue. The stage repeats its lookup only after a message has left the cache or come
+//! back: nothing else can end a stall.
 
 /// The states of one cache's tag stage.
 pub(crate) trait TagState: Copy + PartialEq {
-    /// No request is there.
+    /// State without a request.
     const IDLE: Self;
 
-    /// Whether the request at the head stalls until something else makes progress.
+    /// True if the request at the head stalls until another message makes progress.
     fn is_stall(self) -> bool;
 }
 
-/// A tag stage. Time is counted in cycles or in edges of the cache's clock.
+/// A tag stage. Its time unit is a cycle, or an edge of the cache's clock.
 pub(crate) struct TagStage<S> {
     state: S,
+    /// Time of the last lookup.
     since: u64,
+    /// True if a message has left the cache or come back since the last cycle.
     progress: bool,
     /// Address of the line looked up last.
     pub(crate) line: u64,
@@ -38,18 +40,18 @@ impl<S: TagState> TagStage<S> {
         self.state
     }
 
-    /// Address of the line looked up last, while there are requests.
+    /// Address of the line looked up last, for the waveform. `None` without a request.
     pub(crate) fn shown_line(&self) -> Option<u64> {
         (self.state != S::IDLE).then_some(self.line)
     }
 
-    /// A message has left the cache or come back: a stalled request is looked up again.
+    /// Notes that a message has left the cache or come back: a stalled request is looked up again.
     #[inline]
     pub(crate) fn note_progress(&mut self) {
         self.progress = true;
     }
 
-    /// Begins a cycle. Returns whether a request at the head is looked up in it.
+    /// Begins a cycle. Returns true if the request at the head is looked up in it.
     #[inline]
     pub(crate) fn begin(&mut self, has_request: bool) -> bool {
         let progress = std::mem::take(&mut self.progress);
@@ -59,11 +61,11 @@ impl<S: TagState> TagStage<S> {
         has_request && (progress || !self.state.is_stall())
     }
 
-    /// Enters the state that a lookup gives. Returns the stall that ends, with its length: stalls are counted when they are over.
+    /// Enters the outcome of a lookup at time `now`. Returns the stall that this ends, with its length.
     #[inline]
-    pub(crate) fn enter(&mut self, state: S, at: u64) -> Option<(S, u64)> {
-        let stall = self.state.is_stall().then_some((self.state, at - self.since));
-        (self.state, self.since) = (state, at);
+    pub(crate) fn enter(&mut self, state: S, now: u64) -> Option<(S, u64)> {
+        let stall = self.state.is_stall().then_some((self.state, now - self.since));
+        (self.state, self.since) = (state, now);
         stall
     }
 }
@@ -88,11 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn stalled_request_is_looked_up_again_after_progress_and_its_wait_is_counted() {
+    fn stalled_request_is_looked_up_again_only_after_progress() {
         let mut stage = TagStage::new();
         assert!(stage.begin(true));
         assert_eq!(stage.enter(State::Stall, 5), None);
-        assert!(!stage.begin(true), "nothing has moved");
+        assert!(!stage.begin(true), "no progress");
         stage.note_progress();
         assert!(stage.begin(true));
         assert_eq!(stage.enter(State::Hit, 9), Some((State::Stall, 4)));

@@ -1,10 +1,10 @@
 //! Tags of a set-associative cache: the line of each way, and the way that a new line takes.
 //!
-//! A new line takes an invalid way of its set, the highest first, or else the victim that the [`Replacement`] policy names. The
+//! A new line takes an invalid way of its set, the highest first. If all are valid, it takes the victim of the [`Replacement`] policy. The
 //! cache maps lines to sets, and keeps its own state of a line by way.
 //!
-//! A way is named by one number in the whole cache. The highest way of every set comes first, then the next lower one. An empty cache takes
-//! low numbers first, which keeps [`LineStore`](super::line_store::LineStore) small.
+//! Ways are numbered over the whole cache: first the highest way of every set, then the next lower one. An empty cache takes low
+//! numbers first, which keeps [`LineStore`](super::line_store::LineStore) small.
 //!
 //! Invariant: a way is valid exactly if the index holds a line for it.
 
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a cache of `bytes` bytes of lines, at least one line, in sets of at most `ways`.
+    /// The shape of a cache of `bytes` bytes, at least one line, in sets of at most `ways` ways.
     pub(crate) fn new(bytes: u32, ways: u32) -> Self {
         let lines = (bytes as usize / LINE).max(1);
         let ways = (ways as usize).clamp(1, lines.min(MOST_WAYS));
@@ -62,7 +62,7 @@ impl Tags {
         self.shape.sets
     }
 
-    /// Forgets every line, and uses `sets` sets from now on, at most those at first.
+    /// Invalidates every line, and uses `sets` sets from now on. Their number never exceeds that of the first shape.
     pub(crate) fn resize(&mut self, sets: usize, replacement: &NewReplacement) {
         let ways = self.shape.ways;
         self.shape.sets = sets.clamp(1, self.index.slots() / ways);
@@ -83,14 +83,14 @@ impl Tags {
         self.index.line(way)
     }
 
-    /// A hit in `way`.
+    /// Tells the replacement policy of a hit in `way`.
     #[inline]
     pub(crate) fn touch(&mut self, way: usize) {
         let (set, way) = self.position(way);
         self.replacement.touch(set, way);
     }
 
-    /// The way that a new line of `set` takes: an invalid way, or a victim for which `may_go` holds. `None` if every line must stay.
+    /// The way that a new line of `set` takes: an invalid way, or a victim. `may_go` is false for the way of a line that must stay.
     pub(crate) fn victim(&self, set: usize, may_go: impl Fn(usize) -> bool) -> Option<usize> {
         let first = set * self.shape.ways;
         let of_set = &self.valid[first..first + self.shape.ways];
@@ -99,7 +99,7 @@ impl Tags {
         Some(self.number(set, way))
     }
 
-    /// Puts `line` in `way`. Returns the line that leaves it.
+    /// Puts `line` in `way`. Returns the line that it evicts.
     pub(crate) fn insert(&mut self, way: usize, line: u32) -> Option<u32> {
         let evicted = self.line(way);
         if evicted.is_some() {
@@ -112,14 +112,14 @@ impl Tags {
         evicted
     }
 
-    /// Forgets the line in `way`, which is valid.
+    /// Invalidates the line in `way`, which is valid.
     pub(crate) fn invalidate(&mut self, way: usize) {
         self.index.remove(way);
         let (set, way) = self.position(way);
         self.valid.set(set * self.shape.ways + way, false);
     }
 
-    /// Forgets every line for whose way `keep` does not hold.
+    /// Invalidates every line whose way `keep` refuses.
     pub(crate) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let mut from = 0;
         while let Some(next) = self.valid[from..].first_one() {
@@ -142,16 +142,16 @@ impl Tags {
         self.position(way).0
     }
 
-    /// The number of a way of a set.
+    /// The number, over the whole cache, of a way of a set.
     #[inline]
     fn number(&self, set: usize, way: usize) -> usize {
         (self.shape.ways - 1 - way) * self.shape.sets + set
     }
 
-    /// Set, and way of the set, of a way's number.
+    /// The set and the way within it that have this number.
     #[inline]
     fn position(&self, number: usize) -> (usize, usize) {
-        // Both fit 32 bits, and the host divides these faster.
+        // 32 bits are enough, and the host divides them faster.
         let (number, sets) = (number as u32, self.shape.sets as u32);
         ((number % sets) as usize, self.shape.ways - 1 - (number / sets) as usize)
     }

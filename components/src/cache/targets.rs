@@ -1,9 +1,9 @@
-//! Packets that wait for sectors in flight (the targets of misses): a slot each, and for each sector a queue of slots.
+//! Targets of misses: packets that wait for sectors in flight. Each has a slot, and each sector has a queue of slots.
 //!
-//! The MSHR entry of a miss keeps a [`TargetQueue`] per sector. The links of the queues are here, one per slot and sector, so a
-//! merge allocates nothing.
+//! The MSHR entry of a miss keeps a [`TargetQueue`] per sector. The links of the queues are in the slots, so a merge allocates
+//! nothing.
 //!
-//! Invariant: a slot is in one queue for each sector that its packet lacks.
+//! Invariant: a slot is in one queue for each sector that its packet waits for.
 
 use super::slots::Slots;
 use crate::proto::mem::{Packet, SECTORS};
@@ -18,24 +18,24 @@ pub(crate) struct TargetQueue {
 }
 
 impl TargetQueue {
-    /// No packet waits.
+    /// The empty queue.
     pub(crate) const EMPTY: TargetQueue = TargetQueue { head: NONE, tail: NONE };
 
-    /// The slot that waits alone, if one does.
+    /// The slot of a queue with exactly one.
     #[inline]
     pub(crate) fn only(self) -> Option<u32> {
         (self.head == self.tail && self.head != NONE).then_some(self.head)
     }
 }
 
-/// A slot, in half a line of the host's cache.
+/// A slot: half a host cache line.
 #[derive(Clone)]
 #[repr(align(32))]
 struct Slot {
     packet: Option<Box<Packet>>,
-    /// The slot behind this one in the queue of each sector.
+    /// The next slot in the queue of each sector.
     next: [u32; SECTORS],
-    /// Sectors that the packet lacks.
+    /// Mask of the sectors that the packet waits for.
     missing: u8,
 }
 
@@ -45,35 +45,35 @@ const FREE: Slot = Slot {
     missing: 0,
 };
 
-/// The packets that wait in one cache.
+/// The targets of one cache.
 pub(crate) struct MissTargets {
     slots: Vec<Slot>,
     used: Slots,
 }
 
 impl MissTargets {
-    /// Room for `packets` packets.
-    pub(crate) fn new(packets: u32) -> Self {
+    /// No targets, and room for `max`.
+    pub(crate) fn new(max: u32) -> Self {
         MissTargets {
-            slots: vec![FREE; packets as usize],
-            used: Slots::new(packets),
+            slots: vec![FREE; max as usize],
+            used: Slots::new(max),
         }
     }
 
-    /// Packets that wait.
+    /// Number of targets.
     pub(crate) fn len(&self) -> usize {
         self.used.len()
     }
 
-    /// Whether every slot is taken.
+    /// True if every slot is in use.
     pub(crate) fn is_full(&self) -> bool {
         self.used.is_full()
     }
 
-    /// Gives a packet that lacks the sectors `missing` a slot. The caller pushes the slot on the queue of each of them.
+    /// Puts a packet that waits for the sectors `missing` in a slot. The caller pushes the slot on the queue of each sector.
     ///
     /// # Panics
-    /// If every slot is taken.
+    /// If every slot is in use.
     pub(crate) fn add(&mut self, packet: Box<Packet>, missing: u8) -> u32 {
         let slot = self.used.take();
         let target = &mut self.slots[slot as usize];
@@ -81,7 +81,7 @@ impl MissTargets {
         slot
     }
 
-    /// Puts a slot at the end of the queue of `sector`.
+    /// Appends a slot to the queue of `sector`.
     #[inline]
     pub(crate) fn push(&mut self, queue: &mut TargetQueue, slot: u32, sector: usize) {
         self.slots[slot as usize].next[sector] = NONE;
@@ -92,7 +92,7 @@ impl MissTargets {
         queue.tail = slot;
     }
 
-    /// Takes the oldest slot off the queue of `sector`.
+    /// Removes the oldest slot from the queue of `sector`.
     #[inline]
     pub(crate) fn pop(&mut self, queue: &mut TargetQueue, sector: usize) -> Option<u32> {
         let slot = queue.head;
@@ -113,9 +113,9 @@ impl MissTargets {
         packet.expect("a queued slot holds a packet")
     }
 
-    /// Notes that `sector` has arrived. Returns the packet when it lacks no other sector, and frees its slot.
+    /// Delivers `sector` to a slot. If the packet waits for no other sector, frees the slot and returns the packet.
     #[inline]
-    pub(crate) fn arrived(&mut self, slot: u32, sector: usize) -> Option<Box<Packet>> {
+    pub(crate) fn deliver(&mut self, slot: u32, sector: usize) -> Option<Box<Packet>> {
         let target = &mut self.slots[slot as usize];
         target.missing &= !(1 << sector);
         if target.missing != 0 {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_wait_for_one_sector_they_come_out_in_order() {
+    fn targets_of_a_sector_leave_in_order_of_arrival() {
         let mut targets = MissTargets::new(2);
         let mut queue = TargetQueue::EMPTY;
         for sectors in [0b0010, 0b0011] {
@@ -141,9 +141,9 @@ mod tests {
         assert!(targets.is_full());
         let (first, second) = (targets.pop(&mut queue, 1).unwrap(), targets.pop(&mut queue, 1).unwrap());
         assert_eq!(targets.pop(&mut queue, 1), None);
-        assert!(targets.arrived(first, 1).is_some());
-        assert!(targets.arrived(second, 1).is_none(), "sector 0 is still missing");
-        assert!(targets.arrived(second, 0).is_some());
+        assert!(targets.deliver(first, 1).is_some());
+        assert!(targets.deliver(second, 1).is_none(), "sector 0 is still missing");
+        assert!(targets.deliver(second, 0).is_some());
         assert_eq!(targets.len(), 0);
     }
 }

@@ -133,10 +133,16 @@ impl<'a> MemorySide<'a> {
             let slice = blocks("l2_slice", number, Block::Slice, tile);
             let mut memory = Vec::with_capacity(channels.len());
             for (n, channel) in channels.iter().enumerate() {
-                let (fetch, fetches) = slice.join_nth(channel, &FETCH, n);
-                let (fill, fills) = slice.join_nth(channel, &FILL, n);
-                memory.push((fetch, fills));
-                of_channel[n].push((fetches, fill));
+                let (to_channel, from_slice) = slice.join_nth(channel, &FETCH, n);
+                let (to_slice, from_channel) = slice.join_nth(channel, &FILL, n);
+                memory.push(slice::ChannelPorts {
+                    requests: to_channel,
+                    responses: from_channel,
+                });
+                of_channel[n].push(channel::SlicePorts {
+                    requests: from_slice,
+                    responses: to_slice,
+                });
             }
             let ports = self.slice_ports(&slice, memory, slices);
             let component = Slice::new(slice.path.clone(), self.slice_config(number), ports);
@@ -179,8 +185,8 @@ impl<'a> MemorySide<'a> {
             slice_cycles: core_cycles(l2.slice_latency, khz, config),
             far_latency: domain_cycles(l2.far_latency, khz, config),
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
-            mshr_entries: l2.mshr_entries,
-            waiting: l2.mshr_targets,
+            mshr_sectors: l2.mshr_entries,
+            mshr_targets: l2.mshr_targets,
             memory_depth: l2.memory_queue,
             bytes_per_cycle: l2.bytes_per_cycle,
             atomic_interval: l2.atomic_interval,

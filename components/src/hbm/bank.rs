@@ -1,24 +1,24 @@
-//! One bank: its open row, and from which edge of the command clock on each command may come.
+//! One bank: its open row, and the first edge of the command clock for each command.
 
 /// State of a bank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bank {
-    /// Its group.
+    /// Its bank group.
     pub(super) group: u32,
     /// The open row.
     pub(super) row: Option<u32>,
-    /// Earliest activate.
+    /// First edge for an activate.
     pub(super) activate_at: u64,
-    /// Earliest precharge.
+    /// First edge for a precharge.
     pub(super) precharge_at: u64,
-    /// Earliest column command to the open row.
+    /// First edge for a column command to the open row.
     pub(super) column_at: u64,
     /// Edge of the last activate or column command.
     pub(super) used_at: u64,
 }
 
 impl Bank {
-    /// A bank of a group: no row open, ready for one.
+    /// A bank without an open row, ready for an activate.
     pub(super) fn closed(group: u32) -> Bank {
         Bank {
             group,

@@ -1,4 +1,4 @@
-//! One memory channel: a request queue, a scheduler, banks in groups, a data bus.
+//! One memory channel: a request queue, a scheduler, banks in bank groups, and a data bus.
 //!
 //! ```text
 //!               +----------------------------------------------------+
@@ -12,26 +12,26 @@
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `slices`, a pair per slice of the group | loads (fetches) and stores (write-backs); both come back, loads with their bytes |
+//! | `slices`, a pair per slice of the group | loads (fetches) and stores (write-backs); both return, loads with their bytes |
 //!
 //! | Stage of an edge, in this order | What it does |
 //! |---|---|
-//! | respond | one request that is due goes back to its slice |
-//! | command | a refresh that is due, or at most one column command and one row command (HBM has a bus for each) |
-//! | accept | one request is taken, the slices in turn; it enters the queue `way_cycles` later, in most presets at once |
+//! | respond | sends the oldest response, if it is due |
+//! | command | does a due refresh, or sends at most one column command and one row command (HBM has a bus for each) |
+//! | accept | takes one request, round robin over the slices; it enters the queue `way_cycles` later, 0 in most presets |
 //!
-//! | Operation, idle channel | Command cycles from acceptance to the response |
+//! | Read, idle channel | Command cycles from acceptance to the response |
 //! |---|---|
 //! | one burst, row open | `way_cycles` + 1 + CL + burst + `latency_extra` |
 //! | one burst, bank closed | tRCD more |
 //! | one burst, another row open | tRP + tRCD more |
-//! | each further burst of a line | tCCD_L |
+//! | each further burst of a line | tCCD_L more |
 //!
-//! The scheduling policy (`scheduler`) chooses the requests whose commands go out. The row policy (`row_policy`) chooses the rows that
-//! are closed without a request. Bytes are copied from and to the storage with a request's last column command.
+//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the next commands of requests. The row policy (`row_policy`) closes
+//! rows that no request needs. The last column command of a request copies its bytes from or to the storage.
 //!
 //! # Invariants
-//! - Requests of one line are served in the order of their arrival.
+//! - Requests of one line are served in order of arrival.
 //! - Every rule of `timing` holds between any two commands.
 //!
 //! Source: JEDEC JESD235 (HBM) for the commands and the names of the timings.
@@ -70,20 +70,27 @@ use command::Command;
 /// Numbers and policies of a channel.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The keys `hbm` of the preset: shape, timing, policies.
+    /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles on the way from a slice to the queue.
+    /// Command cycles from acceptance to the queue.
     pub way_cycles: u32,
-    /// Command cycles in controller and interface, from the last data to the response: at most `hbm.latency_extra`.
+    /// Command cycles from the last data to the response, at most `hbm.latency_extra`.
     pub interface_cycles: u32,
     /// The command clock.
     pub clock: Domain,
-    /// Where lines live.
+    /// Map of lines to channels.
     pub map: Arc<AddressMap>,
 }
 
-/// A pair of ports for one slice.
-pub type SlicePorts = (InPort<Box<Packet>>, OutPort<Box<Packet>>);
+/// The links of a channel to one slice.
+pub struct SlicePorts {
+    /// Fetches and write-backs, from the slice.
+    pub requests: InPort<Box<Packet>>,
+    /// Fills and acknowledgements, to the slice.
+    pub responses: OutPort<Box<Packet>>,
+}
+
+warpwave_hw::show_ports!(SlicePorts: requests, responses);
 
 /// One memory channel.
 pub struct Channel {
@@ -95,31 +102,38 @@ pub struct Channel {
     storage: Arc<Storage>,
     layout: Layout,
     row_policy: RowPolicy,
-    /// The bursts of each mask of sectors.
+    /// Mask of the bursts that a packet needs, by its mask of sectors.
     bursts: [u8; 1 << SECTORS],
     state: State,
 }
 
-/// What `reset` clears. Times are edges of the command clock.
+/// A packet on a way of fixed length, with its due edge and the port of its slice.
+struct Delayed {
+    due: u64,
+    port: usize,
+    packet: Box<Packet>,
+}
+
+/// The state that `reset` clears. Times are edges of the command clock.
 struct State {
-    /// Requests on the way to the queue: when each is there, and the port of its slice.
-    arriving: VecDeque<(u64, usize, Box<Packet>)>,
+    /// Accepted requests that have not reached the queue. `due` is the edge of their arrival there.
+    arriving: VecDeque<Delayed>,
     queue: Queue,
     scheduler: Scheduler,
     timers: BankTimers,
     refresh: Refresh,
-    /// Requests that are done: when each is due at its slice, and the port of the slice.
-    done: VecDeque<(u64, usize, Box<Packet>)>,
-    /// The port that is asked first for a request.
-    turn: usize,
-    /// No command can go out before this edge, unless a request arrives.
+    /// Responses that are not sent yet.
+    responses: VecDeque<Delayed>,
+    /// The port to take a request from first.
+    next_port: usize,
+    /// First edge at which a command can be sent, unless a request arrives earlier.
     command_from: u64,
-    /// No row command of a request can go out before this edge, unless queue, rows or direction change.
+    /// First edge at which a row command of a request can be sent, unless queue, rows or direction change earlier.
     row_from: u64,
     row_command: Command,
     column_command: Command,
-    /// The line of the last command; none if that closed a row without a request.
-    line: Option<u64>,
+    /// The line of the last command, for the waveform. `None` for a row that was closed without a request.
+    command_line: Option<u64>,
     stats: Stats,
 }
 
@@ -133,13 +147,13 @@ impl State {
             scheduler: Scheduler::new(hbm),
             timers: BankTimers::new(hbm.timing, u64::from(burst), hbm.banks, hbm.bank_groups),
             refresh: Refresh::new(u64::from(hbm.timing.t_refi)),
-            done: VecDeque::with_capacity(hbm.queue_depth as usize),
-            turn: 0,
+            responses: VecDeque::with_capacity(hbm.queue_depth as usize),
+            next_port: 0,
             command_from: u64::MAX,
             row_from: 0,
             row_command: Command::None,
             column_command: Command::None,
-            line: None,
+            command_line: None,
             stats: Stats::default(),
         }
     }
@@ -150,7 +164,7 @@ impl Channel {
     pub fn new(path: Path, config: Config, slices: Vec<SlicePorts>, storage: Arc<Storage>) -> Self {
         let hbm = &config.hbm;
         let mut requests = ArrivalMask::default();
-        slices.iter().for_each(|(port, _)| _ = requests.add(port));
+        slices.iter().for_each(|ports| _ = requests.add(&ports.requests));
         Channel {
             layout: Layout {
                 banks: hbm.banks,
@@ -174,6 +188,7 @@ impl Channel {
         &self.state.stats
     }
 
+    /// Runs the stages at one edge of the command clock.
     fn step(&mut self, now: Cycle, edge: u64) {
         self.state.row_command = Command::None;
         self.state.column_command = Command::None;
@@ -186,16 +201,13 @@ impl Channel {
 
     /// Sends the oldest response, if it is due.
     fn respond(&mut self, now: Cycle, edge: u64) {
-        let Some(&(due, port, _)) = self.state.done.front() else {
-            return;
-        };
-        if due <= edge && self.slices[port].1.has_room(now) {
-            let (_, _, packet) = self.state.done.pop_front().expect("a response is due");
-            self.slices[port].1.send(now, packet);
+        let is_due = |first: &mut Delayed| first.due <= edge && self.slices[first.port].responses.has_room(now);
+        if let Some(response) = self.state.responses.pop_front_if(is_due) {
+            self.slices[response.port].responses.send(now, response.packet);
         }
     }
 
-    /// Does a refresh that is due, or sends at most one column command and one row command.
+    /// Does a due refresh, or sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
         if self.state.refresh.is_due(edge)
             && let Some(start) = self.refresh(edge)
@@ -207,7 +219,7 @@ impl Channel {
         self.state.command_from = requests.min(self.close_idle_row(edge));
     }
 
-    /// Sends the commands of waiting requests. Gives the edge at which to try again.
+    /// Sends commands of requests. Returns the edge at which to try again.
     fn serve_requests(&mut self, edge: u64) -> u64 {
         if self.state.queue.len() == 0 {
             return u64::MAX;
@@ -222,7 +234,7 @@ impl Channel {
         }
     }
 
-    /// Does the refreshes that are due. If one must wait for a row to close, gives the edge at which it can start.
+    /// Does the due refreshes. If one must wait for a row to close, returns the edge at which it can start.
     fn refresh(&mut self, edge: u64) -> Option<u64> {
         let state = &mut self.state;
         let waits_until = state.refresh.catch_up(edge, &mut state.timers);
@@ -237,14 +249,14 @@ impl Channel {
     fn choose_direction(&mut self, edge: u64) {
         let state = &mut self.state;
         let was_writing = state.scheduler.is_writing();
-        state.scheduler.look(&state.queue, edge);
+        state.scheduler.update(&state.queue, edge);
         if state.scheduler.is_writing() != was_writing {
             state.stats.turnarounds += 1;
             state.row_from = 0;
         }
     }
 
-    /// Sends a column command, if one can go out. Gives the edge at which to try again.
+    /// Sends a column command, if one is possible. Returns the edge at which to try again.
     fn column_command(&mut self, edge: u64) -> u64 {
         let State {
             queue,
@@ -252,8 +264,8 @@ impl Channel {
             timers,
             ..
         } = &self.state;
-        let (candidates, write) = (scheduler.columns(queue), scheduler.is_writing());
-        // While the data bus is taken, no bank needs to be asked.
+        let (candidates, write) = (scheduler.column_candidates(queue), scheduler.is_writing());
+        // While the data bus is busy, no bank can be ready.
         let bus_free = timers.any_column_at(write);
         if candidates != 0 && bus_free > edge {
             return bus_free;
@@ -264,7 +276,7 @@ impl Channel {
         }
     }
 
-    /// Sends an activate or a precharge for a request, if one can go out. Gives the edge at which to try again.
+    /// Sends an activate or a precharge for a request, if one is possible. Returns the edge at which to try again.
     fn row_command(&mut self, edge: u64) -> u64 {
         let State {
             queue,
@@ -280,7 +292,7 @@ impl Channel {
             None => timers.activate_at(bank),
             Some(_) => timers.precharge_at(bank),
         };
-        match queue.oldest_ready(scheduler.rows(queue), edge, ready_at) {
+        match queue.oldest_ready(scheduler.row_candidates(queue), edge, ready_at) {
             Choice::Now(n) => self.send_row(n, edge),
             Choice::At(at) => {
                 self.state.row_from = at.min(scheduler.changes_at(queue));
@@ -289,7 +301,7 @@ impl Channel {
         }
     }
 
-    /// Closes a row that no request needs, if the row policy says so. Gives the edge at which to try again.
+    /// Closes a row that no request needs, if the row policy says so. Returns the edge at which to try again.
     fn close_idle_row(&mut self, edge: u64) -> u64 {
         let state = &mut self.state;
         let Some((at, bank)) = self.row_policy.next(&state.timers.banks, &state.queue) else {
@@ -300,68 +312,63 @@ impl Channel {
         }
         if state.row_command == Command::None {
             if state.column_command == Command::None {
-                state.line = None;
+                state.command_line = None;
             }
             self.close_row(bank, edge);
         }
         edge + 1
     }
 
-    /// True if a request waits before the queue.
-    fn one_waits(&self, now: Cycle) -> bool {
-        self.requests.in_flight() != 0 && self.slices.iter().any(|(port, _)| port.is_ready(now))
+    /// True if a slice has a request for the channel.
+    fn has_request(&self, now: Cycle) -> bool {
+        self.requests.in_flight() != 0 && self.slices.iter().any(|ports| ports.requests.is_ready(now))
     }
 
-    /// Takes one request per edge into the queue.
+    /// Accepts one request, and puts accepted ones that are due into the queue.
     fn accept(&mut self, now: Cycle, edge: u64) {
-        let taken = self.state.queue.len() + self.state.arriving.len();
-        if taken == self.config.hbm.queue_depth as usize {
-            self.state.stats.full_cycles += u64::from(self.one_waits(now));
+        let accepted = self.state.queue.len() + self.state.arriving.len();
+        if accepted == self.config.hbm.queue_depth as usize {
+            self.state.stats.full_cycles += u64::from(self.has_request(now));
         } else if self.requests.in_flight() != 0 {
             self.take_request(now, edge);
         }
-        while self.state.arriving.front().is_some_and(|&(due, ..)| due <= edge)
-            && let Some((_, port, packet)) = self.state.arriving.pop_front()
-        {
-            self.enqueue(packet, port, edge);
+        while let Some(request) = self.state.arriving.pop_front_if(|request| request.due <= edge) {
+            self.enqueue(request, edge);
         }
     }
 
-    /// Takes a request from the next slice that has sent one.
+    /// Takes a request from the next slice that has one, round robin.
     fn take_request(&mut self, now: Cycle, edge: u64) {
-        let mut port = self.state.turn;
+        let mut port = self.state.next_port;
         for _ in 0..self.slices.len() {
             let next = if port + 1 == self.slices.len() { 0 } else { port + 1 };
-            if self.slices[port].0.is_ready(now)
-                && let Some(mut packet) = self.slices[port].0.recv(now)
-            {
+            if let Some(mut packet) = self.slices[port].requests.recv(now) {
                 packet.note(Stage::Hbm, now);
                 let due = edge + u64::from(self.config.way_cycles);
-                self.state.turn = next;
-                self.state.arriving.push_back((due, port, packet));
-                return;
+                self.state.next_port = next;
+                return self.state.arriving.push_back(Delayed { due, port, packet });
             }
             port = next;
         }
     }
 
-    fn enqueue(&mut self, packet: Box<Packet>, port: usize, edge: u64) {
+    fn enqueue(&mut self, request: Delayed, edge: u64) {
+        let Delayed { port, packet, .. } = request;
         let state = &mut self.state;
         let write = packet.kind == PacketKind::Store;
-        *(if write {
-            &mut state.stats.write_requests
-        } else {
-            &mut state.stats.read_requests
-        }) += 1;
-        let at = self.layout.locate(self.config.map.channel(packet.line).local);
-        let open = state.timers.banks[at.bank as usize].row == Some(at.row);
+        match write {
+            true => state.stats.write_requests += 1,
+            false => state.stats.read_requests += 1,
+        }
+        let location = self.layout.locate(self.config.map.channel(packet.line).local);
+        let open = state.timers.banks[location.bank as usize].row == Some(location.row);
         let entry = Entry {
             bursts: self.bursts[usize::from(packet.sectors & ALL_SECTORS)],
             packet,
             port: port as u16,
-            at,
+            location,
             write,
-            found: RowState::Hit,
+            row_state: RowState::Hit,
             arrived: edge,
         };
         state.queue.push(entry, open);
@@ -378,11 +385,11 @@ impl Channel {
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
         let mut next = self.state.command_from;
         // A command is on its bus for one edge.
-        if self.has_command() || self.one_waits(now) {
+        if self.has_command() || self.has_request(now) {
             next = next_edge;
         }
-        for queue in [&self.state.done, &self.state.arriving] {
-            next = queue.front().map_or(next, |&(due, ..)| next.min(due));
+        for queue in [&self.state.responses, &self.state.arriving] {
+            next = queue.front().map_or(next, |first| next.min(first.due));
         }
         match next {
             u64::MAX => Activity::Idle,
@@ -407,13 +414,13 @@ impl Component for Channel {
     }
 
     fn reset(&mut self) {
-        self.slices.iter_mut().for_each(|(port, _)| port.clear());
+        self.slices.iter_mut().for_each(|ports| ports.requests.clear());
         self.state = State::new(&self.config);
     }
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.arriving.is_empty() && state.queue.len() == 0 && state.done.is_empty()
+        state.arriving.is_empty() && state.queue.len() == 0 && state.responses.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -421,10 +428,10 @@ impl Component for Channel {
         let requests = count_width(self.config.hbm.queue_depth.into());
         probe.state("row_command", &Command::NAMES, Some(state.row_command as usize));
         probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
-        probe.vector("line", 48, state.line.filter(|_| self.has_command()));
+        probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
         probe.vector("queue", requests, Some(state.queue.len() as u64));
         probe.bit("writing", Some(state.scheduler.is_writing()));
-        probe.vector("done", 24, Some(state.done.len() as u64));
+        probe.vector("responses", 24, Some(state.responses.len() as u64));
         for (n, bank) in state.timers.banks.iter().enumerate() {
             probe.enter("bank", n);
             probe.state("state", &["closed", "open"], Some(usize::from(bank.row.is_some())));
@@ -439,14 +446,17 @@ impl Component for Channel {
 
     fn stats(&self, report: &mut dyn Report) {
         self.state.stats.report(report);
-        report.count("refreshes", self.state.refresh.done());
+        report.count("refreshes", self.state.refresh.n_done());
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         let State {
-            arriving, queue, done, ..
+            arriving,
+            queue,
+            responses,
+            ..
         } = &self.state;
-        let requests = arriving.len() + queue.len() + done.len();
+        let requests = arriving.len() + queue.len() + responses.len();
         if requests > 0 {
             say(format!("{}: {requests} requests have no response yet", self.path));
         }

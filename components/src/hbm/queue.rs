@@ -1,8 +1,8 @@
-//! The request queue of a channel: waiting requests in order of age, and sets of them by bank, direction and row.
+//! The request queue of a channel: entries in order of age, and sets of entries by bank, direction and open row.
 //!
-//! Every set is a mask: bit n for the n-th oldest request.
+//! Each set is a mask: bit n for the n-th oldest entry.
 //!
-//! Invariant: a request is in `ready` or in `held`. A held one waits for an older request of the same line.
+//! Invariant: an entry is in `ready` or in `held`. A held entry waits for an older entry of the same line.
 
 use warpwave_hw::bits::ones;
 
@@ -10,10 +10,10 @@ use super::layout::Location;
 use crate::config::MAX_CHANNEL_QUEUE;
 use crate::proto::mem::Packet;
 
-/// An entry is a bit of a mask.
+// An entry is a bit of a mask.
 const _: () = assert!(MAX_CHANNEL_QUEUE <= u64::BITS);
 
-/// How a request found its bank.
+/// State of the bank when a request was served, for the counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RowState {
     /// Its row was open.
@@ -30,37 +30,37 @@ pub(super) struct Entry {
     pub(super) packet: Box<Packet>,
     /// The port that it came from.
     pub(super) port: u16,
-    /// Where it lies.
-    pub(super) at: Location,
-    /// Bursts still to do, bit i for the i-th of the line.
+    /// Bank, row and column of its line.
+    pub(super) location: Location,
+    /// Bursts left, bit i for burst i of the line.
     pub(super) bursts: u8,
     /// True for a write.
     pub(super) write: bool,
-    /// How it found its bank.
-    pub(super) found: RowState,
-    /// Edge of its arrival.
+    /// State of its bank so far.
+    pub(super) row_state: RowState,
+    /// Edge of its arrival in the queue.
     pub(super) arrived: u64,
 }
 
-/// Which request's command can go out.
+/// The choice of a candidate whose command can be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
-    /// That of this entry, now.
+    /// This entry, now.
     Now(usize),
-    /// None before this edge; `u64::MAX` if none without an event before.
+    /// No entry before this edge. `u64::MAX` if none without another event.
     At(u64),
 }
 
 /// The queue of a channel.
 pub(super) struct Queue {
     entries: Vec<Entry>,
-    /// The bank of each entry: side by side, as every choice reads several.
+    /// The bank of each entry, in an array of its own: each choice reads several.
     bank_of: [u32; MAX_CHANNEL_QUEUE as usize],
     /// Entries of each bank.
     of_bank: Vec<u64>,
     /// Entries whose row is open.
     hits: u64,
-    /// Reads, and writes, that are not held.
+    /// Reads that are not held, and writes that are not held.
     ready: [u64; 2],
     /// Entries that wait for an older entry of the same line.
     held: u64,
@@ -72,7 +72,7 @@ impl Queue {
     pub(super) fn new(depth: u32, banks: u32) -> Self {
         assert!(
             (1..=MAX_CHANNEL_QUEUE).contains(&depth),
-            "a queue has 1 to {MAX_CHANNEL_QUEUE} entries, not {depth}"
+            "a channel queue has 1 to {MAX_CHANNEL_QUEUE} entries, not {depth}"
         );
         Queue {
             entries: Vec::with_capacity(depth as usize),
@@ -105,7 +105,7 @@ impl Queue {
         &mut self.entries[n]
     }
 
-    /// The reads, or the writes, that are not held.
+    /// The writes, or else the reads, that are not held.
     #[inline]
     pub(super) fn ready(&self, write: bool) -> u64 {
         self.ready[usize::from(write)]
@@ -129,11 +129,11 @@ impl Queue {
         self.bank_of[n % MAX_CHANNEL_QUEUE as usize] as usize
     }
 
-    /// Appends a request; `open` says whether its row is open.
+    /// Appends a request. `open` is true if its row is open.
     pub(super) fn push(&mut self, entry: Entry, open: bool) {
         let n = self.entries.len();
-        let of_bank = &mut self.of_bank[entry.at.bank as usize];
-        let held = ones(*of_bank).any(|other| self.entries[other].at == entry.at);
+        let of_bank = &mut self.of_bank[entry.location.bank as usize];
+        let held = ones(*of_bank).any(|other| self.entries[other].location == entry.location);
         *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;
         let mask = match held {
@@ -142,25 +142,26 @@ impl Queue {
         };
         *mask |= 1 << n;
         self.n_writes += usize::from(entry.write);
-        self.bank_of[n] = entry.at.bank;
+        self.bank_of[n] = entry.location.bank;
         self.entries.push(entry);
     }
 
-    /// Removes a request that is done.
+    /// Removes a request after its last burst.
     pub(super) fn remove(&mut self, n: usize) -> Entry {
         self.bank_of.copy_within(n + 1..self.entries.len(), n);
         let entry = self.entries.remove(n);
         self.n_writes -= usize::from(entry.write);
-        let below = (1 << n) - 1;
-        let close = |mask: &mut u64| *mask = (*mask & below) | (*mask >> 1 & !below);
+        // Younger entries move down by one bit.
+        let older = (1 << n) - 1;
+        let close = |mask: &mut u64| *mask = (*mask & older) | (*mask >> 1 & !older);
         let [reads, writes] = &mut self.ready;
         [&mut self.hits, reads, writes, &mut self.held]
             .into_iter()
             .for_each(close);
         self.of_bank.iter_mut().for_each(close);
         // The next request of the same line is no longer held.
-        let of_bank = self.of_bank[entry.at.bank as usize];
-        let next = ones(self.held & of_bank & !below).find(|&other| self.entries[other].at == entry.at);
+        let of_bank = self.of_bank[entry.location.bank as usize];
+        let next = ones(self.held & of_bank & !older).find(|&other| self.entries[other].location == entry.location);
         if let Some(next) = next {
             self.held &= !(1 << next);
             self.ready[usize::from(self.entries[next].write)] |= 1 << next;
@@ -168,26 +169,27 @@ impl Queue {
         entry
     }
 
-    /// Notes that a bank's row was opened, or closed.
+    /// Updates the hits of a bank after its row was opened or closed.
     pub(super) fn row_changed(&mut self, bank: u32, row: Option<u32>) {
         let of_bank = self.of_bank[bank as usize];
-        let needs_it = |&n: &usize| row == Some(self.entries[n].at.row);
+        let needs_it = |&n: &usize| row == Some(self.entries[n].location.row);
         let open = ones(of_bank).filter(needs_it).fold(0, |open, n| open | 1 << n);
         self.hits = self.hits & !of_bank | open;
     }
 
-    /// Notes that every row was closed.
+    /// Clears the hits after every row was closed.
     pub(super) fn all_rows_closed(&mut self) {
         self.hits = 0;
     }
 
-    /// The oldest candidate whose bank is ready. Entries of one bank are ready in the same cycle: the oldest stands for them.
+    /// The oldest candidate whose bank is ready, or the first edge at which one is.
     #[inline]
     pub(super) fn oldest_ready(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> Choice {
         let mut first = u64::MAX;
         while candidates != 0 {
             let n = candidates.trailing_zeros() as usize;
             let bank = self.bank(n);
+            // All candidates of a bank are ready at the same edge, so the oldest is enough.
             candidates &= !self.of_bank[bank];
             let at = ready_at(bank);
             if at <= edge {

@@ -1,11 +1,11 @@
 //! Refresh of all banks at once, every tREFI.
 //!
-//! A refresh that falls due stops new commands until every row can be closed, closes them, and holds the banks for tRFC. Refresh needs no
-//! tick of its own. Refreshes that fell due while the channel was idle are applied before the next command, with their own times.
+//! A due refresh stops new commands until every row can be closed. Then it closes all rows and keeps the banks busy for tRFC. Refresh needs
+//! no ticks. Refreshes that fell due while the channel was idle are applied before the next command, at their own edges.
 
 use super::timing::BankTimers;
 
-/// When the next refresh is due.
+/// The schedule of refreshes, in edges of the command clock.
 pub(super) struct Refresh {
     interval: u64,
     due: u64,
@@ -13,7 +13,7 @@ pub(super) struct Refresh {
 }
 
 impl Refresh {
-    /// The first is due after one interval.
+    /// A schedule whose first refresh is due after one interval.
     pub(super) fn new(interval: u64) -> Self {
         Refresh {
             interval,
@@ -22,18 +22,18 @@ impl Refresh {
         }
     }
 
-    /// Refreshes done.
-    pub(super) fn done(&self) -> u64 {
+    /// Number of refreshes done.
+    pub(super) fn n_done(&self) -> u64 {
         self.done
     }
 
-    /// Whether one is due.
+    /// True if a refresh is due.
     #[inline]
     pub(super) fn is_due(&self, edge: u64) -> bool {
         self.due <= edge
     }
 
-    /// Does what is due up to `edge`. If a refresh waits for a row to close, gives the edge at which it can start.
+    /// Does the refreshes due up to `edge`. If one must wait for a row to close, returns the edge at which it can start.
     pub(super) fn catch_up(&mut self, edge: u64, timers: &mut BankTimers) -> Option<u64> {
         while self.due <= edge {
             let start = self.due.max(timers.all_precharge_at());
@@ -41,7 +41,7 @@ impl Refresh {
                 return Some(start);
             }
             timers.refresh(start);
-            // Of several that a sleeping channel has missed, only the first and the last can matter.
+            // Of several that an idle channel has missed, only the first and the last can affect a command.
             let missed = ((edge - self.due) / self.interval).max(1);
             self.done += missed;
             self.due += missed * self.interval;

@@ -1,4 +1,4 @@
-//! Row policies: when an open row that no waiting request needs is closed. Preset key `hbm.row_policy`.
+//! Row policies: close open rows that no request in the queue needs. Preset key `hbm.row_policy`.
 //!
 //! | Preset word | Module | The row is closed |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | `closed` | `closed` | as soon as the timing of the bank allows a precharge |
 //! | `timeout` | `timeout` | `hbm.row_timeout` command cycles after the last command to it |
 //!
-//! A refresh closes every row under each policy. The precharge of a policy goes out at an edge without another row command.
+//! A refresh closes every row under each policy. The precharge of a policy is sent at an edge without another row command.
 //!
 //! Sources: JEDEC JESD235 (HBM) for auto-precharge, which `closed` stands for; Rixner et al., "Memory access scheduling" (ISCA 2000),
 //! for open and closed rows.
@@ -22,9 +22,9 @@ use closed::Closed;
 use open::Open;
 use timeout::Timeout;
 
-/// Closes open rows that no waiting request needs.
+/// A row policy.
 pub(super) trait CloseRows: Send {
-    /// First edge at which the open row of a bank is closed, if no waiting request needs it by then; `None` for never.
+    /// First edge at which the open row of a bank is closed, if no request needs it then. `None` for never.
     fn closes_at(&self, bank: &Bank) -> Option<u64>;
 }
 
@@ -45,7 +45,7 @@ impl RowPolicy {
         }
     }
 
-    /// The row to close next: the edge, and the bank. Of rows due at the same edge it is that of the lowest bank.
+    /// Edge and bank of the row to close next. Of rows due at one edge, the lowest bank is first.
     #[inline]
     pub(super) fn next(&self, banks: &[Bank], queue: &Queue) -> Option<(u64, usize)> {
         match self {

@@ -1,11 +1,11 @@
-//! DRAM scheduling policies: which waiting request's command a channel sends next. Preset key `hbm.scheduler`.
+//! DRAM scheduling policies: choose the requests whose commands a channel sends next. Preset key `hbm.scheduler`.
 //!
 //! | Preset word | Policy | Column command | Row command |
 //! |---|---|---|---|
-//! | `first-ready-first-come` | [`FirstReady`] | the oldest request whose row is open | the oldest whose bank has no open row in use |
+//! | `first-ready-first-come` | [`FirstReady`] | the oldest request whose row is open | the oldest whose bank has no needed open row |
 //! | `first-come-first-served` | [`FirstCome`] | the oldest request | the oldest request |
 //!
-//! A policy gives sets of candidates. The channel sends the command of the oldest candidate whose bank is ready.
+//! A policy returns sets of candidates. The channel sends the command of the oldest candidate whose bank is ready.
 
 mod first_come;
 mod first_ready;
@@ -17,19 +17,19 @@ use first_ready::FirstReady;
 
 /// Chooses the candidates for the next commands. Sets are masks: bit n for the n-th oldest request of the queue.
 pub(super) trait Schedule {
-    /// Looks at the queue at an edge, and chooses between reads and writes. The other calls are about the same edge.
-    fn look(&mut self, queue: &Queue, edge: u64);
+    /// Chooses between reads and writes for an edge. The other methods refer to the same edge.
+    fn update(&mut self, queue: &Queue, edge: u64);
 
-    /// True if writes go at this edge, false if reads do.
+    /// True if writes are served at this edge, false if reads are.
     fn is_writing(&self) -> bool;
 
     /// The requests that may get a column command. Their rows are open.
-    fn columns(&self, queue: &Queue) -> u64;
+    fn column_candidates(&self, queue: &Queue) -> u64;
 
-    /// The requests that may get a row command: an activate, or the precharge of the row in its way. Their rows are not open.
-    fn rows(&self, queue: &Queue) -> u64;
+    /// The requests that may get a row command: an activate, or the precharge of another row. Their rows are not open.
+    fn row_candidates(&self, queue: &Queue) -> u64;
 
-    /// First edge from which `look` chooses differently, though neither queue nor rows change; `u64::MAX` for never.
+    /// First edge at which `update` chooses differently without a change of queue or rows. `u64::MAX` for never.
     fn changes_at(&self, queue: &Queue) -> u64;
 }
 
@@ -49,45 +49,40 @@ impl Scheduler {
     }
 }
 
+/// Calls a method of the policy. Static dispatch: the channel calls it at most edges.
+macro_rules! policy {
+    ($scheduler:expr, $method:ident($($arg:expr),*)) => {
+        match $scheduler {
+            Scheduler::FirstReady(policy) => policy.$method($($arg),*),
+            Scheduler::FirstCome(policy) => policy.$method($($arg),*),
+        }
+    };
+}
+
 impl Schedule for Scheduler {
     #[inline]
-    fn look(&mut self, queue: &Queue, edge: u64) {
-        match self {
-            Scheduler::FirstReady(policy) => policy.look(queue, edge),
-            Scheduler::FirstCome(policy) => policy.look(queue, edge),
-        }
+    fn update(&mut self, queue: &Queue, edge: u64) {
+        policy!(self, update(queue, edge))
     }
 
     #[inline]
     fn is_writing(&self) -> bool {
-        match self {
-            Scheduler::FirstReady(policy) => policy.is_writing(),
-            Scheduler::FirstCome(policy) => policy.is_writing(),
-        }
+        policy!(self, is_writing())
     }
 
     #[inline]
-    fn columns(&self, queue: &Queue) -> u64 {
-        match self {
-            Scheduler::FirstReady(policy) => policy.columns(queue),
-            Scheduler::FirstCome(policy) => policy.columns(queue),
-        }
+    fn column_candidates(&self, queue: &Queue) -> u64 {
+        policy!(self, column_candidates(queue))
     }
 
     #[inline]
-    fn rows(&self, queue: &Queue) -> u64 {
-        match self {
-            Scheduler::FirstReady(policy) => policy.rows(queue),
-            Scheduler::FirstCome(policy) => policy.rows(queue),
-        }
+    fn row_candidates(&self, queue: &Queue) -> u64 {
+        policy!(self, row_candidates(queue))
     }
 
     #[inline]
     fn changes_at(&self, queue: &Queue) -> u64 {
-        match self {
-            Scheduler::FirstReady(policy) => policy.changes_at(queue),
-            Scheduler::FirstCome(policy) => policy.changes_at(queue),
-        }
+        policy!(self, changes_at(queue))
     }
 }
 

@@ -1,6 +1,6 @@
-//! The bank timers of a channel: from which edge on each command may follow the commands before it.
+//! The bank timers of a channel: the first edge at which each command may follow the commands before it.
 //!
-//! All edges are of the command clock. Rules, with the names of the JEDEC standards:
+//! Edges are those of the command clock. The rules have the names of the JEDEC standards:
 //!
 //! | After | comes | not before |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | column command | column command, same group | tCCD_L |
 //! | column command | column command, any group | tCCD_S |
 //! | read | precharge, same bank | tRTP |
-//! | read | write | its data follow the read's by a cycle: CL + burst + 1 - WL |
+//! | read | write | CL + burst + 1 - WL: one idle cycle of the data bus between their data |
 //! | write | precharge, same bank | WL + burst + tWR |
 //! | write | read | WL + burst + tWTR |
 //! | refresh, all banks precharged | activate | tRFC |
@@ -20,14 +20,15 @@
 use super::bank::Bank;
 use crate::config::Timing;
 
-/// State of all banks of a channel and of what they share.
+/// Timers of the banks of a channel, and of the buses that they share.
 pub(super) struct BankTimers {
     t: Timing,
-    /// Cycles that a burst holds the data bus.
+    /// Command cycles of a burst on the data bus.
     burst: u64,
     pub(super) banks: Vec<Bank>,
-    /// For each group, from when a column command may follow.
+    /// First edge for a column command, by bank group.
     groups: Vec<u64>,
+    /// First edges for a column command, an activate, a read and a write, in any bank.
     column_at: u64,
     activate_at: u64,
     read_at: u64,
@@ -35,7 +36,7 @@ pub(super) struct BankTimers {
 }
 
 impl BankTimers {
-    /// Every bank closed and ready. A bank's group is its number modulo their count.
+    /// All banks closed and ready. The group of a bank is its number modulo the number of groups.
     pub(super) fn new(t: Timing, burst: u64, banks: u32, groups: u32) -> Self {
         BankTimers {
             t,
@@ -49,30 +50,30 @@ impl BankTimers {
         }
     }
 
-    /// Cycles that a burst holds the data bus.
+    /// Command cycles of a burst on the data bus.
     pub(super) fn burst(&self) -> u64 {
         self.burst
     }
 
-    /// First edge at which a bank may be activated.
+    /// First edge for an activate of a bank.
     #[inline]
     pub(super) fn activate_at(&self, bank: usize) -> u64 {
         self.banks[bank].activate_at.max(self.activate_at)
     }
 
-    /// First edge at which a bank may be precharged.
+    /// First edge for a precharge of a bank.
     #[inline]
     pub(super) fn precharge_at(&self, bank: usize) -> u64 {
         self.banks[bank].precharge_at
     }
 
-    /// First edge at which any column command of the kind may go out.
+    /// First edge for a write, or else a read, in any bank.
     #[inline]
     pub(super) fn any_column_at(&self, write: bool) -> u64 {
         self.column_at.max(if write { self.write_at } else { self.read_at })
     }
 
-    /// First edge at which a column command may go to an open bank.
+    /// First edge for a write, or else a read, of an open bank.
     #[inline]
     pub(super) fn column_at(&self, bank: usize, write: bool) -> u64 {
         let Bank { group, column_at, .. } = self.banks[bank];
@@ -81,7 +82,7 @@ impl BankTimers {
             .max(self.any_column_at(write))
     }
 
-    /// Opens a row.
+    /// Opens a row of a closed bank.
     pub(super) fn activate(&mut self, bank: usize, row: u32, edge: u64) {
         let Timing {
             t_rcd,
@@ -92,7 +93,10 @@ impl BankTimers {
         } = self.t;
         self.activate_at = edge + u64::from(t_rrd);
         let bank = &mut self.banks[bank];
-        assert!(bank.row.is_none(), "edge {edge}: row {row} opened over {bank:?}");
+        assert!(
+            bank.row.is_none(),
+            "edge {edge}: row {row} is opened while another is open, {bank:?}"
+        );
         bank.row = Some(row);
         bank.used_at = edge;
         bank.column_at = edge + u64::from(t_rcd);
@@ -100,14 +104,14 @@ impl BankTimers {
         bank.activate_at = edge + u64::from(t_rc);
     }
 
-    /// Closes a row.
+    /// Closes the row of a bank.
     pub(super) fn precharge(&mut self, bank: usize, edge: u64) {
         let bank = &mut self.banks[bank];
         bank.row = None;
         bank.activate_at = bank.activate_at.max(edge + u64::from(self.t.t_rp));
     }
 
-    /// Reads or writes one burst of an open row; gives the edge after its last data.
+    /// Reads or writes one burst of an open row. Returns the edge after its last data.
     pub(super) fn column(&mut self, bank: usize, write: bool, edge: u64) -> u64 {
         let t = &self.t;
         let bank = &mut self.banks[bank];
@@ -131,13 +135,13 @@ impl BankTimers {
         }
     }
 
-    /// First edge at which every open bank may be precharged.
+    /// First edge for a precharge of all open banks.
     pub(super) fn all_precharge_at(&self) -> u64 {
         let open = self.banks.iter().filter(|bank| bank.row.is_some());
         open.map(|bank| bank.precharge_at).max().unwrap_or(0)
     }
 
-    /// Closes every row and refreshes.
+    /// Closes every row and refreshes all banks.
     pub(super) fn refresh(&mut self, edge: u64) {
         let any_open = self.banks.iter().any(|bank| bank.row.is_some());
         let precharge = if any_open { self.t.t_rp } else { 0 };

@@ -1,10 +1,8 @@
-//! Atomics on the bytes of a line: per lane, in lane order, in the slice.
+//! Atomics on the bytes of a line, applied in lane order.
 
-use warpwave_isa::exec::atomic::atomic;
+use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, SECTOR, apply_atomic};
 
-use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, SECTOR};
-
-/// Does the lanes whose word lies in `sector`; each lane gets its old value. Gives the mask of the sector's bytes written.
+/// Applies the lanes whose word is in `sector`. Each gets its old value. Returns the bytes written, as a mask of the sector.
 pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8; LINE]) -> u32 {
     let (op, ty) = (atomics.op, atomics.ty);
     let size = usize::from(ty.bytes());
@@ -15,28 +13,20 @@ pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8;
             continue;
         }
         let word = &mut bytes[offset..offset + size];
-        let old = read(word);
-        let new = atomic(op, ty, old, lane.value, lane.compare);
-        word.copy_from_slice(&new.to_le_bytes()[..size]);
-        lane.value = old;
+        lane.value = apply_atomic(word, op, ty, (lane.value, lane.compare));
         written |= ((1 << size) - 1) << (offset % SECTOR);
     }
     written
 }
 
-/// The most lanes that meet in one word: they are done one after the other.
-pub(super) fn depth(atomics: &AtomicLanes) -> u32 {
-    let mut lanes_of_word = [0; LINE / 2];
+/// The most lanes on one word. The atomic unit serves them one after the other.
+pub(super) fn lanes_on_busiest_word(atomics: &AtomicLanes) -> u32 {
+    // The smallest word of an atomic has 2 bytes.
+    let mut counts = [0; LINE / 2];
     for AtomicLane { offset, .. } in &atomics.lanes[..atomics.n] {
-        lanes_of_word[usize::from(offset / 2)] += 1;
+        counts[usize::from(offset / 2)] += 1;
     }
-    lanes_of_word.into_iter().max().unwrap_or(0)
-}
-
-fn read(word: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..word.len()].copy_from_slice(word);
-    u64::from_le_bytes(bytes)
+    counts.into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -63,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn two_lanes_add_to_one_word_the_second_finds_the_firsts_sum() {
+    fn second_lane_on_a_word_reads_the_sum_of_the_first() {
         let mut bytes = [0; LINE];
         bytes[36] = 5;
         let mut atomics = lanes(AtomOp::Add, Ty::U32, &[36, 36, 64]);
@@ -74,14 +64,14 @@ mod tests {
             [5, 15, 10]
         );
         assert_eq!(
-            (depth(&atomics), bytes[64]),
+            (lanes_on_busiest_word(&atomics), bytes[64]),
             (2, 0),
-            "the third lane is of another sector"
+            "lane 2 is on another sector"
         );
     }
 
     #[test]
-    fn words_of_eight_bytes_carry_across_all_of_them() {
+    fn carry_crosses_all_eight_bytes_of_a_word() {
         let mut bytes = [0xff; LINE];
         assert_eq!(
             perform(&mut lanes(AtomOp::Add, Ty::U64, &[24]), 0, &mut bytes),

@@ -1,8 +1,8 @@
-//! The lines of a slice: tags, bytes, valid bytes and changed sectors.
+//! The lines of a slice: tags, bytes, valid bytes and dirty sectors.
 //!
-//! The address map gives each line its set, by the same interleave as its slice.
+//! The address map gives each line its set, by the same kind of interleave as its slice.
 //!
-//! Invariants: an invalid byte is unknown; a changed sector has at least one valid byte; a line with a fetch in flight is pinned.
+//! Invariants: a dirty sector has at least one valid byte. A line with a fetch in flight is pinned: it cannot be the victim.
 
 use bitvec::prelude::{BitVec, bitvec};
 
@@ -18,7 +18,7 @@ pub(super) const FULL: u32 = u32::MAX;
 /// No fetch in flight.
 const NO_FETCH: u32 = u32::MAX;
 
-/// The state of a line, in half a line of the host's cache.
+/// The state of a line: half a host cache line.
 #[derive(Clone)]
 #[repr(align(32))]
 struct LineState {
@@ -28,7 +28,7 @@ struct LineState {
     set: u32,
     /// The MSHR entry of the fetches in flight, or [`NO_FETCH`].
     fetch: u32,
-    /// The changed sectors: memory does not have them yet.
+    /// Dirty sectors: memory does not have their bytes yet.
     dirty: u8,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Lines {
     tags: Tags,
     sets: Interleave,
     states: Box<[LineState]>,
-    /// The sets that may have a changed sector: a write-back of everything passes over the others.
+    /// The sets that may have a dirty sector. A write-back of all lines skips the others.
     dirty_sets: BitVec,
     bytes: LineStore,
 }
@@ -62,7 +62,7 @@ impl Lines {
         }
     }
 
-    /// The way of a line, if it is here.
+    /// The way of a line, if it is present.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<usize> {
         self.tags.find(line)
@@ -73,20 +73,20 @@ impl Lines {
         self.tags.line(way)
     }
 
-    /// A use of a line that is here.
+    /// Tells the replacement policy of a hit.
     #[inline]
     pub(super) fn touch(&mut self, way: usize) {
         self.tags.touch(way);
     }
 
-    /// The way that a line takes that is not here. `None` if every line of its set is pinned. `local`: its number in the slice.
+    /// The way that an absent line takes. `local` is its number in the slice. Returns `None` if every line of its set is pinned.
     #[inline]
     pub(super) fn victim(&self, local: u64) -> Option<usize> {
         let set = self.sets.map(local).0 as usize;
         self.tags.victim(set, |way| self.states[way].fetch == NO_FETCH)
     }
 
-    /// Puts a line, with no byte valid, in a way; the line that was there leaves.
+    /// Puts a line without valid bytes in a way. This evicts the line there.
     pub(super) fn allocate(&mut self, way: usize, line: u32) {
         self.tags.insert(way, line);
         self.bytes.prepare(way);
@@ -94,22 +94,23 @@ impl Lines {
         (state.valid, state.dirty) = ([0; SECTORS], 0);
     }
 
-    /// Forgets every line that has neither changed sectors nor a fetch in flight.
-    pub(super) fn forget_clean(&mut self) {
+    /// Invalidates every line without dirty sectors and without a fetch in flight.
+    pub(super) fn invalidate_clean(&mut self) {
         let states = &self.states;
         self.tags
             .retain(|way| states[way].dirty != 0 || states[way].fetch != NO_FETCH);
     }
 
-    /// The first set from `first` on with a changed sector, and its lowest way that has one.
-    pub(super) fn next_changed(&mut self, first: usize) -> Option<(usize, usize)> {
+    /// The first set from `first` on with a dirty sector, and its lowest way with one.
+    pub(super) fn next_dirty(&mut self, first: usize) -> Option<(usize, usize)> {
         let mut first = first;
         while let Some(next) = self.dirty_sets[first..].first_one() {
             let set = first + next;
-            let changed = self.tags.ways_of(set).find(|&way| self.states[way].dirty != 0);
-            if let Some(way) = changed {
+            let dirty = self.tags.ways_of(set).find(|&way| self.states[way].dirty != 0);
+            if let Some(way) = dirty {
                 return Some((set, way));
             }
+            // All its lines have been written back since.
             self.dirty_sets.set(set, false);
             first = set;
         }
@@ -123,13 +124,13 @@ impl Lines {
         (0..SECTORS).fold(0, |full, n| full | u8::from(valid[n] == FULL) << n)
     }
 
-    /// The changed sectors of a line.
+    /// The dirty sectors of a line.
     #[inline]
     pub(super) fn dirty(&self, way: usize) -> u8 {
         self.states[way].dirty
     }
 
-    /// Memory has the changed sectors of a line.
+    /// Marks a line clean: its dirty sectors are on their way to memory.
     pub(super) fn clean(&mut self, way: usize) {
         self.states[way].dirty = 0;
     }
@@ -159,13 +160,13 @@ impl Lines {
         self.bytes.line(way)
     }
 
-    /// The bytes of a line, for an atomic. It [`mark`](Lines::mark)s the bytes that it changes.
+    /// The bytes of a line, for an atomic. The caller [`mark`](Lines::mark)s the bytes that it writes.
     #[inline]
     pub(super) fn bytes_mut(&mut self, way: usize) -> &mut [u8; LINE] {
         self.bytes.line_mut(way)
     }
 
-    /// Notes that the bytes `written` of a sector have changed.
+    /// Marks the bytes `written` of a sector valid, and the sector dirty.
     #[inline]
     pub(super) fn mark(&mut self, way: usize, sector: usize, written: u32) {
         let state = &mut self.states[way];
@@ -174,7 +175,7 @@ impl Lines {
         state.dirty |= u8::from(written != 0) << sector;
     }
 
-    /// Writes the bytes in `mask` of these sectors.
+    /// Writes the bytes of `sectors` that are in `mask`.
     #[inline(always)]
     pub(super) fn write(&mut self, way: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
         let state = &mut self.states[way];
@@ -193,7 +194,7 @@ impl Lines {
         }
     }
 
-    /// Merges sectors from memory: bytes that are valid already are newer and stay.
+    /// Fills sectors from memory. Bytes that are valid already are newer, so they stay.
     pub(super) fn merge(&mut self, way: usize, sectors: u8, from: &[u8; LINE]) {
         let missing = byte_mask(sectors) & !self.valid(way);
         copy_bytes(from, self.bytes.line_mut(way), missing);
@@ -216,7 +217,7 @@ mod tests {
         Lines::new(shape, &ReplacementPolicy::Lru.new_replacement(), sets)
     }
 
-    /// Puts `line` in the cache, as a line with the number `local` in the slice.
+    /// Allocates `line`, which has the number `local` in the slice.
     fn insert(lines: &mut Lines, line: u32, local: u64) -> usize {
         let way = lines.victim(local).expect("no line is pinned");
         lines.allocate(way, line);
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn partly_written_sector_fetched_the_written_bytes_stay() {
+    fn fill_keeps_the_written_bytes_of_a_sector() {
         let mut lines = lines(1024, 2);
         lines.allocate(0, 5);
         lines.write(0, 0b0010, 0b10 << 32, &[0x11; LINE]);
@@ -232,11 +233,11 @@ mod tests {
         lines.merge(0, 0b0010, &[0x22; LINE]);
         assert_eq!(lines.bytes(0)[32..35], [0x22, 0x11, 0x22]);
         assert_eq!((lines.full(0), lines.dirty(0)), (0b0010, 0b0010));
-        assert_eq!(lines.bytes(0)[0], 0, "another sector is not touched");
+        assert_eq!(lines.bytes(0)[0], 0, "another sector does not change");
     }
 
     #[test]
-    fn empty_cache_takes_a_way_of_every_set_before_the_second_of_one() {
+    fn first_lines_of_each_set_take_the_lowest_ways() {
         let mut lines = lines(32 * LINE as u32, 4);
         let mut taken = [0; 8];
         for line in 1..5 {
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn set_full_of_pinned_lines_there_is_no_victim() {
+    fn set_of_pinned_lines_has_no_victim() {
         let mut lines = lines(256, 2);
         let [older, younger] = [10, 11].map(|line| {
             let way = insert(&mut lines, line, 0);
@@ -264,17 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn clean_line_leaves_a_changed_one_and_one_with_a_fetch_in_flight_stay() {
+    fn invalidation_of_clean_lines_keeps_dirty_and_pinned_ones() {
         let mut lines = lines(512, 4);
-        let [_, changed, fetched] = [10, 11, 12].map(|line| insert(&mut lines, line, 0));
-        lines.mark(changed, 0, 1);
+        let [_, dirty, fetched] = [10, 11, 12].map(|line| insert(&mut lines, line, 0));
+        lines.mark(dirty, 0, 1);
         lines.set_fetch(fetched, Some(0));
         let here = |lines: &Lines| [10, 11, 12].map(|line| lines.find(line));
-        lines.forget_clean();
-        assert_eq!(here(&lines), [None, Some(changed), Some(fetched)]);
+        lines.invalidate_clean();
+        assert_eq!(here(&lines), [None, Some(dirty), Some(fetched)]);
         lines.set_fetch(fetched, None);
-        lines.clean(changed);
-        lines.forget_clean();
+        lines.clean(dirty);
+        lines.invalidate_clean();
         assert_eq!(here(&lines), [None; 3]);
     }
 
@@ -294,48 +295,48 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_changed_lines_are_walked_through_in_order_and_clean_lines_forgotten(
+        fn dirty_lines_are_visited_in_order_and_clean_lines_invalidated(
             stored in prop::collection::vec(1..200u32, 0..80),
-            // As many as a set has ways: none evicts another.
+            // At most the ways of a set: none evicts another.
             more in prop::collection::vec(1..200u32, 0..=4),
         ) {
             let mut lines = lines(32 * LINE as u32, 4);
             store(&mut lines, &stored);
             let by_set = (0..8).flat_map(|set| lines.tags.ways_of(set).collect::<Vec<_>>());
-            let changed: Vec<_> = by_set.filter(|&way| lines.dirty(way) != 0).collect();
-            let (mut walked, mut first) = (Vec::new(), 0);
-            while let Some((set, way)) = lines.next_changed(first) {
+            let dirty: Vec<_> = by_set.filter(|&way| lines.dirty(way) != 0).collect();
+            let (mut visited, mut first) = (Vec::new(), 0);
+            while let Some((set, way)) = lines.next_dirty(first) {
                 first = set;
                 lines.clean(way);
-                walked.push(way);
+                visited.push(way);
             }
-            prop_assert_eq!(walked, changed);
+            prop_assert_eq!(visited, dirty);
 
             store(&mut lines, &more);
-            lines.forget_clean();
+            lines.invalidate_clean();
             prop_assert!(stored.iter().all(|line| lines.find(*line).is_some() == more.contains(line)));
-            while let Some((_, way)) = lines.next_changed(0) {
+            while let Some((_, way)) = lines.next_dirty(0) {
                 lines.clean(way);
             }
-            lines.forget_clean();
+            lines.invalidate_clean();
             let mut new = super::tests::lines(32 * LINE as u32, 4);
             store(&mut lines, &stored);
             store(&mut new, &stored);
-            prop_assert!((0..32).all(|way| lines.line(way) == new.line(way)), "taken in the order of a new cache");
+            prop_assert!((0..32).all(|way| lines.line(way) == new.line(way)), "ways are taken as in a new cache");
         }
 
         #[test]
-        fn any_lines_that_come_and_go_are_found_in_their_way_and_nowhere_else(
+        fn line_is_found_in_its_way_and_nowhere_else(
             steps in prop::collection::vec((1..200u32, any::<bool>()), 300),
         ) {
             let mut lines = lines(32 * LINE as u32, 4);
             let mut held = [None; 32];
-            for (line, forgets) in steps {
+            for (line, invalidates) in steps {
                 let found = lines.find(line);
                 prop_assert_eq!(found, held.iter().position(|&other| other == Some(line)));
                 match found {
-                    Some(_) if forgets => {
-                        lines.forget_clean();
+                    Some(_) if invalidates => {
+                        lines.invalidate_clean();
                         held = [None; 32];
                     }
                     Some(way) => lines.touch(way),

@@ -22,20 +22,20 @@
 //! |---|---|
 //! | tag lookup | one packet per cycle while the data array is free |
 //! | load, every sector valid; store | response sent `latency` after the request was taken |
-//! | load, a sector missing | fetch sent 1 after the lookup; response `latency` after the last sector came |
+//! | load, a sector missing | fetch sent 1 after the lookup; response `latency` after the last fill |
 //! | data array | ceil(bytes / `bytes_per_cycle`) per access and per fill |
-//! | atomic | the array is held `atomic_interval` for each lane that meets in one word |
+//! | atomic | the data array is busy for `atomic_interval` per lane on the busiest word |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
 //! execute a host command, look up a request.
 //!
-//! Policy: write-back, write-validate. A store never fetches. It marks its bytes valid. A load fetches a partly valid sector and keeps the
-//! bytes written earlier. A line is allocated by the access that misses. Every access to a sector in flight waits for the sector, stores
-//! too. So a load never sees a later store.
+//! Policy: write-back, write-validate. A store fetches nothing and marks its bytes valid. A load fetches a partly valid sector and keeps
+//! the bytes written earlier. The access that misses allocates the line. Each access to a sector in flight waits for it, stores too. So a
+//! load never sees a later store.
 //!
 //! # Invariants
 //! - Requests of one SM for one sector take effect in the order of arrival.
-//! - Each request is answered once. A store is answered when its bytes are in the slice.
+//! - Each request gets one response. A store gets it when its bytes are in the slice.
 //! - The newest data of a line is in memory, in dirty sectors of the slice, or in a write-back in flight.
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
@@ -67,7 +67,7 @@ use crate::cache::mshr::MshrTable;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::TagStage;
 use crate::cache::tags::Shape;
-use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
+use crate::proto::mem::{Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
 
@@ -82,30 +82,37 @@ pub struct Config {
     pub replacement: NewReplacement,
     /// Cycles of its clock from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// The part of `latency`, in cycles of the global clock, after which a packet counts as on its way back ([`L2Data`](crate::proto::mem::Stage::L2Data)).
+    /// Cycles of the global clock from the data in the slice to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data). Part of `latency`.
     pub slice_cycles: u32,
-    /// Extra cycles of a round trip for an SM on the other part of the chip.
+    /// Extra cycles of a response to an SM on the other part of the chip.
     pub far_latency: u32,
     /// SMs on the slice's own part of the chip.
     pub near_sms: Range<u16>,
-    /// Most sectors in flight to memory, at least those of one line.
-    pub mshr_entries: u32,
-    /// Packets that may wait for sectors.
-    pub waiting: u32,
-    /// Fetches and write-backs that may be at memory, at least 2; each link to a channel holds as many.
+    /// Most sectors in flight to memory, at least the 4 of a line. Preset key `l2.mshr_entries`.
+    pub mshr_sectors: u32,
+    /// Most packets that wait for sectors.
+    pub mshr_targets: u32,
+    /// Most fetches and write-backs in flight to memory, at least 2. Each link to a channel has this depth.
     pub memory_depth: u32,
     /// Bytes that the data array reads or writes per cycle.
     pub bytes_per_cycle: u32,
-    /// Cycles between two atomics on the same word.
+    /// Cycles from one lane of an atomic to the next on the same word.
     pub atomic_interval: u32,
     /// Its clock.
     pub clock: Domain,
-    /// Where lines live.
+    /// Map of lines to slices and channels.
     pub map: Arc<AddressMap>,
 }
 
-/// A pair of ports for one channel.
-pub type ChannelPorts = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
+/// The links of a slice to one channel.
+pub struct ChannelPorts {
+    /// Fetches and write-backs, to the channel.
+    pub requests: OutPort<Box<Packet>>,
+    /// Fills and acknowledgements, from the channel.
+    pub responses: InPort<Box<Packet>>,
+}
+
+warpwave_hw::show_ports!(ChannelPorts: requests, responses);
 
 /// The links of a slice.
 pub struct Ports {
@@ -126,11 +133,11 @@ warpwave_hw::show_ports!(Ports: requests, responses, commands, memory);
 struct RareInputs {
     /// A message from memory is in flight.
     memory: bool,
-    /// A command of the host is there or under way.
+    /// A command of the host is waiting or running.
     host: bool,
 }
 
-/// What survives a cycle.
+/// The state that `reset` clears. Times are edges of the slice's clock.
 struct State {
     lines: Lines,
     mshr: MshrTable,
@@ -138,16 +145,17 @@ struct State {
     responses: Responses,
     /// Packets that wait for a link to memory, with the channel of each.
     to_memory: VecDeque<(usize, Box<Packet>)>,
-    /// Packets at memory, or on their way there or back.
-    at_memory: u32,
-    /// The channel whose turn it is to be taken from.
-    turn: usize,
+    /// Packets in flight to memory, those in `to_memory` included.
+    in_memory: u32,
+    /// The channel to take a packet from first.
+    next_channel: usize,
     /// The next set of a running write-back of all dirty lines.
     write_back: Option<usize>,
     /// First edge at which the data array is free.
-    data_free: u64,
+    data_free_at: u64,
+    /// The first edge after this tick.
     next_edge: u64,
-    /// Packets for fetches and write-backs, not in use.
+    /// Free packets for fetches and write-backs.
     pool: PacketPool,
     stats: Stats,
 }
@@ -157,14 +165,14 @@ impl State {
         let shape = Shape::new(config.bytes, config.associativity);
         State {
             lines: Lines::new(shape, &config.replacement, config.map.sets(shape.sets as u32)),
-            mshr: MshrTable::new(config.mshr_entries, config.waiting),
+            mshr: MshrTable::new(config.mshr_sectors, config.mshr_targets),
             tag: TagStage::new(),
             responses: Responses::new(config.latency, config.latency + config.far_latency),
             to_memory: VecDeque::with_capacity(config.memory_depth as usize),
-            at_memory: 0,
-            turn: 0,
+            in_memory: 0,
+            next_channel: 0,
             write_back: None,
-            data_free: 0,
+            data_free_at: 0,
             next_edge: 0,
             pool: PacketPool::default(),
             stats: Stats::default(),
@@ -186,16 +194,19 @@ impl Slice {
     /// An empty slice.
     ///
     /// # Panics
-    /// If the latency is 0 or a line's sectors could not be in flight together.
+    /// If the latency is 0, or `mshr_sectors` is less than the sectors of a line.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
-        assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
+        assert!(config.latency >= 1, "{path}: the hit latency is at least 1 cycle");
         assert!(
-            config.mshr_entries as usize >= SECTORS,
-            "{path}: {} sectors in flight are less than a line's {SECTORS}",
-            config.mshr_entries
+            config.mshr_sectors as usize >= SECTORS,
+            "{path}: the MSHRs hold {} sectors, fewer than the {SECTORS} of a line",
+            config.mshr_sectors
         );
         let mut from_memory = ArrivalMask::default();
-        ports.memory.iter().for_each(|(_, port)| _ = from_memory.add(port));
+        ports
+            .memory
+            .iter()
+            .for_each(|ports| _ = from_memory.add(&ports.responses));
         Slice {
             from_memory,
             state: State::new(&config),
@@ -210,6 +221,7 @@ impl Slice {
         &self.state.stats
     }
 
+    /// Runs the stages at one edge of the slice's clock, from the last to the first.
     #[inline(always)]
     fn step(&mut self, now: Cycle, edge: u64, inputs: RareInputs) {
         if self.state.responses.due() <= edge {
@@ -222,48 +234,48 @@ impl Slice {
             self.take_from_memory(now, edge);
         }
         if inputs.host {
-            self.obey_host(now);
+            self.run_host_command(now);
         }
         self.look_up_request(now, edge);
     }
 
-    /// Cycles that an access to `sectors` holds the data array.
+    /// Cycles in which an access to `sectors` keeps the data array busy.
     fn data_cycles(&self, sectors: u8) -> u32 {
         (n_sectors(sectors) * SECTOR as u32).div_ceil(self.config.bytes_per_cycle)
     }
 
     fn occupy_data(&mut self, edge: u64, cycles: u32) {
         let state = &mut self.state;
-        state.data_free = state.data_free.max(edge) + u64::from(cycles);
+        state.data_free_at = state.data_free_at.max(edge) + u64::from(cycles);
         state.stats.data_cycles += u64::from(cycles);
     }
 
-    /// When to tick next. A request that stalls on memory is no reason: it waits for a message from there.
+    /// When to tick next. A request that stalls on memory needs no tick: a message from memory causes one.
     #[inline]
     fn activity(&mut self, now: Cycle, inputs: RareInputs) -> Activity {
         let state = &self.state;
         let tag = state.tag.state();
         let busy = matches!(tag, SliceTagState::Hit | SliceTagState::Miss)
-            || !tag.is_held_up() && self.ports.requests.is_ready(now)
+            || !tag.holds_request() && self.ports.requests.is_ready(now)
             || !state.to_memory.is_empty()
-            || inputs.memory && self.ports.memory.iter().any(|(_, port)| port.is_ready(now))
-            || inputs.host && self.host_keeps_busy(now);
+            || inputs.memory && self.ports.memory.iter().any(|ports| ports.responses.is_ready(now))
+            || inputs.host && self.has_host_work(now);
         if busy {
-            return self.at(state.next_edge);
+            return self.tick_at(state.next_edge);
         }
         let free = match tag {
-            SliceTagState::DataBusy => state.data_free,
+            SliceTagState::DataBusy => state.data_free_at,
             _ => NEVER,
         };
         if state.responses.is_blocked() {
-            return self.at(free).or(self.ports.responses.await_room(now));
+            return self.tick_at(free).or(self.ports.responses.await_room(now));
         }
-        self.at(free.min(state.responses.due()))
+        self.tick_at(free.min(state.responses.due()))
     }
 
-    /// A tick at `edge`, or at the next one if it is over.
+    /// A tick at `edge`, or at the next edge if `edge` has passed.
     #[inline]
-    fn at(&self, edge: u64) -> Activity {
+    fn tick_at(&self, edge: u64) -> Activity {
         match edge {
             NEVER => Activity::Idle,
             edge => Activity::Until(self.config.clock.cycle_of(edge.max(self.state.next_edge))),
@@ -294,14 +306,14 @@ impl Component for Slice {
     fn reset(&mut self) {
         self.ports.requests.clear();
         self.ports.commands.clear();
-        self.ports.memory.iter_mut().for_each(|(_, port)| port.clear());
+        self.ports.memory.iter_mut().for_each(|ports| ports.responses.clear());
         self.state = State::new(&self.config);
     }
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.mshr.waiting() == 0
-            && state.mshr.in_flight() == 0
+        state.mshr.n_targets() == 0
+            && state.mshr.n_in_flight() == 0
             && state.responses.len() == 0
             && state.to_memory.is_empty()
             && state.write_back.is_none()
@@ -311,18 +323,23 @@ impl Component for Slice {
         let state = &self.state;
         let config = &self.config;
         let count = |most: u32| count_width(most.into());
-        let responses = 2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.waiting)) + 2;
+        let responses =
+            2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         probe.vector("line", 48, state.tag.shown_line());
-        probe.vector("waiting", count(config.waiting), Some(state.mshr.waiting() as u64));
-        let in_flight = u64::from(state.mshr.in_flight());
-        probe.vector("fetch_sectors", count(config.mshr_entries), Some(in_flight));
+        probe.vector(
+            "mshr_targets",
+            count(config.mshr_targets),
+            Some(state.mshr.n_targets() as u64),
+        );
+        let in_flight = u64::from(state.mshr.n_in_flight());
+        probe.vector("fetch_sectors", count(config.mshr_sectors), Some(in_flight));
         probe.vector(
             "to_memory",
             count(config.memory_depth),
             Some(state.to_memory.len() as u64),
         );
-        probe.vector("answers", count_width(responses), Some(state.responses.len() as u64));
+        probe.vector("responses", count_width(responses), Some(state.responses.len() as u64));
         probe.bit("writes_back", Some(state.write_back.is_some()));
     }
 
@@ -336,22 +353,18 @@ impl Component for Slice {
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         let State { mshr, responses, .. } = &self.state;
-        if mshr.waiting() > 0 {
-            let (packets, sectors) = (mshr.waiting(), mshr.in_flight());
+        if mshr.n_targets() > 0 {
+            let (packets, sectors) = (mshr.n_targets(), mshr.n_in_flight());
             say(format!(
                 "{}: {packets} packets wait for {sectors} sectors from memory",
                 self.path
             ));
         }
         if responses.len() > 0 {
-            let answers = responses.len();
-            say(format!("{}: {answers} answers wait for the crossbar", self.path));
+            let packets = responses.len();
+            say(format!("{}: {packets} responses wait for the crossbar", self.path));
         }
     }
-}
-
-fn line_number(packet: &Packet) -> u32 {
-    (packet.line / LINE as u64) as u32
 }
 
 #[cfg(test)]

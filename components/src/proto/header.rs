@@ -109,22 +109,22 @@ mod tests {
 
     #[test]
     fn sizes_follow_the_direction() {
-        let answers = |packet: &Packet| bytes(packet, Direction::Response);
+        let responses = |packet: &Packet| bytes(packet, Direction::Response);
         let requests = |packet: &Packet| bytes(packet, Direction::Request);
         let load = load(0, 0b1011, 0);
-        assert_eq!((requests(&load), answers(&load)), (0, 96));
+        assert_eq!((requests(&load), responses(&load)), (0, 96));
         let store = store(0, 0xff, 1, 0);
-        assert_eq!((requests(&store), answers(&store)), (32, 0));
+        assert_eq!((requests(&store), responses(&store)), (32, 0));
         let mut atomic = add(0, 9, 1, 0);
-        assert_eq!((requests(&atomic), answers(&atomic)), (36, 36));
+        assert_eq!((requests(&atomic), responses(&atomic)), (36, 36));
         atomic.atomic.as_mut().unwrap().op = AtomOp::Cas;
         assert_eq!(
-            (requests(&atomic), answers(&atomic)),
+            (requests(&atomic), responses(&atomic)),
             (72, 36),
             "a compare value for each"
         );
         atomic.kind = PacketKind::Reduction;
-        assert_eq!(answers(&atomic), 0);
+        assert_eq!(responses(&atomic), 0);
     }
 
     #[test]

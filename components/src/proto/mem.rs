@@ -5,6 +5,7 @@
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::atomic::atomic;
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
 /// Bytes of a line.
@@ -133,6 +134,16 @@ impl Default for AtomicLanes {
     }
 }
 
+/// Applies an atomic to the bytes of one word. Returns the old value.
+pub fn apply_atomic(word: &mut [u8], op: AtomOp, ty: Ty, (operand, compare): (u64, u64)) -> u64 {
+    let mut old = [0; 8];
+    old[..word.len()].copy_from_slice(word);
+    let old = u64::from_le_bytes(old);
+    let new = atomic(op, ty, old, operand, compare);
+    word.copy_from_slice(&new.to_le_bytes()[..word.len()]);
+    old
+}
+
 /// A memory request for one line, and its response.
 ///
 /// The layout is in whole host cache lines: one that every stage reads, one of stamps, two of data.
@@ -212,6 +223,26 @@ impl Packet {
     pub fn offset_of(&self, address: u64) -> Option<usize> {
         let offset = address.wrapping_sub(self.line) as usize;
         (offset < LINE && self.sectors >> (offset / SECTOR) & 1 == 1).then_some(offset)
+    }
+
+    /// Number of the line: its address divided by the size of a line.
+    #[inline]
+    pub fn line_number(&self) -> u32 {
+        (self.line / LINE as u64) as u32
+    }
+
+    /// Copies the stamps of `stages` from the fill that served a packet, if the fill was there no earlier than the packet at `since`.
+    pub fn inherit_stamps(&mut self, fill: &Packet, since: Stage, stages: &[Stage]) {
+        if !self.is_timed || !fill.is_timed {
+            return;
+        }
+        // A packet that merged with a miss came after the first stages of the fill.
+        let earliest = self.stamps.0[since as usize];
+        for &stage in stages {
+            if let Some(at) = fill.stamps.at(stage).filter(|&at| at >= earliest) {
+                self.note(stage, at);
+            }
+        }
     }
 
     /// Number of sectors of the request.

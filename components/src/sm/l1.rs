@@ -1,4 +1,4 @@
-//! The first-level data cache of an SM: lines of 128 bytes in sectors of 32, filled and written sector by sector.
+//! The first-level data cache (L1) of an SM: lines of 128 bytes, filled and written in sectors of 32 bytes.
 //!
 //! ```text
 //!                    +--------------------------------------------+
@@ -7,15 +7,15 @@
 //!                    |  +--miss--> MSHR    returned packets-+     |
 //!                    |  |            |                            |
 //!                    |  +--bypass----+--> queue to the crossbar --|--> to_xbar
-//!                    |                fill, wake <----------------|<-- from_xbar
+//!                    |           fill, targets <----------------|<-- from_xbar
 //!                    +--------------------------------------------+
 //! ```
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `requests` from the LSU | one packet per request and line; an access above 4 bytes a lane is several requests |
+//! | `requests` from the LSU | one packet per request and line; a warp access above 4 bytes a lane is several requests |
 //! | `responses` to the LSU | the same packets: loads with bytes, atomics with old values, stores as acknowledgement |
-//! | `to_xbar` | the L1's own load packets for misses; the LSU's stores, atomics and uncached loads themselves |
+//! | `to_xbar` | load packets of the L1 for misses; the LSU's packets of stores, atomics and uncached loads |
 //! | `from_xbar` | the same packets, served by the L2 |
 //! | `bulk` | packets of the bulk copy engine, which bypass the L1 |
 //!
@@ -25,7 +25,7 @@
 //! | load, every sector valid | response sent `latency` cycles after the request was taken |
 //! | load, a sector missing | request to the crossbar 1 cycle after the lookup; response 1 cycle after the last fill |
 //! | store, atomic, uncached load | to the crossbar 1 cycle after the lookup; response 1 cycle after it is back |
-//! | [`PacketKind::Invalidate`] | its lookup drops every line at once; response as for a hit |
+//! | [`PacketKind::Invalidate`] | the lookup drops every line; response as for a hit |
 //! | responses | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
@@ -38,7 +38,7 @@
 //! # Invariants
 //! - The packets of one SM for one line reach the L2 in the order in which the LSU sent them.
 //! - A load never gets bytes older than a store of the same SM that passed the L1 before it (see `mshr`).
-//! - Each packet taken from the LSU is answered once. No memory is allocated once the pool has grown to the load.
+//! - Each packet from the LSU gets one response. The packet pool grows to the most misses ever in flight, then allocates no more.
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for allocation on fill; Jia et al., "Dissecting the NVIDIA Volta GPU
 //! architecture via microbenchmarking" (2018), for latency.
@@ -71,7 +71,7 @@ use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::{TagStage, TagState};
 use crate::cache::tags::Shape;
 use crate::config::WritePolicy;
-use crate::proto::mem::{LINE, Packet, PacketKind, SECTORS};
+use crate::proto::mem::{Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
 use lines::Lines;
@@ -84,29 +84,29 @@ use xbar_queue::XbarQueue;
 pub struct Config {
     /// Number of its SM.
     pub sm: u16,
-    /// Bytes of lines: what the shared-memory carve-out leaves.
+    /// Capacity in bytes: the rest of the carve-out for shared memory.
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
-    /// Which line of a full set leaves.
+    /// Replacement policy.
     pub replacement: NewReplacement,
-    /// What a store does to its line.
+    /// Effect of a store on its line.
     pub write_policy: WritePolicy,
     /// Cycles from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// Most sectors in flight to the L2, at least those of one line.
-    pub mshr_entries: u32,
-    /// Packets that may wait for one sector, the first included.
+    /// Most sectors in flight to the L2, at least the 4 of a line. Preset key `sm.l1.mshr_entries`.
+    pub mshr_sectors: u32,
+    /// Most packets that wait for one sector, the first miss included.
     pub mshr_merges: u32,
-    /// LSU packets that may wait for sectors.
-    pub waiting: u32,
-    /// Bytes that a hit delivers per cycle.
+    /// Most LSU packets that wait for sectors.
+    pub mshr_targets: u32,
+    /// Bytes of a response per cycle, on the data path to the LSU.
     pub data_bytes_per_cycle: u32,
     /// Most sectors that the stores and atomics in the crossbar queue may change. Loads always fit.
     pub store_queue: u32,
-    /// Packets back from the crossbar that may wait for the LSU.
+    /// Depth of the queue of returned packets. While it is full, the L1 takes none from the crossbar.
     pub return_queue: u32,
-    /// Where lines live.
+    /// Map of lines to L2 slices.
     pub map: Arc<AddressMap>,
 }
 
@@ -135,21 +135,21 @@ pub struct BulkPorts {
 warpwave_hw::show_ports!(BulkPorts: requests, responses);
 warpwave_hw::show_ports!(Ports: requests, responses, to_xbar, from_xbar, bulk);
 
-/// What survives a cycle.
+/// The state that `reset` clears.
 struct State {
     lines: Lines,
     mshr: Mshr,
     tag: TagStage<L1TagState>,
-    /// The hit pipe: packets with the cycle in which each is due at the LSU.
+    /// The hit pipe: packets, each with the cycle in which its response is due.
     hits: VecDeque<(Cycle, Box<Packet>)>,
-    /// Packets for the LSU that a fill has completed, or that bypassed the L1 and are back.
+    /// Packets for the LSU that a fill has completed, or that bypassed the L1 and have returned.
     returned: VecDeque<Box<Packet>>,
-    /// Packets of the bulk copy engine that are back.
+    /// Packets of the bulk copy engine that have returned.
     bulk_returned: VecDeque<Box<Packet>>,
     xbar_queue: XbarQueue,
     /// Cycle from which the data path to the LSU is free.
-    data_free: Cycle,
-    /// Packets for misses, not in use.
+    data_free_at: Cycle,
+    /// Free packets for misses.
     pool: PacketPool,
     stats: Stats,
 }
@@ -158,13 +158,13 @@ impl State {
     fn new(config: &Config) -> Self {
         State {
             lines: Lines::new(Shape::new(config.bytes, config.associativity), &config.replacement),
-            mshr: Mshr::new(config.mshr_entries, config.waiting, config.mshr_merges),
+            mshr: Mshr::new(config.mshr_sectors, config.mshr_targets, config.mshr_merges),
             tag: TagStage::new(),
             hits: VecDeque::with_capacity(config.latency as usize + 1),
             returned: VecDeque::new(),
             bulk_returned: VecDeque::new(),
             xbar_queue: XbarQueue::new(config.store_queue),
-            data_free: Cycle::ZERO,
+            data_free_at: Cycle::ZERO,
             pool: PacketPool::default(),
             stats: Stats::default(),
         }
@@ -187,13 +187,13 @@ impl L1 {
     /// An empty cache.
     ///
     /// # Panics
-    /// If the latency is 0 or a line's sectors could not be in flight together.
+    /// If the latency is 0, or `mshr_sectors` is less than the sectors of a line.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
-        assert!(config.latency >= 1, "{path}: a hit takes at least a cycle");
+        assert!(config.latency >= 1, "{path}: the hit latency is at least 1 cycle");
         assert!(
-            config.mshr_entries as usize >= SECTORS,
-            "{path}: {} sectors in flight are less than a line's {SECTORS}",
-            config.mshr_entries
+            config.mshr_sectors as usize >= SECTORS,
+            "{path}: the MSHRs hold {} sectors, fewer than the {SECTORS} of a line",
+            config.mshr_sectors
         );
         L1 {
             state: State::new(&config),
@@ -208,7 +208,7 @@ impl L1 {
         &self.state.stats
     }
 
-    /// The next tick. A stalled request needs none: the fill, response or room that ends its stall causes one.
+    /// When to tick next.
     fn activity(&mut self, now: Cycle) -> Activity {
         if self.ports.from_xbar.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;
@@ -218,13 +218,14 @@ impl L1 {
             0 => Activity::Idle,
             _ => self.ports.to_xbar.await_room(now),
         };
+        // A stalled request needs no tick: the fill, response or room that ends the stall causes one.
         if !state.tag.state().is_stall() && self.ports.requests.is_ready(now) {
             return Activity::Busy;
         }
         let hit_due = state.hits.front().map(|&(due, _)| due);
         let response_due = if state.returned.is_empty() { hit_due } else { Some(now) };
         let respond = response_due.map_or(Activity::Idle, |due| {
-            Activity::Until(due.max(state.data_free).max(now + 1))
+            Activity::Until(due.max(state.data_free_at).max(now + 1))
         });
         send.or(respond)
     }
@@ -257,8 +258,8 @@ impl Component for L1 {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.mshr.table.waiting() == 0
-            && state.mshr.table.in_flight() == 0
+        state.mshr.table.n_targets() == 0
+            && state.mshr.table.n_in_flight() == 0
             && state.xbar_queue.len() == 0
             && state.hits.is_empty()
             && state.returned.is_empty()
@@ -269,21 +270,25 @@ impl Component for L1 {
         let (state, config) = (&self.state, &self.config);
         let table = &state.mshr.table;
         let count = |most: u32| count_width(most.into());
-        // A fill may complete every packet that waits.
-        let returned = u64::from(config.return_queue) + u64::from(config.waiting);
-        // One packet fits however many sectors it changes.
+        // One fill can complete every target.
+        let returned = u64::from(config.return_queue) + u64::from(config.mshr_targets);
+        // One packet always fits, even with more sectors than the depth.
         let changed = count(config.store_queue.max(SECTORS as u32));
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         probe.vector("line", 48, state.tag.shown_line());
         probe.vector("hits", count(config.latency + 1), Some(state.hits.len() as u64));
         probe.vector(
             "mshr_sectors",
-            count(config.mshr_entries),
-            Some(u64::from(table.in_flight())),
+            count(config.mshr_sectors),
+            Some(u64::from(table.n_in_flight())),
         );
-        probe.vector("waiting", count(config.waiting), Some(table.waiting() as u64));
+        probe.vector(
+            "mshr_targets",
+            count(config.mshr_targets),
+            Some(table.n_targets() as u64),
+        );
         probe.vector("returned", count_width(returned), Some(state.returned.len() as u64));
-        probe.vector("below", 24, Some(state.xbar_queue.len() as u64));
+        probe.vector("xbar_queue", 24, Some(state.xbar_queue.len() as u64));
         probe.vector("store_sectors", changed, Some(u64::from(state.xbar_queue.changed())));
     }
 
@@ -297,10 +302,10 @@ impl Component for L1 {
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         let (table, path) = (&self.state.mshr.table, &self.path);
-        let (packets, sectors) = (table.waiting(), table.in_flight());
+        let (packets, sectors) = (table.n_targets(), table.n_in_flight());
         if packets > 0 {
             say(format!(
-                "{path}: {packets} packets wait for {sectors} sectors from the L2"
+                "{path}: {packets} load packets wait for {sectors} sectors from the L2"
             ));
         }
         let packets = self.state.xbar_queue.len();
@@ -310,13 +315,9 @@ impl Component for L1 {
     }
 }
 
-/// Whether a packet goes to the L2 itself and comes back to the LSU: all but loads that the L1 may keep.
+/// True if the packet goes on to the L2 and back to the LSU: all except loads that the L1 may cache.
 fn bypasses_l1(packet: &Packet) -> bool {
     packet.kind != PacketKind::Load || matches!(packet.cache, CacheOp::Global | CacheOp::Volatile)
-}
-
-fn line_number(packet: &Packet) -> u32 {
-    (packet.line / LINE as u64) as u32
 }
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ impl SharedMemory {
             Opcode::St => self.store(warp_inst),
             Opcode::Ldgsts => self.copy(warp_inst),
             Opcode::Syncs => mbarrier::test(&self.state.bytes, warp_inst),
-            _ => self.apply_atomic(warp_inst),
+            _ => self.perform_atomic(warp_inst),
         }
     }
 

@@ -300,7 +300,7 @@ impl Machine {
         let records: Vec<Record> = traffic.scripts.iter().map(|_| Record::default()).collect();
         let drivers = traffic.scripts.iter().cloned().zip(records.clone());
         let drivers = RefCell::new(drivers.collect::<Vec<_>>().into_iter());
-        let (bytes, waiting) = (traffic.l1_bytes, traffic.l1_waiting);
+        let (bytes, mshr_targets) = (traffic.l1_bytes, traffic.l1_waiting);
         let factory = Factory::new()
             .before_l1("driver", move |path, ports| {
                 // SMs are built in the order of their numbers.
@@ -310,7 +310,7 @@ impl Machine {
             .l1(move |path, config, ports| {
                 let config = l1::Config {
                     bytes,
-                    waiting,
+                    mshr_targets,
                     ..config
                 };
                 L1::new(path, config, ports)

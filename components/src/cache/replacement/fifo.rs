@@ -1,13 +1,13 @@
-//! First in, first out: hits do not count.
+//! First in, first out: a hit changes nothing.
 
 use super::Replacement;
 use super::lru::Lru;
 
-/// The order in which the lines of each set came.
+/// The order of fills in every set: an [`Lru`] without hits.
 pub(super) struct Fifo(Lru);
 
 impl Fifo {
-    /// `sets` sets of `ways` ways.
+    /// A policy for `sets` sets of `ways` ways.
     pub(super) fn new(sets: usize, ways: usize) -> Self {
         Fifo(Lru::new(sets, ways))
     }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_that_hits_goes_no_later() {
+    fn hit_does_not_save_the_oldest_line() {
         let mut fifo = Fifo::new(1, 4);
         [2, 0, 3, 1].into_iter().for_each(|way| fifo.insert(0, way));
         fifo.touch(0, 2);

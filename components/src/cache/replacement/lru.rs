@@ -1,14 +1,13 @@
 //! Least recently used, exactly.
 //!
-//! Each set is a ring of ways from the oldest to the youngest, linked by way numbers. The host cost of a use does not depend on the number
-//! of ways.
+//! Each set is a linked ring of its ways, from the oldest to the youngest. A use takes the same host time for any number of ways.
 
 use super::{MOST_WAYS, Replacement};
 
 /// The order of use in every set.
 pub(super) struct Lru {
     ways: usize,
-    /// The neighbours of each way of each set. Behind the youngest comes the oldest.
+    /// The neighbours of each way of each set. The oldest follows the youngest.
     links: Box<[Link]>,
     /// The oldest way of each set.
     oldest: Box<[u8]>,
@@ -21,14 +20,14 @@ struct Link {
 }
 
 impl Lru {
-    /// `sets` sets of `ways` ways, used from the lowest to the highest.
+    /// A policy for `sets` sets of `ways` ways. The lowest way is the oldest.
     ///
     /// # Panics
     /// If there are no ways, or more than [`MOST_WAYS`].
     pub(super) fn new(sets: usize, ways: usize) -> Self {
         assert!(
             (1..=MOST_WAYS).contains(&ways),
-            "the order of use is kept for 1 to {MOST_WAYS} ways, not {ways}"
+            "LRU supports 1 to {MOST_WAYS} ways, not {ways}"
         );
         let link = |way: usize| Link {
             older: ((way + ways - 1) % ways) as u8,
@@ -50,10 +49,11 @@ impl Replacement for Lru {
         let oldest = &mut self.oldest[set];
         let Link { older, younger } = links[way];
         if usize::from(*oldest) == way {
-            // The ring is turned by one.
+            // The oldest way is next to the youngest: the ring turns by one.
             *oldest = younger;
             return;
         }
+        // It is the youngest already.
         if younger == *oldest {
             return;
         }
@@ -65,10 +65,6 @@ impl Replacement for Lru {
             older: youngest,
             younger: *oldest,
         };
-    }
-
-    fn insert(&mut self, set: usize, way: usize) {
-        self.touch(set, way);
     }
 
     fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
@@ -90,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn way_used_longest_ago_goes_first() {
+    fn least_recently_used_way_goes_first() {
         let mut lru = Lru::new(1, 4);
         [0, 1, 2, 3, 0].into_iter().for_each(|way| lru.touch(0, way));
         assert_eq!(lru.victim(0, &|_| true), Some(1));
@@ -98,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn any_sequence_of_uses_agrees_with_a_list_moved_to_front() {
+    fn ring_agrees_with_a_move_to_front_list() {
         let (mut lru, mut random) = (Lru::new(4, 8), 1u64);
         let mut lists: Vec<Vec<usize>> = vec![(0..8).collect(); 4];
         for _ in 0..2000 {
@@ -119,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_one_way_and_of_256_know_their_oldest() {
+    fn oldest_is_right_in_sets_of_1_and_256_ways() {
         for ways in [1, 256] {
             let mut lru = Lru::new(2, ways);
             (0..ways).for_each(|way| lru.touch(1, ways - 1 - way));

@@ -1,17 +1,17 @@
-//! Random, with a fixed seed: the same run gives the same victims.
+//! Random replacement with a fixed seed: equal runs have equal victims.
 //!
 //! One generator serves all sets of a cache and advances at each fill, as the free-running counter of a hardware cache does.
 
 use super::Replacement;
 
-/// The generator: a linear congruential one of 64 bits, with the constants of Knuth's MMIX.
+/// A linear congruential generator of 64 bits, with the constants of Knuth's MMIX.
 pub(super) struct Random {
     ways: u64,
     state: u64,
 }
 
 impl Random {
-    /// For sets of `ways` ways.
+    /// A policy for sets of `ways` ways.
     pub(super) fn new(ways: usize) -> Self {
         Random {
             ways: ways as u64,
@@ -32,7 +32,7 @@ impl Replacement for Random {
 
     /// The way drawn, or the next one that may go.
     fn victim(&self, _: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
-        // The upper bits of such a generator are the random ones.
+        // The low bits of such a generator have short periods.
         let drawn = ((self.state >> 32) * self.ways) >> 32;
         let mut ways = (drawn..self.ways).chain(0..drawn).map(|way| way as usize);
         ways.find(|&way| may_go(way))
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_of_six_ways_is_drawn_about_as_often_and_a_second_run_draws_the_same() {
+    fn ways_are_drawn_evenly_and_a_second_run_draws_the_same() {
         let run = || {
             let mut random = Random::new(6);
             let mut draw = |_| {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn drawn_way_must_stay_the_next_that_may_go_is_taken() {
+    fn next_way_that_may_go_replaces_the_drawn_one() {
         let random = Random::new(4); // The seed draws way 0.
         assert_eq!(random.victim(0, &|_| true), Some(0));
         assert_eq!(random.victim(0, &|way| way >= 2), Some(2));

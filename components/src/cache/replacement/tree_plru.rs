@@ -1,12 +1,12 @@
-//! Tree pseudo-LRU: a binary tree over the ways of a set, with one bit per inner node that points to the half used longer ago.
+//! Tree pseudo-LRU: a binary tree over the ways of a set. The bit of an inner node points to the half used less recently.
 //!
 //! ```text
-//!            1            a use of way 1 turns nodes 1 and 2 away from it:
+//!            1            a use of way 1 points nodes 1 and 2 away from it:
 //!        2       3        node 1 points to the right half, node 2 to way 0
 //!      0   1   2   3
 //! ```
 //!
-//! Any number of ways: the tree has the next power of two of leaves, and leaves without a way are never chosen.
+//! The number of leaves is the next power of two of the ways. A leaf without a way is never chosen.
 
 use bitvec::prelude::{BitVec, bitvec};
 
@@ -15,12 +15,12 @@ use super::Replacement;
 /// The bits of all sets.
 pub(super) struct TreePlru {
     leaves: usize,
-    /// Bit `set * leaves + node`: whether `node` points to its right half. Node 1 is the root; the children of n are 2n and 2n + 1.
+    /// Bit `set * leaves + node`: true if `node` points to its right half. Node 1 is the root; the children of n are 2n and 2n + 1.
     points_right: BitVec,
 }
 
 impl TreePlru {
-    /// `sets` sets of `ways` ways, every node pointing left.
+    /// A policy for `sets` sets of `ways` ways. Every node points left.
     pub(super) fn new(sets: usize, ways: usize) -> Self {
         let leaves = ways.next_power_of_two();
         TreePlru {
@@ -29,15 +29,15 @@ impl TreePlru {
         }
     }
 
-    /// The way below `node` to which the bits point, or the nearest that may go.
-    fn below(&self, set: usize, node: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
+    /// The way to which the bits from `node` down point, or the nearest way that may go.
+    fn way_under(&self, set: usize, node: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
         if node >= self.leaves {
             let way = node - self.leaves;
             return may_go(way).then_some(way);
         }
         let right = usize::from(self.points_right[set * self.leaves + node]);
-        let other = || self.below(set, 2 * node + 1 - right, may_go);
-        self.below(set, 2 * node + right, may_go).or_else(other)
+        let other = || self.way_under(set, 2 * node + 1 - right, may_go);
+        self.way_under(set, 2 * node + right, may_go).or_else(other)
     }
 }
 
@@ -51,12 +51,8 @@ impl Replacement for TreePlru {
         }
     }
 
-    fn insert(&mut self, set: usize, way: usize) {
-        self.touch(set, way);
-    }
-
     fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
-        self.below(set, 1, may_go)
+        self.way_under(set, 1, may_go)
     }
 }
 
@@ -65,18 +61,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_ways_used_in_turn_the_tree_points_where_the_bits_were_turned() {
+    fn victim_of_four_ways_follows_the_bits() {
         let mut tree = TreePlru::new(2, 4);
         // After each use: root, left node, right node (1 points right), worked out by hand.
         for (used, victim) in [(0, 2), (2, 1), (1, 3), (3, 0), (2, 0), (0, 3)] {
             tree.touch(1, used);
             assert_eq!(tree.victim(1, &|_| true), Some(victim), "after way {used}");
         }
-        assert_eq!(tree.victim(0, &|_| true), Some(0), "another set is not touched");
+        assert_eq!(tree.victim(0, &|_| true), Some(0), "another set does not change");
     }
 
     #[test]
-    fn exact_lru_would_take_another_way() {
+    fn victim_can_differ_from_exact_lru() {
         let mut tree = TreePlru::new(1, 4);
         [0, 1, 2, 3, 0].into_iter().for_each(|way| tree.touch(0, way));
         // Way 1 was used longest ago; the tree knows only that the left half was used last.
@@ -84,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn three_ways_the_fourth_leaf_is_never_chosen() {
+    fn leaf_without_a_way_is_never_chosen() {
         let mut tree = TreePlru::new(1, 3);
         let is_way = |way: usize| way < 3;
         let victims = [0, 2, 1, 2].map(|way| {

@@ -1,18 +1,18 @@
-//! Bursts: which of them a packet needs, and moving their bytes.
+//! Bursts of a packet, and the transfer of its bytes.
 
 use crate::hbm::queue::Entry;
 use crate::proto::mem::{SECTORS, byte_mask};
 use crate::storage::Storage;
 
-/// The bursts that hold these sectors.
+/// Mask of the bursts that hold `sectors`.
 pub(super) fn bursts(sectors: u8, sectors_per_burst: usize) -> u8 {
-    let one = (1u32 << sectors_per_burst) - 1;
+    let burst = (1u32 << sectors_per_burst) - 1;
     (0..SECTORS.div_ceil(sectors_per_burst))
-        .filter(|n| u32::from(sectors) & one << (n * sectors_per_burst) != 0)
+        .filter(|n| u32::from(sectors) & burst << (n * sectors_per_burst) != 0)
         .fold(0, |bursts, n| bursts | 1 << n)
 }
 
-/// Copies what is wanted between packet and storage.
+/// Copies the bytes of a write to the storage, or of a read from it.
 pub(super) fn transfer(entry: &mut Entry, storage: &Storage) {
     let packet = &mut *entry.packet;
     match entry.write {

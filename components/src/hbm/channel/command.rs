@@ -1,10 +1,10 @@
-//! The commands of a channel, and what each of them does.
+//! The commands of a channel, and their effects.
 
-use super::Channel;
 use super::burst::transfer;
+use super::{Channel, Delayed};
 use crate::hbm::queue::RowState;
 
-/// What went out at the last edge.
+/// The command of a bus at the last edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     None,
@@ -20,18 +20,18 @@ impl Command {
 }
 
 impl Channel {
-    /// Moves one burst of an entry. Gives the edge at which another column command may be due.
+    /// Sends the column command of an entry's next burst. Returns the edge at which to try again.
     pub(super) fn send_column(&mut self, n: usize, edge: u64) -> u64 {
         let state = &mut self.state;
         let entry = state.queue.entry(n);
         entry.bursts &= entry.bursts - 1;
-        let end = state.timers.column(entry.at.bank as usize, entry.write, edge);
+        let end = state.timers.column(entry.location.bank as usize, entry.write, edge);
         let is_last = entry.bursts == 0;
         if is_last {
-            // No request sees the line before: requests of one line wait for each other.
+            // Requests of one line wait for each other, so no other request sees the line earlier.
             transfer(entry, &self.storage);
         }
-        state.line = Some(entry.packet.line);
+        state.command_line = Some(entry.packet.line);
         let (bursts, bytes, command) = match entry.write {
             true => (
                 &mut state.stats.write_bursts,
@@ -45,39 +45,42 @@ impl Channel {
         state.stats.bus_cycles += state.timers.burst();
         state.column_command = command;
         if is_last {
-            self.finish(n, end);
+            self.complete(n, end);
         }
         edge + 1
     }
 
-    /// An entry has moved its last burst.
-    fn finish(&mut self, n: usize, end: u64) {
+    /// Removes an entry after its last burst, and queues its response.
+    fn complete(&mut self, n: usize, end: u64) {
         let state = &mut self.state;
         let entry = state.queue.remove(n);
-        // The row that the entry kept open may be in the way of another.
+        // A row that only this entry needed may now be closed for another.
         state.row_from = 0;
-        *(match entry.found {
+        *(match entry.row_state {
             RowState::Hit => &mut state.stats.row_hits,
             RowState::Closed => &mut state.stats.row_misses,
             RowState::Conflict => &mut state.stats.row_conflicts,
         }) += 1;
-        let due = end + u64::from(self.config.interface_cycles);
-        let due = state.done.back().map_or(due, |&(last, ..)| due.max(last));
-        state.done.push_back((due, usize::from(entry.port), entry.packet));
+        // Data of successive commands never overlap on the bus, so responses are due in order.
+        state.responses.push_back(Delayed {
+            due: end + u64::from(self.config.interface_cycles),
+            port: usize::from(entry.port),
+            packet: entry.packet,
+        });
     }
 
-    /// Opens an entry's row, or closes the one that is in its way. Gives the edge at which another row command may be due.
+    /// Opens the row of an entry, or closes another row of its bank. Returns the edge at which to try again.
     pub(super) fn send_row(&mut self, n: usize, edge: u64) -> u64 {
         let state = &mut self.state;
         let entry = state.queue.entry(n);
-        let (bank, row) = (entry.at.bank, entry.at.row);
-        state.line = Some(entry.packet.line);
+        let (bank, row) = (entry.location.bank, entry.location.row);
+        state.command_line = Some(entry.packet.line);
         if state.timers.banks[bank as usize].row.is_some() {
-            entry.found = RowState::Conflict;
+            entry.row_state = RowState::Conflict;
             self.close_row(bank as usize, edge);
         } else {
-            if entry.found == RowState::Hit {
-                entry.found = RowState::Closed;
+            if entry.row_state == RowState::Hit {
+                entry.row_state = RowState::Closed;
             }
             state.timers.activate(bank as usize, row, edge);
             state.queue.row_changed(bank, Some(row));

@@ -1,7 +1,7 @@
-//! What a channel counts.
+//! Counters of a memory channel.
 
 warpwave_hw::counters! {
-    /// Events of a channel.
+    /// Counters of a channel.
     pub struct Stats {
         pub read_requests: u64,
         pub write_requests: u64,
@@ -9,17 +9,19 @@ warpwave_hw::counters! {
         pub write_bursts: u64,
         pub bytes_read: u64,
         pub bytes_written: u64,
-        /// Requests that found their row open, their bank closed, another row open.
+        /// Requests whose row was open.
         pub row_hits: u64,
+        /// Requests whose bank had no open row.
         pub row_misses: u64,
+        /// Requests whose bank had another row open.
         pub row_conflicts: u64,
         pub activates: u64,
         pub precharges: u64,
-        /// Command cycles that data held the bus.
+        /// Command cycles in which the data bus was busy.
         pub bus_cycles: u64,
         /// Changes between reading and writing.
         pub turnarounds: u64,
-        /// Cycles in which a request stood before a full queue.
+        /// Command cycles in which a request waited for a full queue.
         pub full_cycles: u64,
     }
 }

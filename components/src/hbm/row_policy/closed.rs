@@ -1,4 +1,4 @@
-//! Closed rows: a row is closed as soon as no waiting request needs it and its bank may be precharged. Preset word `closed`.
+//! Closed rows: a row is closed once no request needs it and its bank may be precharged. Preset word `closed`.
 
 use super::CloseRows;
 use crate::hbm::bank::Bank;

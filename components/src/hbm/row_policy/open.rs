@@ -1,4 +1,4 @@
-//! Open rows: a row stays open until a request of its bank needs another. Preset word `open`.
+//! Open rows: a row stays open until a request needs another row of its bank. Preset word `open`.
 
 use super::CloseRows;
 use crate::hbm::bank::Bank;

@@ -1,11 +1,11 @@
-//! Rows with a timeout: a row is closed when no command has used it for some time. Preset word `timeout`, key `hbm.row_timeout`.
+//! Rows with a timeout: a row is closed when no command has used it for `hbm.row_timeout` command cycles. Preset word `timeout`.
 
 use super::CloseRows;
 use crate::hbm::bank::Bank;
 
 /// The policy.
 pub struct Timeout {
-    /// Command cycles after the last command to a row.
+    /// Command cycles from the last command to a row until the row is closed.
     cycles: u64,
 }
 
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn row_is_closed_after_its_timeout_or_later_when_its_bank_may_be_precharged() {
+    fn row_is_closed_after_its_timeout_but_not_before_a_precharge_is_allowed() {
         let bank = Bank {
             row: Some(3),
             precharge_at: 40,

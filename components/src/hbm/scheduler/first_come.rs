@@ -1,11 +1,11 @@
-//! First come, first served: the oldest request alone, row command and bursts, before the next. Preset word `first-come-first-served`.
+//! First come, first served: only the oldest request gets commands. Preset word `first-come-first-served`.
 //!
-//! Rows of other banks are not opened ahead, and reads and writes keep their order of arrival.
+//! No row is opened early for a younger request. Reads and writes keep their order of arrival.
 
 use super::Schedule;
 use crate::hbm::queue::Queue;
 
-/// The oldest request, at the lowest bit.
+/// Mask of the oldest request.
 const OLDEST: u64 = 1;
 
 /// The policy.
@@ -15,7 +15,7 @@ pub struct FirstCome {
 }
 
 impl Schedule for FirstCome {
-    fn look(&mut self, queue: &Queue, _edge: u64) {
+    fn update(&mut self, queue: &Queue, _edge: u64) {
         self.writing = queue.oldest().is_some_and(|oldest| oldest.write);
     }
 
@@ -23,11 +23,11 @@ impl Schedule for FirstCome {
         self.writing
     }
 
-    fn columns(&self, queue: &Queue) -> u64 {
+    fn column_candidates(&self, queue: &Queue) -> u64 {
         queue.ready(self.writing) & queue.hits() & OLDEST
     }
 
-    fn rows(&self, queue: &Queue) -> u64 {
+    fn row_candidates(&self, queue: &Queue) -> u64 {
         queue.ready(self.writing) & !queue.hits() & OLDEST
     }
 

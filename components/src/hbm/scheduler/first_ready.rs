@@ -1,9 +1,9 @@
-//! First ready, first come: requests whose row is open go before requests that wait for a row. Preset word `first-ready-first-come`.
+//! First ready, first come: a request whose row is open goes before a request that needs a row. Preset word `first-ready-first-come`.
 //!
-//! - Among equals the older goes before the younger.
-//! - Reads go before writes until `write_drain_start` writes wait or no read can go. Then writes go down to `write_drain_stop`.
+//! - Of two such requests the older goes first.
+//! - Reads go before writes until `write_drain_start` writes wait, or no read is ready. Then writes drain down to `write_drain_stop`.
 //! - A row that a candidate needs stays open.
-//! - Once the oldest request has waited for `starved_after` command cycles, it goes before all others of its bank.
+//! - Once the oldest request has waited for more than `starved_after` command cycles, it goes before all others of its bank.
 //!
 //! Source: Rixner et al., "Memory access scheduling" (ISCA 2000).
 
@@ -13,14 +13,14 @@ use crate::hbm::queue::Queue;
 
 /// The policy.
 pub struct FirstReady {
-    /// Writes from which on they go before reads.
+    /// Number of writes at which a drain of writes starts.
     drain_start: usize,
-    /// Writes down to which they do.
+    /// Number of writes at which the drain stops.
     drain_stop: usize,
     /// Command cycles after which a request starves.
     starved_after: u64,
     writing: bool,
-    /// The bank of the oldest request, if that starves.
+    /// The bank of the oldest request, if it starves.
     starving: Option<usize>,
 }
 
@@ -35,7 +35,8 @@ impl FirstReady {
         }
     }
 
-    fn would_write(&self, queue: &Queue) -> bool {
+    /// True if writes go next, without a starving request.
+    fn drains_writes(&self, queue: &Queue) -> bool {
         if queue.ready(true) == 0 {
             return false;
         }
@@ -46,8 +47,8 @@ impl FirstReady {
         drains || queue.ready(false) == 0
     }
 
-    /// The entries of banks whose open row a candidate needs, except the bank of a starving request.
-    fn of_needed_rows(&self, queue: &Queue) -> u64 {
+    /// The entries of banks whose open row a candidate needs. The bank of a starving request is left out.
+    fn entries_of_needed_rows(&self, queue: &Queue) -> u64 {
         let mut hits = queue.hits() & queue.ready(self.writing);
         let mut needed = 0;
         while hits != 0 {
@@ -63,12 +64,12 @@ impl FirstReady {
 }
 
 impl Schedule for FirstReady {
-    fn look(&mut self, queue: &Queue, edge: u64) {
+    fn update(&mut self, queue: &Queue, edge: u64) {
         let starved = queue.oldest().filter(|_| edge >= self.changes_at(queue));
-        self.starving = starved.map(|oldest| oldest.at.bank as usize);
+        self.starving = starved.map(|oldest| oldest.location.bank as usize);
         self.writing = match starved {
             Some(oldest) => oldest.write,
-            None => self.would_write(queue),
+            None => self.drains_writes(queue),
         };
     }
 
@@ -76,17 +77,17 @@ impl Schedule for FirstReady {
         self.writing
     }
 
-    fn columns(&self, queue: &Queue) -> u64 {
+    fn column_candidates(&self, queue: &Queue) -> u64 {
         let candidates = queue.hits() & queue.ready(self.writing);
         match self.starving {
-            // The row of the starving request is not open: the others of its bank must not keep theirs in use.
+            // The row of the starving request is not open: other requests must not keep the open row of its bank in use.
             Some(bank) if candidates & 1 == 0 => candidates & !queue.of_bank(bank),
             _ => candidates,
         }
     }
 
-    fn rows(&self, queue: &Queue) -> u64 {
-        queue.ready(self.writing) & !queue.hits() & !self.of_needed_rows(queue)
+    fn row_candidates(&self, queue: &Queue) -> u64 {
+        queue.ready(self.writing) & !queue.hits() & !self.entries_of_needed_rows(queue)
     }
 
     /// The edge at which the oldest request begins to starve.

@@ -1,59 +1,32 @@
-//! The candidates of each policy, from queues written out by hand.
+//! Tests of each policy: its candidates for queues written by hand.
 
 use super::*;
-use crate::config::{Mapping, RowPolicy, Timing};
 use crate::hbm::layout::Location;
 use crate::hbm::queue::{Entry, RowState};
+use crate::preset;
 use crate::proto::mem::Packet;
 
 fn hbm(scheduler: DramScheduler) -> Hbm {
     Hbm {
-        channels: 1,
-        banks: 4,
-        bank_groups: 1,
-        row_bytes: 1024,
-        mapping: Mapping::Modulo,
-        queue_depth: 8,
         scheduler,
         write_drain_start: 3,
         write_drain_stop: 1,
         starved_after: 100,
-        row_policy: RowPolicy::Open,
-        row_timeout: 1,
-        burst_bytes: 32,
-        bus_bytes_per_command_cycle: 32,
-        access_latency: 1,
-        latency_extra: 0,
-        timing: Timing {
-            t_rcd: 1,
-            t_rp: 1,
-            t_ras: 1,
-            t_rc: 2,
-            t_rrd: 1,
-            t_ccd_s: 1,
-            t_ccd_l: 1,
-            cl: 1,
-            wl: 1,
-            t_wr: 1,
-            t_wtr: 1,
-            t_rtp: 1,
-            t_rfc: 1,
-            t_refi: 100,
-        },
+        ..preset::load("tiny", &[]).expect("tiny is built in").config.hbm
     }
 }
 
-/// A queue of requests: bank, row and column of each, whether it writes, and whether its row is open; oldest first.
+/// A queue of requests, oldest first. Each is bank, row and column, then true for a write, then true if its row is open.
 fn queue(requests: &[([u32; 3], bool, bool)]) -> Queue {
     let mut queue = Queue::new(8, 4);
     for &([bank, row, column], write, open) in requests {
         let entry = Entry {
             packet: Box::new(Packet::blank()),
             port: 0,
-            at: Location { row, bank, column },
+            location: Location { row, bank, column },
             bursts: 1,
             write,
-            found: RowState::Hit,
+            row_state: RowState::Hit,
             arrived: 0,
         };
         queue.push(entry, open);
@@ -66,7 +39,7 @@ const WRITE: bool = true;
 const OPEN: bool = true;
 
 #[test]
-fn first_ready_takes_every_read_with_an_open_row_and_rows_of_other_banks() {
+fn first_ready_serves_open_rows_and_opens_rows_of_other_banks() {
     let mut policy = Scheduler::new(&hbm(DramScheduler::FirstReadyFirstCome));
     let queue = queue(&[
         ([0, 7, 0], READ, !OPEN),
@@ -74,11 +47,11 @@ fn first_ready_takes_every_read_with_an_open_row_and_rows_of_other_banks() {
         ([1, 5, 0], READ, !OPEN),
         ([2, 5, 0], WRITE, OPEN),
     ]);
-    policy.look(&queue, 10);
+    policy.update(&queue, 10);
     assert!(!policy.is_writing());
-    assert_eq!(policy.columns(&queue), 0b0010);
+    assert_eq!(policy.column_candidates(&queue), 0b0010);
     assert_eq!(
-        policy.rows(&queue),
+        policy.row_candidates(&queue),
         0b0100,
         "the open row of bank 0 is needed, so it stays"
     );
@@ -86,54 +59,60 @@ fn first_ready_takes_every_read_with_an_open_row_and_rows_of_other_banks() {
 }
 
 #[test]
-fn first_ready_starving_oldest_closes_the_row_that_others_of_its_bank_use() {
+fn first_ready_closes_a_needed_row_for_a_starving_request() {
     let mut policy = Scheduler::new(&hbm(DramScheduler::FirstReadyFirstCome));
     let queue = queue(&[
         ([0, 7, 0], READ, !OPEN),
         ([0, 3, 0], READ, OPEN),
         ([1, 5, 0], READ, OPEN),
     ]);
-    policy.look(&queue, 100);
-    assert_eq!(policy.columns(&queue), 0b0110);
-    policy.look(&queue, 101);
-    assert_eq!(policy.columns(&queue), 0b0100);
-    assert_eq!(policy.rows(&queue), 0b0001);
+    policy.update(&queue, 100);
+    assert_eq!(policy.column_candidates(&queue), 0b0110);
+    policy.update(&queue, 101);
+    assert_eq!(policy.column_candidates(&queue), 0b0100);
+    assert_eq!(policy.row_candidates(&queue), 0b0001);
 }
 
 #[test]
-fn first_ready_drains_writes_between_its_two_thresholds() {
+fn first_ready_drains_writes_between_its_thresholds() {
     let mut policy = Scheduler::new(&hbm(DramScheduler::FirstReadyFirstCome));
     let write = |column| ([0, 0, column], WRITE, OPEN);
     let mut queue = queue(&[([1, 0, 0], READ, OPEN), write(0), write(1)]);
-    policy.look(&queue, 0);
-    assert!(!policy.is_writing(), "two writes are fewer than three");
+    policy.update(&queue, 0);
+    assert!(!policy.is_writing(), "2 writes, the drain starts at 3");
     let more = self::queue(&[([1, 0, 0], READ, OPEN), write(0), write(1), write(2)]);
-    policy.look(&more, 0);
+    policy.update(&more, 0);
     assert!(policy.is_writing());
-    policy.look(&queue, 0);
-    assert!(policy.is_writing(), "two are more than one");
+    policy.update(&queue, 0);
+    assert!(policy.is_writing(), "2 writes, the drain stops at 1");
     queue.remove(1);
-    policy.look(&queue, 0);
+    policy.update(&queue, 0);
     assert!(!policy.is_writing());
     queue.remove(0);
-    policy.look(&queue, 0);
-    assert!(policy.is_writing(), "no read waits");
+    policy.update(&queue, 0);
+    assert!(policy.is_writing(), "no read is in the queue");
 }
 
 #[test]
-fn first_come_takes_the_oldest_alone_be_it_a_write() {
+fn first_come_serves_only_the_oldest_request() {
     let mut policy = Scheduler::new(&hbm(DramScheduler::FirstComeFirstServed));
     let mut queue = queue(&[
         ([0, 7, 0], WRITE, !OPEN),
         ([0, 3, 0], READ, OPEN),
         ([1, 5, 0], READ, !OPEN),
     ]);
-    policy.look(&queue, 10);
+    policy.update(&queue, 10);
     assert!(policy.is_writing());
-    assert_eq!((policy.columns(&queue), policy.rows(&queue)), (0, 0b001));
+    assert_eq!(
+        (policy.column_candidates(&queue), policy.row_candidates(&queue)),
+        (0, 0b001)
+    );
     queue.remove(0);
-    policy.look(&queue, 10);
+    policy.update(&queue, 10);
     assert!(!policy.is_writing());
-    assert_eq!((policy.columns(&queue), policy.rows(&queue)), (0b01, 0));
+    assert_eq!(
+        (policy.column_candidates(&queue), policy.row_candidates(&queue)),
+        (0b01, 0)
+    );
     assert_eq!(policy.changes_at(&queue), u64::MAX);
 }

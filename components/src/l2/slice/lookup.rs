@@ -1,28 +1,29 @@
-//! The tag stage: decides how each sector of a request is served, and serves it.
+//! The tag stage: plans how each sector of a request is served, and serves the request.
 
 use warpwave_hw::time::Cycle;
 
-use super::{Slice, State, line_number};
+use super::{Slice, State};
 use crate::cache::tag_stage::TagState;
 use crate::l2::atomic;
 use crate::l2::lines::Lines;
 use crate::proto::mem::{Packet, PacketKind, Stage, copy_sectors, each_sector};
 
-/// What the tag stage did last.
+/// The outcome of the tag stage's last lookup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(super) enum SliceTagState {
     Idle,
     Hit,
     Miss,
+    /// The data array is busy.
     DataBusy,
-    /// No MSHR is free.
+    /// No MSHR or target is free.
     StallFetch,
     /// Every line of the set has a fetch in flight.
     StallPinned,
     /// The queue to memory is full.
     StallMemory,
     /// The response pipe is full.
-    StallAnswer,
+    StallResponse,
 }
 
 /// The names of all states, in order.
@@ -34,7 +35,7 @@ pub(super) const TAG_STATES: [&str; 8] = [
     "stall_fetch",
     "stall_pinned",
     "stall_memory",
-    "stall_answer",
+    "stall_response",
 ];
 
 impl TagState for SliceTagState {
@@ -47,17 +48,18 @@ impl TagState for SliceTagState {
 }
 
 impl SliceTagState {
-    /// Whether the request at the head waits, for the data array too.
+    /// True if the request stays at the head: it stalls, or waits for the data array.
     #[inline]
-    pub(super) fn is_held_up(self) -> bool {
+    pub(super) fn holds_request(self) -> bool {
         self >= SliceTagState::DataBusy
     }
 }
 
-/// How the sectors of a request are served. Sectors in neither mask are served at once.
+/// Plan for the sectors of a request. Sectors in neither mask are served at once.
 struct Plan {
     /// The way of the line, or the way that it takes.
     way: usize,
+    /// True if the line is in the slice already.
     is_present: bool,
     /// Sectors that wait for a fetch in flight.
     merged: u8,
@@ -81,33 +83,34 @@ impl Slice {
         }
     }
 
-    /// How the request at the head is served, or what it must wait for.
+    /// Plans the request at the head. The error is what it waits for.
     #[inline]
     fn plan(&mut self, edge: u64) -> Result<Plan, SliceTagState> {
         let state = &mut self.state;
-        if state.data_free > edge {
+        if state.data_free_at > edge {
             return Err(SliceTagState::DataBusy);
         }
         if state.responses.is_full() {
-            return Err(SliceTagState::StallAnswer);
+            return Err(SliceTagState::StallResponse);
         }
         let memory_is_full = memory_is_full(state, self.config.memory_depth);
         if state.tag.state() == SliceTagState::StallMemory && memory_is_full {
-            // While this request stalls, no other request fetches its sectors: a second lookup would give the same.
+            // No other request fetches its sectors during the stall, so a second lookup has the same outcome.
             return Err(SliceTagState::StallMemory);
         }
         let packet = self.ports.requests.peeked().expect("a request is at the head");
         state.tag.line = packet.line;
         let sectors = packet.sectors;
-        let found = state.lines.find(line_number(packet));
+        let found = state.lines.find(packet.line_number());
         let victim = || state.lines.victim(self.config.map.local(packet.line));
         let Some(way) = found.or_else(victim) else {
             return Err(SliceTagState::StallPinned);
         };
         let is_present = found.is_some();
         let fetch = state.lines.fetch(way).filter(|_| is_present);
-        let merged = fetch.map_or(0, |entry| state.mshr.sectors(entry) & sectors);
+        let merged = fetch.map_or(0, |entry| state.mshr.in_flight(entry) & sectors);
         let fetched = match packet.kind {
+            // Write-validate: a store needs no bytes of the line.
             PacketKind::Store => 0,
             _ if is_present => sectors & !merged & !state.lines.full(way),
             _ => sectors,
@@ -133,7 +136,7 @@ impl Slice {
         packet.note(Stage::L2, now);
         match is_present {
             true => self.state.lines.touch(way),
-            false => self.replace(way, line_number(&packet)),
+            false => self.replace(way, packet.line_number()),
         }
         let state = &mut self.state;
         state.stats.tag_cycles += 1;
@@ -157,14 +160,14 @@ impl Slice {
         SliceTagState::Miss
     }
 
-    /// Cycles that an atomic holds the data array.
+    /// Cycles in which an atomic keeps the data array busy.
     #[inline(never)]
     fn atomic_cycles(&self, packet: &Packet) -> u32 {
-        let depth = packet.atomic.as_ref().map_or(0, |atomics| atomic::depth(atomics));
-        depth * self.config.atomic_interval
+        let atomics = packet.atomic.as_deref();
+        atomics.map_or(0, atomic::lanes_on_busiest_word) * self.config.atomic_interval
     }
 
-    /// Parks a request until its missing sectors arrive. Fetches the sectors that are not in flight.
+    /// Stores a request until its missing sectors arrive. Fetches the sectors that are not in flight.
     #[inline(never)]
     fn miss(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle) {
         let missing = plan.merged | plan.fetched;
@@ -176,16 +179,16 @@ impl Slice {
         let state = &mut self.state;
         let entry = state.lines.fetch(plan.way);
         let entry = entry.expect("the sectors that a packet waits for are in flight");
-        state.mshr.join(entry, missing, slot);
+        state.mshr.add_target(entry, missing, slot);
     }
 }
 
-/// Whether memory has no room for the fetch of a line and the write-back of the line whose way it takes.
+/// True if memory has no room for the two packets of a miss: the write-back of the victim and the fetch.
 fn memory_is_full(state: &State, depth: u32) -> bool {
-    state.at_memory + 2 > depth
+    state.in_memory + 2 > depth
 }
 
-/// Does what a packet wants with sectors that it may have.
+/// Applies a packet to `sectors` of its line: none of them is in flight.
 #[inline(always)]
 pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8) {
     match packet.kind {

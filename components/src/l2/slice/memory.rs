@@ -1,4 +1,4 @@
-//! The way to memory and back: fetches, write-backs, and the commands of the host.
+//! Traffic with memory: fetches, write-backs and fills, and the commands of the host.
 
 use tracing::trace;
 use warpwave_hw::time::Cycle;
@@ -17,9 +17,9 @@ impl Slice {
         let Some((channel, _)) = to_memory.front() else {
             return;
         };
-        let (port, _) = &mut self.ports.memory[*channel];
+        let port = &mut self.ports.memory[*channel].requests;
         if port.has_room(now) {
-            let (_, packet) = to_memory.pop_front().expect("a packet is there");
+            let (_, packet) = to_memory.pop_front().expect("the queue is not empty");
             port.send(now, packet);
         }
     }
@@ -30,11 +30,11 @@ impl Slice {
             _ => usize::from(self.config.map.channel(packet.line).channel),
         };
         self.state.to_memory.push_back((channel, packet));
-        self.state.at_memory += 1;
+        self.state.in_memory += 1;
     }
 
-    /// Takes one packet from a channel. Not inlined, as other rare stages: a step that only responds and looks up then keeps its
-    /// values in the host's registers.
+    // Not inlined, like other rare stages: a step that only responds and looks up then keeps its values in host registers.
+    /// Takes one packet from a channel.
     #[inline(never)]
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
         if self.state.responses.is_full() {
@@ -47,33 +47,35 @@ impl Slice {
             self.fill(&packet, now, edge);
         }
         let state = &mut self.state;
-        state.at_memory -= 1;
+        state.in_memory -= 1;
         state.pool.give(packet);
         state.tag.note_progress();
     }
 
-    /// The packet of the next channel with one, in turn.
+    /// Takes a packet from the next channel that has one, round robin.
     fn next_from_memory(&mut self, now: Cycle) -> Option<Box<Packet>> {
         let n = self.ports.memory.len();
-        let mut channel = self.state.turn;
+        let mut channel = self.state.next_channel;
         for _ in 0..n {
             let next = if channel + 1 == n { 0 } else { channel + 1 };
-            if self.ports.memory[channel].1.is_ready(now) {
-                self.state.turn = next;
-                return self.ports.memory[channel].1.recv(now);
+            let port = &mut self.ports.memory[channel].responses;
+            if port.is_ready(now) {
+                self.state.next_channel = next;
+                return port.recv(now);
             }
             channel = next;
         }
         None
     }
 
-    /// Merges fetched sectors, and serves the packets that wait for them, in order.
+    /// Fills fetched sectors, and serves their targets in order of arrival.
     fn fill(&mut self, fill: &Packet, now: Cycle, edge: u64) {
         let way = fill.tag as usize;
         let state = &mut self.state;
         let entry = state.lines.fetch(way);
         let entry = entry.expect("a line with a fetch in flight is pinned");
         state.lines.merge(way, fill.sectors, &fill.bytes);
+        // Fast path: most misses have one target.
         if let Some(slot) = state.mshr.take_only_target(entry, fill.sectors) {
             self.serve_target(slot, way, fill.sectors, fill, now, edge);
         } else {
@@ -84,26 +86,26 @@ impl Slice {
             }
         }
         self.occupy_data(edge, self.data_cycles(fill.sectors));
-        if self.state.mshr.finish(entry, fill.sectors) {
+        if self.state.mshr.remove_sectors(entry, fill.sectors) {
             self.state.lines.set_fetch(way, None);
         }
     }
 
-    /// Does what a packet waited for with sectors that have come.
+    /// Applies a target to sectors that have arrived. Completes it with its last sector.
     fn serve_target(&mut self, slot: u32, way: usize, sectors: u8, fill: &Packet, now: Cycle, edge: u64) {
         perform(self.state.mshr.packet(slot), &mut self.state.lines, way, sectors);
         for sector in each_sector(sectors) {
-            if let Some(mut packet) = self.state.mshr.arrived(slot, sector) {
-                inherit_stamp(&mut packet, fill);
+            if let Some(mut packet) = self.state.mshr.deliver(slot, sector) {
+                packet.inherit_stamps(fill, Stage::L2, &[Stage::Hbm]);
                 self.complete(packet, now, edge);
             }
         }
     }
 
-    /// Takes a command of the host, and continues the write-back under way.
+    /// Takes a command of the host, and continues a running write-back.
     #[cold]
     #[inline(never)]
-    pub(super) fn obey_host(&mut self, now: Cycle) {
+    pub(super) fn run_host_command(&mut self, now: Cycle) {
         self.take_command(now);
         self.continue_write_back(now);
     }
@@ -122,30 +124,30 @@ impl Slice {
             }
             SliceCommand::Invalidate => {
                 trace!(cycle = now.0, path = %self.path, "clean lines are invalidated");
-                self.state.lines.forget_clean();
+                self.state.lines.invalidate_clean();
             }
         }
     }
 
-    /// Whether the next edge has work for the host.
-    pub(super) fn host_keeps_busy(&self, now: Cycle) -> bool {
+    /// True if a command of the host needs the next edge.
+    pub(super) fn has_host_work(&self, now: Cycle) -> bool {
         match self.state.write_back {
             Some(_) => self.may_write_back(),
             None => self.ports.commands.is_ready(now),
         }
     }
 
-    /// Whether a write-back is under way, and memory has room for one more line.
+    /// True if a write-back is running, and memory has room for one more line.
     fn may_write_back(&self) -> bool {
-        self.state.write_back.is_some() && self.state.at_memory < self.config.memory_depth
+        self.state.write_back.is_some() && self.state.in_memory < self.config.memory_depth
     }
 
-    /// Writes one more changed line back.
+    /// Writes the next dirty line back.
     fn continue_write_back(&mut self, now: Cycle) {
         let Some(first) = self.state.write_back.filter(|_| self.may_write_back()) else {
             return;
         };
-        let next = self.state.lines.next_changed(first);
+        let next = self.state.lines.next_dirty(first);
         if let Some((_, way)) = next {
             self.write_line_back(way);
         } else {
@@ -154,7 +156,7 @@ impl Slice {
         self.state.write_back = next.map(|(set, _)| set);
     }
 
-    /// Gives a line the way of another, or an invalid way.
+    /// Allocates a line in `way`, and evicts the line there.
     #[inline(never)]
     pub(super) fn replace(&mut self, way: usize, line: u32) {
         if self.state.lines.line(way).is_some() {
@@ -168,7 +170,7 @@ impl Slice {
 
     fn write_line_back(&mut self, way: usize) {
         let state = &mut self.state;
-        let line = state.lines.line(way).expect("a changed way holds a line");
+        let line = state.lines.line(way).expect("a dirty way holds a line");
         let sectors = state.lines.dirty(way);
         let mut packet = state.pool.take(PacketKind::Store, address(line), sectors, 0, false);
         packet.byte_mask = state.lines.valid(way) & byte_mask(sectors);
@@ -178,12 +180,12 @@ impl Slice {
         self.queue_to_memory(packet);
     }
 
-    /// Fetches sectors of a line that is here, for a packet that is timed or is not.
+    /// Fetches sectors of a line that is allocated. `is_timed` is that of the packet that misses.
     pub(super) fn fetch(&mut self, way: usize, sectors: u8, is_timed: bool, now: Cycle) {
         let state = &mut self.state;
-        let entry = state.lines.fetch(way).unwrap_or_else(|| state.mshr.open());
+        let entry = state.lines.fetch(way).unwrap_or_else(|| state.mshr.allocate());
         state.lines.set_fetch(way, Some(entry));
-        state.mshr.fetch(entry, sectors);
+        state.mshr.add_sectors(entry, sectors);
         let line = state.lines.line(way).expect("a line was allocated");
         let mut packet = state
             .pool
@@ -191,17 +193,6 @@ impl Slice {
         packet.note(Stage::L2, now);
         state.stats.sectors_fetched += u64::from(n_sectors(sectors));
         self.queue_to_memory(packet);
-    }
-}
-
-/// Gives a packet the stamp of its fill at memory, if the packet was looked up before that.
-fn inherit_stamp(packet: &mut Packet, fill: &Packet) {
-    if !packet.is_timed || !fill.is_timed {
-        return;
-    }
-    match (fill.stamps.at(Stage::Hbm), packet.stamps.at(Stage::L2)) {
-        (Some(at), Some(looked_up)) if at >= looked_up => packet.note(Stage::Hbm, at),
-        _ => {}
     }
 }
 

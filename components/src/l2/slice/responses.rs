@@ -1,7 +1,7 @@
-//! The response pipe: packets that are done, until each is due.
+//! The response pipes: complete packets, until each is due at the crossbar.
 //!
-//! Two pipes, as a response to a far SM takes longer. At most one response leaves per edge: the one due first. The cycles that it
-//! waits for room are counted when it leaves.
+//! There are two pipes, because a response to a far SM takes longer. At most one response leaves per edge: the one due first. Its stall
+//! cycles are counted when it leaves.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ use crate::proto::mem::{Packet, Stage};
 /// An edge that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// Responses to near SMs, and to far ones.
+/// The responses to near and to far SMs.
 pub(super) struct Responses {
     near: Pipe,
     far: Pipe,
-    /// Edge from which the next response waits for room in its link, or [`NEVER`].
+    /// Edge since which the first response waits for room in its link, or [`NEVER`].
     blocked_since: u64,
 }
 
 impl Responses {
-    /// Empty pipes; `near` and `far` are the edges from done to due.
+    /// Empty pipes. `near` and `far` are their latencies in edges.
     pub(super) fn new(near: u32, far: u32) -> Self {
         Responses {
             near: Pipe::new(near),
@@ -32,12 +32,12 @@ impl Responses {
         }
     }
 
-    /// Responses in both pipes.
+    /// Number of responses in both pipes.
     pub(super) fn len(&self) -> usize {
         self.near.packets.len() + self.far.packets.len()
     }
 
-    /// Whether a pipe takes no more.
+    /// True if a pipe is full.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.near.is_full() || self.far.is_full()
@@ -49,7 +49,7 @@ impl Responses {
         self.near.due.min(self.far.due)
     }
 
-    /// Whether a response is due and waits for room.
+    /// True if a response is due and waits for room.
     #[inline]
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked_since != NEVER
@@ -62,35 +62,36 @@ impl Responses {
     }
 }
 
-/// A packet of a pipe, with what the crossbar needs of it: by the time it leaves, the packet has left the host's cache.
+// The packet has left the host's cache when it is due, so the header is kept beside it.
+/// A packet of a pipe, with its due edge and its header.
 struct DueResponse {
-    /// The edge at which it is due, above [`LABEL_BITS`] bits of its header.
-    due_and_label: u64,
+    /// The due edge, above the [`HEADER_BITS`] bits of the header.
+    due_and_header: u64,
     packet: Box<Packet>,
 }
 
-/// Bits of a header. The other bits hold the edges until [`Cycle::LAST`] of a clock that is twice as fast.
-const LABEL_BITS: u32 = u16::BITS;
+/// Bits of a header. The other 48 bits hold any edge up to [`Cycle::LAST`] of a clock that is twice as fast.
+const HEADER_BITS: u32 = u16::BITS;
 
 impl DueResponse {
     #[inline]
     fn due(&self) -> u64 {
-        self.due_and_label >> LABEL_BITS
+        self.due_and_header >> HEADER_BITS
     }
 
     #[inline]
     fn header(&self) -> Header {
-        Header::from_sideband(self.due_and_label as u16)
+        Header::from_sideband(self.due_and_header as u16)
     }
 }
 
-/// Packets in the order in which they are due.
+/// A pipe of fixed latency.
 struct Pipe {
-    /// Grows to the most packets that are ever in it, then allocates no more.
+    /// The packets, oldest first. The queue grows to its most packets, then allocates no more.
     packets: VecDeque<DueResponse>,
     /// Edge at which the first is due, or [`NEVER`].
     due: u64,
-    /// Edges from done to due.
+    /// Edges from complete to due.
     latency: u64,
 }
 
@@ -108,14 +109,14 @@ impl Pipe {
         self.packets.len() as u64 > self.latency
     }
 
-    /// Appends a packet that is done at `edge`, no earlier than the packets before it.
+    /// Appends a packet that is complete at `edge`. Edges never decrease.
     #[inline]
     fn push(&mut self, packet: Box<Packet>, edge: u64) {
         let due = edge + self.latency;
         self.due = self.due.min(due);
-        let label = Header::of(&packet, Direction::Response).sideband();
+        let header = Header::of(&packet, Direction::Response).sideband();
         self.packets.push_back(DueResponse {
-            due_and_label: due << LABEL_BITS | u64::from(label),
+            due_and_header: due << HEADER_BITS | u64::from(header),
             packet,
         });
     }
@@ -138,14 +139,14 @@ impl Slice {
             return;
         }
         state.responses.blocked_since = NEVER;
-        state.stats.answer_stall_cycles += edge - since;
+        state.stats.response_stall_cycles += edge - since;
         let (header, packet) = state.responses.pop().expect("a response is due");
-        state.stats.answer_cycles += 1;
+        state.stats.response_cycles += 1;
         state.tag.note_progress();
         self.ports.responses.send_sideband(now, header.sideband(), packet);
     }
 
-    /// Puts a packet, with every sector done, in the response pipe.
+    /// Puts a complete packet in its response pipe.
     #[inline(always)]
     pub(super) fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
         packet.note(Stage::L2Data, now + u64::from(self.config.slice_cycles));
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_comings_and_goings_packets_leave_in_order_each_after_the_latency() {
+    fn packets_leave_in_order_after_the_latency() {
         let mut pipe = Pipe::new(5);
         let (mut sent, mut random) = (VecDeque::new(), 1u32);
         for edge in 0..500 {

@@ -1,10 +1,10 @@
-//! What a slice counts.
+//! Counters of an L2 slice.
 
 use super::lookup::SliceTagState;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
 warpwave_hw::counters! {
-    /// Events of a slice. A sector that merges with a fetch in flight counts as missed too.
+    /// Counters of a slice. A sector that merges with a fetch in flight counts as missed too.
     pub struct Stats {
         pub load_requests: u64,
         pub store_requests: u64,
@@ -15,7 +15,7 @@ warpwave_hw::counters! {
         pub load_sectors_missed: u64,
         pub load_sectors_merged: u64,
         pub store_sectors: u64,
-        /// Sectors stored to a line that was there.
+        /// Sectors of stores to a line that was present.
         pub store_sectors_hit: u64,
         pub store_sectors_missed: u64,
         /// Sectors of atomics and reductions.
@@ -28,19 +28,19 @@ warpwave_hw::counters! {
         pub lines_evicted: u64,
         /// Cycles in which a request was looked up.
         pub tag_cycles: u64,
-        /// Cycles that the data array was held.
+        /// Cycles in which the data array was busy.
         pub data_cycles: u64,
         /// Cycles in which a response was sent.
-        pub answer_cycles: u64,
+        pub response_cycles: u64,
         pub fetch_stall_cycles: u64,
         pub pinned_stall_cycles: u64,
         pub memory_stall_cycles: u64,
-        pub answer_stall_cycles: u64,
+        pub response_stall_cycles: u64,
     }
 }
 
 impl Stats {
-    /// A request is looked up. Its line is present or not; its sectors `merged` wait for a fetch in flight, `fetched` for a new one.
+    /// Counts the lookup of a request. Its sectors `merged` wait for a fetch in flight, and `fetched` for a new one.
     #[inline]
     pub(super) fn count_request(&mut self, packet: &Packet, is_present: bool, merged: u8, fetched: u8) {
         let s = self;
@@ -57,11 +57,10 @@ impl Stats {
             PacketKind::Store => {
                 s.store_requests += 1;
                 s.store_sectors += sectors;
-                *(if is_present {
-                    &mut s.store_sectors_hit
-                } else {
-                    &mut s.store_sectors_missed
-                }) += sectors;
+                match is_present {
+                    true => s.store_sectors_hit += sectors,
+                    false => s.store_sectors_missed += sectors,
+                }
             }
             PacketKind::Atomic | PacketKind::Reduction => s.count_atomic(packet, missed),
             PacketKind::Invalidate { .. } => unreachable!("an invalidation stays in the L1"),
@@ -70,11 +69,10 @@ impl Stats {
 
     #[inline(never)]
     fn count_atomic(&mut self, packet: &Packet, missed: u64) {
-        *(if packet.kind == PacketKind::Atomic {
-            &mut self.atomic_requests
-        } else {
-            &mut self.reduction_requests
-        }) += 1;
+        match packet.kind {
+            PacketKind::Atomic => self.atomic_requests += 1,
+            _ => self.reduction_requests += 1,
+        }
         let sectors = u64::from(packet.n_sectors());
         self.atomic_sectors += sectors;
         self.atomic_sectors_hit += sectors - missed;
@@ -82,14 +80,14 @@ impl Stats {
         self.atomic_lanes += packet.atomic.as_ref().map_or(0, |atomics| atomics.n as u64);
     }
 
-    /// A stall of the tag stage is over.
+    /// Counts a stall of the tag stage when it ends.
     #[cold]
     pub(super) fn count_stall(&mut self, stall: SliceTagState, edges: u64) {
         match stall {
             SliceTagState::StallFetch => self.fetch_stall_cycles += edges,
             SliceTagState::StallPinned => self.pinned_stall_cycles += edges,
             SliceTagState::StallMemory => self.memory_stall_cycles += edges,
-            SliceTagState::StallAnswer => self.answer_stall_cycles += edges,
+            SliceTagState::StallResponse => self.response_stall_cycles += edges,
             SliceTagState::Idle | SliceTagState::Hit | SliceTagState::Miss | SliceTagState::DataBusy => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Dialogues with a slice: the test is crossbar, host and memory.
+//! Tests of a slice alone. The test acts as crossbar, host and memory.
 
 use super::*;
 use crate::config::ReplacementPolicy;
@@ -27,8 +27,8 @@ fn config() -> Config {
         slice_cycles: 0,
         far_latency: 0,
         near_sms: 0..1,
-        mshr_entries: 8,
-        waiting: 8,
+        mshr_sectors: 8,
+        mshr_targets: 8,
         memory_depth: 8,
         bytes_per_cycle: 64,
         atomic_interval: 2,
@@ -46,7 +46,10 @@ impl Bench {
             requests,
             responses: to_xbar,
             commands,
-            memory: vec![(to_memory, from_memory)],
+            memory: vec![ChannelPorts {
+                requests: to_memory,
+                responses: from_memory,
+            }],
         };
         Bench {
             slice: Slice::new(Path::root("slice"), config, ports),
@@ -69,62 +72,65 @@ impl Bench {
         run(&mut self.slice, &mut self.now, end);
     }
 
-    /// What the slice wants of memory.
-    fn wanted(&mut self) -> Packets {
+    /// Takes the fetches and write-backs that the slice has sent.
+    fn to_memory(&mut self) -> Packets {
         all(&mut self.fetches, self.now)
     }
 
-    /// Memory answers with all bytes equal, and the slice answers too.
-    fn bring(&mut self, mut packet: Box<Packet>, value: u8) -> Packets {
+    /// Returns a packet from memory with all bytes `value`. Returns the responses of the slice.
+    fn return_packet(&mut self, mut packet: Box<Packet>, value: u8) -> Packets {
         packet.bytes = [value; LINE];
         self.memory.send(self.now, packet);
         self.run(LATENCY + 8);
         all(&mut self.responses, self.now)
     }
 
-    /// Stores to a line and takes the acknowledgement.
-    fn put(&mut self, n: u64, mask: u128, value: u8) {
+    /// Stores `value` to the bytes of line n in `mask`, and takes the acknowledgement.
+    fn store(&mut self, n: u64, mask: u128, value: u8) {
         self.send(store(n, mask, value, 0), LATENCY + 6);
         assert_eq!(all(&mut self.responses, self.now).len(), 1);
     }
 }
 
 #[test]
-fn empty_slice_load_fetches_its_sectors_and_answers() {
+fn load_that_misses_fetches_its_sectors_and_returns_the_bytes() {
     let mut bench = Bench::new(config());
     bench.send(load(3, 0b0110, 7), 3);
-    let fetch = bench.wanted().remove(0);
+    let fetch = bench.to_memory().remove(0);
     assert_eq!(
         (fetch.kind, fetch.line, fetch.sectors),
         (PacketKind::Load, line(3), 0b0110)
     );
-    let answers = bench.bring(fetch, 9);
-    assert_eq!((answers[0].tag, answers[0].bytes[32], answers[0].l2_hit), (7, 9, false));
+    let responses = bench.return_packet(fetch, 9);
+    assert_eq!(
+        (responses[0].tag, responses[0].bytes[32], responses[0].l2_hit),
+        (7, 9, false)
+    );
     assert!(bench.slice.is_quiescent());
 }
 
 #[test]
-fn sectors_present_load_is_answered_after_the_latency() {
+fn load_that_hits_gets_its_response_after_the_latency() {
     let mut bench = Bench::new(config());
-    bench.put(3, u128::MAX, 5);
+    bench.store(3, u128::MAX, 5);
     let sent = bench.now;
     bench.send(load(3, 0b1111, 1), LATENCY + 2);
-    let answer = bench
+    let response = bench
         .responses
         .recv(bench.now)
-        .expect("sent at latency, visible one later");
-    assert_eq!(answer.stamps.at(Stage::L2), Some(sent + 1));
-    assert!(answer.l2_hit && answer.bytes == [5; LINE]);
-    assert!(bench.wanted().is_empty());
+        .expect("sent after the latency, visible 1 cycle later");
+    assert_eq!(response.stamps.at(Stage::L2), Some(sent + 1));
+    assert!(response.l2_hit && response.bytes == [5; LINE]);
+    assert!(bench.to_memory().is_empty());
 }
 
 #[test]
-fn far_sm_is_answered_later_and_does_not_hold_up_a_near_one() {
+fn response_to_a_far_sm_takes_longer_and_does_not_delay_a_near_one() {
     let mut bench = Bench::new(Config {
         far_latency: 20,
         ..config()
     });
-    bench.put(3, u128::MAX, 5);
+    bench.store(3, u128::MAX, 5);
     let far = Packet {
         sm: 1,
         ..*load(3, 0b0001, 1)
@@ -139,116 +145,116 @@ fn far_sm_is_answered_later_and_does_not_hold_up_a_near_one() {
 }
 
 #[test]
-fn line_absent_store_fetches_nothing() {
+fn store_that_misses_fetches_nothing() {
     let mut bench = Bench::new(config());
-    bench.put(3, 0xff, 5);
-    assert!(bench.wanted().is_empty());
+    bench.store(3, 0xff, 5);
+    assert!(bench.to_memory().is_empty());
     assert_eq!(bench.slice.counters().store_sectors_missed, 1);
 }
 
 #[test]
-fn sector_written_in_part_load_fetches_it_and_keeps_the_written_bytes() {
+fn load_of_a_partly_written_sector_fetches_it_and_keeps_the_written_bytes() {
     let mut bench = Bench::new(config());
-    bench.put(3, 0xff, 5);
+    bench.store(3, 0xff, 5);
     bench.send(load(3, 0b0001, 1), 3);
-    let fetch = bench.wanted().remove(0);
+    let fetch = bench.to_memory().remove(0);
     assert_eq!(fetch.sectors, 0b0001);
-    let answers = bench.bring(fetch, 9);
-    assert_eq!(answers[0].bytes[7..9], [5, 9]);
+    let responses = bench.return_packet(fetch, 9);
+    assert_eq!(responses[0].bytes[7..9], [5, 9]);
 }
 
 #[test]
-fn sector_under_way_requests_wait_in_order_and_the_store_stays_behind_the_load() {
+fn requests_for_a_sector_in_flight_wait_and_are_served_in_order() {
     let mut bench = Bench::new(config());
     bench.send(load(3, 0b0001, 1), 1);
     bench.send(store(3, 0b1, 5, 2), 1);
     bench.send(load(3, 0b0001, 3), 1);
     bench.send(add(3, 1, 1, 4), 4);
-    let mut wanted = bench.wanted();
-    assert_eq!(wanted.len(), 1);
-    let answers = bench.bring(wanted.remove(0), 9);
-    let tags: Vec<_> = answers.iter().map(|packet| packet.tag).collect();
+    let mut packets = bench.to_memory();
+    assert_eq!(packets.len(), 1);
+    let responses = bench.return_packet(packets.remove(0), 9);
+    let tags: Vec<_> = responses.iter().map(|packet| packet.tag).collect();
     assert_eq!(tags, [1, 2, 3, 4]);
-    assert_eq!((answers[0].bytes[0], answers[2].bytes[0]), (9, 5));
-    let old = answers[3].atomic.as_ref().unwrap().lanes[0].value;
+    assert_eq!((responses[0].bytes[0], responses[2].bytes[0]), (9, 5));
+    let old = responses[3].atomic.as_ref().unwrap().lanes[0].value;
     assert_eq!(old, 0x0909_0905);
 }
 
 #[test]
-fn sector_under_way_another_sector_of_the_line_is_served_at_once() {
+fn fetch_of_a_sector_does_not_delay_another_sector() {
     let mut bench = Bench::new(config());
-    bench.put(3, 0xffff_ffff, 5);
+    bench.store(3, 0xffff_ffff, 5);
     bench.send(load(3, 0b0010, 1), 1);
     bench.send(load(3, 0b0001, 2), LATENCY + 3);
     assert_eq!(all(&mut bench.responses, bench.now)[0].tag, 2);
 }
 
 #[test]
-fn set_full_of_written_lines_the_older_is_written_back_with_its_byte_mask() {
+fn victim_is_written_back_with_its_byte_mask() {
     let mut bench = Bench::new(config());
-    bench.put(1, 0xff << 32, 5);
-    bench.put(2, u128::MAX, 6);
+    bench.store(1, 0xff << 32, 5);
+    bench.store(2, u128::MAX, 6);
     bench.send(load(3, 0b0001, 1), 4);
-    let wanted = bench.wanted();
-    assert_eq!(wanted.len(), 2, "first the write-back, then the fetch");
-    let back = &wanted[0];
+    let packets = bench.to_memory();
+    assert_eq!(packets.len(), 2, "the write-back, then the fetch");
+    let back = &packets[0];
     assert_eq!(
         (back.kind, back.line, back.sectors),
         (PacketKind::Store, line(1), 0b0010)
     );
     assert_eq!((back.byte_mask, back.bytes[32]), (0xff << 32, 5));
-    assert_eq!((wanted[1].kind, wanted[1].line), (PacketKind::Load, line(3)));
+    assert_eq!((packets[1].kind, packets[1].line), (PacketKind::Load, line(3)));
     assert_eq!(bench.slice.counters().sectors_written_back, 1);
 }
 
 #[test]
-fn every_way_waits_for_memory_next_line_waits_too() {
+fn miss_stalls_while_every_way_is_pinned() {
     let mut bench = Bench::new(config());
     for n in 1..4 {
         bench.send(load(n, 0b0001, n as u32), 2);
     }
     bench.run(4);
-    let mut wanted = bench.wanted();
-    assert_eq!(wanted.len(), 2);
-    bench.bring(wanted.remove(0), 9);
-    assert_eq!(bench.wanted()[0].line, line(3));
+    let mut packets = bench.to_memory();
+    assert_eq!(packets.len(), 2);
+    bench.return_packet(packets.remove(0), 9);
+    assert_eq!(bench.to_memory()[0].line, line(3));
     assert!(bench.slice.counters().pinned_stall_cycles > 0);
 }
 
 #[test]
-fn write_back_command_empties_the_dirty_lines_and_keeps_them() {
+fn write_back_command_cleans_dirty_lines_and_keeps_them() {
     let mut bench = Bench::new(config());
-    bench.put(1, u128::MAX, 5);
-    bench.put(2, u128::MAX, 6);
+    bench.store(1, u128::MAX, 5);
+    bench.store(2, u128::MAX, 6);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(8);
-    let lines: Vec<_> = bench.wanted().iter().map(|packet| packet.line).collect();
+    let lines: Vec<_> = bench.to_memory().iter().map(|packet| packet.line).collect();
     assert_eq!((lines.len(), lines.contains(&line(1))), (2, true));
     assert!(bench.slice.is_quiescent());
     bench.send(load(1, 0b1111, 1), LATENCY + 4);
     assert!(all(&mut bench.responses, bench.now)[0].l2_hit);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(8);
-    assert!(bench.wanted().is_empty(), "nothing has changed since");
+    assert!(bench.to_memory().is_empty(), "no line is dirty");
 }
 
 #[test]
-fn invalidate_command_forgets_clean_lines() {
+fn invalidate_command_drops_clean_lines() {
     let mut bench = Bench::new(config());
-    bench.put(1, u128::MAX, 5);
+    bench.store(1, u128::MAX, 5);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(6);
-    bench.wanted();
+    bench.to_memory();
     bench.host.send(bench.now, SliceCommand::Invalidate);
     bench.run(3);
     bench.send(load(1, 0b0001, 1), 4);
-    assert_eq!(bench.wanted().len(), 1);
+    assert_eq!(bench.to_memory().len(), 1);
 }
 
 #[test]
-fn full_lines_take_the_data_array_for_two_cycles_each() {
+fn full_lines_keep_the_data_array_busy_for_two_cycles_each() {
     let mut bench = Bench::new(config());
-    bench.put(1, u128::MAX, 5);
+    bench.store(1, u128::MAX, 5);
     let mut arrivals = Vec::new();
     for tag in 0..30 {
         if tag < 4 {
@@ -264,41 +270,41 @@ fn full_lines_take_the_data_array_for_two_cycles_each() {
 }
 
 #[test]
-fn eight_lanes_on_one_word_hold_the_next_request_for_sixteen_cycles() {
+fn eight_lanes_on_one_word_delay_the_next_request_by_sixteen_cycles() {
     let mut bench = Bench::new(config());
-    bench.put(1, u128::MAX, 0);
+    bench.store(1, u128::MAX, 0);
     bench.send(add(1, 8, 3, 1), 1);
     bench.send(load(1, 0b0001, 2), 40);
-    let answers = all(&mut bench.responses, bench.now);
-    let lookup = |n: usize| answers[n].stamps.at(Stage::L2).unwrap();
+    let responses = all(&mut bench.responses, bench.now);
+    let lookup = |n: usize| responses[n].stamps.at(Stage::L2).unwrap();
     assert_eq!(lookup(1) - lookup(0), 16);
-    let old = answers[0].atomic.as_ref().unwrap().lanes.map(|lane| lane.value);
+    let old = responses[0].atomic.as_ref().unwrap().lanes.map(|lane| lane.value);
     assert_eq!(old[..8], [0, 3, 6, 9, 12, 15, 18, 21]);
-    assert_eq!(answers[1].bytes[0], 24);
+    assert_eq!(responses[1].bytes[0], 24);
 }
 
 #[test]
-fn clock_of_half_the_rate_takes_twice_as_long() {
+fn clock_at_half_rate_doubles_the_latency() {
     let mut bench = Bench::new(Config {
         clock: Domain::new(1, 2),
         ..config()
     });
     bench.send(store(1, u128::MAX, 5, 0), 2 * LATENCY + 8);
-    let answer = bench.responses.recv(bench.now).unwrap();
+    let response = bench.responses.recv(bench.now).unwrap();
     assert_eq!(
-        answer.stamps.at(Stage::L2),
+        response.stamps.at(Stage::L2),
         Some(Cycle(2)),
         "the first edge after cycle 1"
     );
     bench.send(load(1, 0b0001, 1), 2 * LATENCY + 4);
-    let answer = bench.responses.recv(bench.now).unwrap();
-    let looked_up = answer.stamps.at(Stage::L2).unwrap().0;
+    let response = bench.responses.recv(bench.now).unwrap();
+    let looked_up = response.stamps.at(Stage::L2).unwrap().0;
     assert!(looked_up.is_multiple_of(2));
     assert!((looked_up + 2 * LATENCY + 1..=looked_up + 2 * LATENCY + 3).contains(&bench.now.0));
 }
 
 #[test]
-fn contract_of_a_component_is_kept() {
+fn slice_keeps_the_contract_of_a_component() {
     for clock in [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)] {
         let build = |rig: &mut warpwave_hw::rig::Rig| {
             let requests = vec![
@@ -310,7 +316,7 @@ fn contract_of_a_component_is_kept() {
                 (70, load(3, 0b0001, 6)),
                 (90, load(1, 0b0001, 7)),
             ];
-            // Line 1 gets place 0; line 3 the place of line 2, once that is written back.
+            // Line 1 takes way 0. Line 3 takes the way of line 2 after its write-back.
             let fills = vec![
                 (30, load(1, 0b0001, 0)),
                 (60, load(3, 0b0001, 1)),
@@ -320,15 +326,15 @@ fn contract_of_a_component_is_kept() {
                 requests: rig.input("requests", 1, 2, requests),
                 responses: rig.output("responses", 1, 2, |now| now.0 % 3 == 0),
                 commands: rig.input("commands", 1, 1, vec![(300, SliceCommand::WriteBack)]),
-                memory: vec![(
-                    rig.output("fetches", 1, 2, |now| now.0 % 2 == 0),
-                    rig.input("fills", 1, 2, fills),
-                )],
+                memory: vec![ChannelPorts {
+                    requests: rig.output("fetches", 1, 2, |now| now.0 % 2 == 0),
+                    responses: rig.input("fills", 1, 2, fills),
+                }],
             };
             Slice::new(Path::root("slice"), Config { clock, ..config() }, ports)
         };
         let events = warpwave_hw::rig::check(build, 400);
-        let events = events.unwrap_or_else(|what| panic!("{clock:?}: {what}"));
+        let events = events.unwrap_or_else(|fault| panic!("{clock:?}: {fault}"));
         let passed = |link| events.iter().filter(|event| event.link == link).count();
         assert!(passed("responses") == 7, "{clock:?}: {}", passed("responses"));
     }

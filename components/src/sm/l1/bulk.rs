@@ -1,4 +1,4 @@
-//! Packets of the bulk copy engine. They bypass the L1, behind the packets that the LSU has sent, and change lines that are here.
+//! Packets of the bulk copy engine: they bypass the L1, in order with the LSU's packets. Their stores change lines in the L1.
 
 use warpwave_hw::time::Cycle;
 
@@ -27,7 +27,7 @@ impl L1 {
         self.queue_to_xbar(packet);
     }
 
-    /// Whether the engine's packets are reason to tick.
+    /// True if a packet of the engine needs a tick.
     pub(super) fn is_bulk_busy(&self, now: Cycle) -> bool {
         let ports = self.ports.bulk.as_ref();
         ports.is_some_and(|ports| ports.requests.is_ready(now) || !self.state.bulk_returned.is_empty())

@@ -1,10 +1,13 @@
-//! What comes back from the crossbar: sectors for the packets that wait, and packets that bypassed the L1.
+//! Packets from the crossbar: fills with sectors for misses, and returned packets that bypassed the L1.
 
 use warpwave_hw::time::Cycle;
 
 use super::lookup::L1TagState;
-use super::{L1, bypasses_l1, line_number};
+use super::{L1, bypasses_l1};
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind, SECTOR, Stage, each_sector};
+
+/// The stages that a fill passes after the L1's lookup.
+const FILL_STAGES: [Stage; 5] = [Stage::Request, Stage::L2, Stage::Hbm, Stage::L2Data, Stage::Response];
 
 impl L1 {
     /// Takes one packet from the crossbar.
@@ -18,7 +21,7 @@ impl L1 {
         };
         packet.note(Stage::Response, now);
         if state.tag.state() != L1TagState::StallStore {
-            // A packet that is back leaves the queue to the crossbar as full as it was.
+            // A returned packet frees no entry of the queue to the crossbar, so it cannot end this stall.
             state.tag.note_progress();
         }
         if packet.kind == PacketKind::Load {
@@ -34,13 +37,13 @@ impl L1 {
         }
     }
 
-    /// Fills the line with the fillable sectors of a response, and gives all its sectors to the packets that wait.
+    /// Fills the line with the fillable sectors of a response, and delivers all its sectors to their targets.
     fn fill(&mut self, fill: &Packet) {
         let state = &mut self.state;
         let entry = fill.tag;
         let fillable = state.mshr.fillable(entry);
         if fillable != 0 {
-            let evicts = state.lines.install(line_number(fill), fillable, &fill.bytes);
+            let evicts = state.lines.install(fill.line_number(), fillable, &fill.bytes);
             state.stats.lines_evicted += u64::from(evicts);
         }
         for sector in each_sector(fill.sectors) {
@@ -49,26 +52,12 @@ impl L1 {
                 let packet = state.mshr.table.packet(slot);
                 packet.bytes[bytes.clone()].copy_from_slice(&fill.bytes[bytes]);
                 packet.l2_hit &= fill.l2_hit;
-                if let Some(mut packet) = state.mshr.table.arrived(slot, sector) {
-                    inherit_stamps(&mut packet, fill);
+                if let Some(mut packet) = state.mshr.table.deliver(slot, sector) {
+                    packet.inherit_stamps(fill, Stage::L1, &FILL_STAGES);
                     state.returned.push_back(packet);
                 }
             }
         }
         state.mshr.close(entry);
-    }
-}
-
-/// Gives a packet the stamps of the fill that completed it, as far as they came after the packet's own lookup.
-fn inherit_stamps(packet: &mut Packet, fill: &Packet) {
-    if !packet.is_timed || !fill.is_timed {
-        return;
-    }
-    let looked_up = packet.stamps.0[Stage::L1 as usize];
-    for stage in [Stage::Request, Stage::L2, Stage::Hbm, Stage::L2Data, Stage::Response] {
-        match fill.stamps.at(stage) {
-            Some(at) if at >= looked_up => packet.note(stage, at),
-            _ => {}
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The lines of the L1: tags, valid sectors, bytes.
 //!
-//! The set of a line is its number modulo the number of sets: any number, as the carve-out for shared memory decides. A line is
-//! allocated with its first sectors, never before. No line is dirty: every store goes on to the L2.
+//! The set of a line is its number modulo the number of sets. The carve-out for shared memory decides that number, so it need not be a
+//! power of two. A line is allocated with its first valid sectors. No line is dirty: every store goes on to the L2.
 
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
@@ -11,12 +11,12 @@ use crate::proto::mem::LINE;
 /// All lines of one L1, addressed by way.
 pub(super) struct Lines {
     tags: Tags,
-    /// The valid sectors of each way whose tag is valid. Beside the tags, as they are read in every lookup.
+    /// The valid sectors of each way with a valid tag. Each lookup reads them with the tag.
     sectors: Box<[u8]>,
     bytes: LineStore,
     /// Ways of a set.
     ways: usize,
-    /// For tags that change their size.
+    /// Makes a new policy when the L1 changes its size.
     replacement: NewReplacement,
 }
 
@@ -33,26 +33,26 @@ impl Lines {
         }
     }
 
-    /// Forgets every line, and holds `bytes` bytes from now on, at most those at first.
+    /// Invalidates every line, and holds `bytes` bytes from now on. They never exceed those of the first shape.
     pub(super) fn resize(&mut self, bytes: u32) {
         self.tags.resize(bytes as usize / LINE / self.ways, &self.replacement);
     }
 
-    /// The way and the valid sectors of a line, if it is here.
+    /// The way and the valid sectors of a line, if it is present.
     #[inline]
     pub(super) fn find(&self, line: u32) -> Option<(usize, u8)> {
         let way = self.tags.find(line)?;
         Some((way, self.sectors[way]))
     }
 
-    /// Reads sectors for a load, which uses the line.
+    /// Reads sectors for a load that hits.
     #[inline]
     pub(super) fn read(&mut self, way: usize, sectors: u8, to: &mut [u8; LINE]) {
         self.tags.touch(way);
         self.bytes.read(way, sectors, to);
     }
 
-    /// Makes sectors of a line valid, and allocates the line if it is absent. Returns whether another line leaves.
+    /// Makes sectors of a line valid, and allocates the line if it is absent. Returns true if this evicts another line.
     pub(super) fn install(&mut self, line: u32, sectors: u8, from: &[u8; LINE]) -> bool {
         let mut evicts = false;
         let way = self.tags.find(line).unwrap_or_else(|| {
@@ -68,13 +68,13 @@ impl Lines {
         evicts
     }
 
-    /// Writes the bytes in `mask`, all of valid sectors.
+    /// Writes the bytes in `mask`. They must be in valid sectors.
     #[inline]
     pub(super) fn write(&mut self, way: usize, mask: u128, from: &[u8; LINE]) {
         self.bytes.write(way, mask, from);
     }
 
-    /// Makes sectors of a line invalid, and the line with its last sector.
+    /// Invalidates sectors of a line, and the line with its last valid sector.
     pub(super) fn invalidate(&mut self, way: usize, sectors: u8) {
         self.sectors[way] &= !sectors;
         if self.sectors[way] == 0 {
@@ -97,7 +97,7 @@ mod tests {
         Lines::new(Shape::new(bytes, ways), &ReplacementPolicy::Lru.new_replacement())
     }
 
-    /// Installs a line; says whether another leaves.
+    /// Installs a line. Returns true if this evicts another.
     fn install(lines: &mut Lines, line: u32) -> bool {
         lines.install(line, 0b11, &NO_BYTES)
     }
@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_fills_and_invalidations_agree_with_a_search_of_each_sets_lines_in_order_of_use(
+        fn any_fills_and_invalidations_agree_with_a_list_per_set_in_order_of_use(
             ways in 1..5u32,
             sets in 1..8u32,
             steps in prop::collection::vec((1..4000u32, any::<bool>(), 0..8u32), 300),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn set_full_least_recently_used_line_leaves() {
+    fn full_set_evicts_its_least_recently_used_line() {
         let mut lines = lines(512, 2); // 2 sets of 2 ways
         assert!(!install(&mut lines, 100) && !install(&mut lines, 102));
         load(&mut lines, 100);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_cache_takes_the_first_ways_whatever_it_holds() {
+    fn empty_cache_takes_low_ways_first_after_a_resize_too() {
         let mut lines = lines(1024, 2);
         let ways = |lines: &mut Lines| {
             [100, 101, 103, 104].map(|line| {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn line_present_second_fill_adds_its_sectors_and_their_invalidation_leaves_the_others() {
+    fn second_fill_adds_sectors_and_an_invalidation_removes_only_its_own() {
         let mut lines = lines(512, 2);
         lines.install(100, 0b0001, &NO_BYTES);
         lines.install(100, 0b1000, &NO_BYTES);
@@ -178,28 +178,28 @@ mod tests {
         lines.invalidate(way, 0b0111);
         assert_eq!(lines.find(100), Some((way, 0b1000)));
         lines.invalidate(way, 0b1000);
-        assert_eq!(lines.find(100), None, "a line without sectors is none");
+        assert_eq!(lines.find(100), None, "a line without valid sectors is absent");
     }
 
     #[test]
-    fn size_leaves_seven_sets_all_ways_take_a_line() {
+    fn seven_sets_use_all_their_ways() {
         let mut lines = lines(28_672, 32); // 256 KiB less a carve-out of 228 KiB
         assert!((1000..1224).all(|line| !install(&mut lines, line)));
         assert!(install(&mut lines, 1224));
     }
 
     #[test]
-    fn fewer_bytes_use_fewer_sets_and_forget_what_was_there() {
+    fn smaller_size_uses_fewer_sets_and_drops_every_line() {
         let mut lines = lines(1024, 2);
         install(&mut lines, 100);
         lines.resize(512);
         assert!(lines.find(100).is_none());
         assert!(![100, 102, 101, 103].iter().any(|&line| install(&mut lines, line)));
-        assert!(install(&mut lines, 104), "two sets of two");
+        assert!(install(&mut lines, 104), "2 sets of 2 ways");
         lines.resize(1 << 20);
         assert!(
             (100..108).all(|line| !install(&mut lines, line)),
-            "never more than at first"
+            "never above the first size"
         );
     }
 }

@@ -1,26 +1,27 @@
-//! The tag stage: one request per cycle is looked up, and hits, misses, merges with a miss, bypasses the L1, or stalls.
+//! The tag stage: looks up one request per cycle. It hits, misses, merges with a miss, bypasses the L1, or stalls.
 
 use tracing::debug;
 use warpwave_hw::time::Cycle;
 
 use super::write_policy::Stored;
-use super::{L1, bypasses_l1, line_number};
+use super::{L1, bypasses_l1};
 use crate::cache::tag_stage::TagState;
 use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, Stage, n_sectors};
 
-/// What the tag stage did last.
+/// The outcome of the tag stage's last lookup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(super) enum L1TagState {
     Idle,
     Hit,
     Miss,
-    /// The request goes to the L2 itself.
+    /// The packet goes on to the L2.
     Bypass,
+    /// No MSHR or target is free, or a sector has all its merges.
     StallMshr,
     /// The queue to the crossbar is full of stores.
     StallStore,
     /// The hit pipe is full.
-    StallAnswer,
+    StallResponse,
 }
 
 /// The names of all states, in order.
@@ -28,10 +29,10 @@ pub(super) const TAG_STATES: [&str; 7] = [
     "idle",
     "hit",
     "miss",
-    "pass",
+    "bypass",
     "stall_mshr",
     "stall_store",
-    "stall_answer",
+    "stall_response",
 ];
 
 impl TagState for L1TagState {
@@ -60,7 +61,7 @@ impl L1 {
 
     #[inline(always)]
     fn look_up(&mut self, now: Cycle) -> L1TagState {
-        let packet = self.ports.requests.peek(now).expect("a request was seen");
+        let packet = self.ports.requests.peek(now).expect("the caller has seen a request");
         self.state.tag.line = packet.line;
         match packet.kind {
             PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
@@ -73,13 +74,13 @@ impl L1 {
                 }
             }
             _ => {
-                let (line, wanted) = (line_number(packet), packet.sectors);
+                let (line, wanted) = (packet.line_number(), packet.sectors);
                 self.look_up_load(line, wanted, now)
             }
         }
     }
 
-    /// A load that may use the L1: a hit if all its sectors are valid.
+    /// Looks up a load that may use the L1. It hits if all its sectors are valid.
     fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> L1TagState {
         let found = self.state.lines.find(line);
         let valid = found.map_or(0, |(_, sectors)| sectors & wanted);
@@ -92,7 +93,7 @@ impl L1 {
 
     fn hit(&mut self, way: usize, now: Cycle) -> L1TagState {
         if self.hit_pipe_is_full() {
-            return L1TagState::StallAnswer;
+            return L1TagState::StallResponse;
         }
         let mut packet = self.take_request(now);
         let state = &mut self.state;
@@ -104,8 +105,8 @@ impl L1 {
         L1TagState::Hit
     }
 
-    /// A load with `missing` sectors: it reads the valid sectors (`found`: way and sectors), merges with misses in flight, and requests the
-    /// rest.
+    /// Handles a load with `missing` sectors. It reads its valid sectors (`found`: the way and these sectors), merges with misses in flight,
+    /// and requests the rest.
     fn miss(&mut self, line: u32, found: Option<(usize, u8)>, missing: u8, now: Cycle) -> L1TagState {
         let Some(merged) = self.state.mshr.mergeable(line, missing) else {
             return L1TagState::StallMshr;
@@ -120,6 +121,7 @@ impl L1 {
             state.lines.read(way, valid, &mut packet.bytes);
         }
         state.stats.count_miss(packet.sectors, missing, merged);
+        // Each fill clears `l2_hit` if it missed in the L2.
         (packet.l1_hit, packet.l2_hit) = (false, true);
         let (cache, is_timed) = (packet.cache, packet.is_timed);
         if let Some(entry) = state.mshr.park(line, packet, merged, fetched) {
@@ -131,10 +133,11 @@ impl L1 {
         L1TagState::Miss
     }
 
-    /// Forgets every line, and marks those in flight stale. The L1 holds `bytes` bytes from now on. The response is a hit's.
+    /// Invalidates every line, and marks every sector in flight stale. The L1 holds `bytes` bytes from now on. The response is as for a
+    /// hit.
     fn invalidate(&mut self, bytes: u32, now: Cycle) -> L1TagState {
         if self.hit_pipe_is_full() {
-            return L1TagState::StallAnswer;
+            return L1TagState::StallResponse;
         }
         let packet = self.take_request(now);
         debug!(cycle = now.0, path = %self.path, bytes, "L1 invalidated");
@@ -146,7 +149,7 @@ impl L1 {
         L1TagState::Hit
     }
 
-    /// A store, an atomic or an uncached load: the packet goes to the L2 itself.
+    /// Sends a store, an atomic or an uncached load on to the L2.
     #[inline(always)]
     fn bypass(&mut self, now: Cycle) -> L1TagState {
         let mut packet = self.take_request(now);
@@ -165,14 +168,14 @@ impl L1 {
     /// Applies a store to the lines by the write policy. Returns the sectors that were valid.
     #[inline]
     pub(super) fn store(&mut self, packet: &Packet) -> u8 {
-        let (state, line) = (&mut self.state, line_number(packet));
+        let (state, line) = (&mut self.state, packet.line_number());
         state.mshr.mark_stale(line, packet.sectors);
         let Stored { hit, evicts } = self.config.write_policy.store(&mut state.lines, line, packet);
         state.stats.lines_evicted += u64::from(evicts);
         hit
     }
 
-    /// An uncached load leaves the lines alone; an atomic drops its line, as the L2 will change it.
+    /// Counts an uncached load, or drops the line of an atomic: the L2 will change it.
     #[inline(never)]
     fn bypass_other(&mut self, packet: &Packet) {
         let state = &mut self.state;
@@ -183,7 +186,7 @@ impl L1 {
             state.stats.load_sectors_bypassed += u64::from(sectors);
             return;
         }
-        let line = line_number(packet);
+        let line = packet.line_number();
         state.mshr.mark_stale(line, packet.sectors);
         if let Some((way, _)) = state.lines.find(line) {
             state.lines.invalidate(way, ALL_SECTORS);

@@ -1,4 +1,4 @@
-//! What leaves the L1: responses to the LSU, and requests to the crossbar. Each queue sends its oldest packet, one per cycle.
+//! Sends responses to the LSU and requests to the crossbar, at most one packet each per cycle.
 
 use warpwave_hw::time::Cycle;
 
@@ -7,15 +7,15 @@ use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage};
 
 impl L1 {
-    /// Sends one response to the LSU. Packets back from the crossbar go before hits.
+    /// Sends one response to the LSU. Returned packets go before hits.
     pub(super) fn respond(&mut self, now: Cycle) {
         let state = &mut self.state;
         let hit_is_due = state.hits.front().is_some_and(|&(due, _)| due <= now);
-        if state.returned.is_empty() && !hit_is_due || state.data_free > now {
+        if state.returned.is_empty() && !hit_is_due || state.data_free_at > now {
             return;
         }
         if !self.ports.responses.has_room(now) {
-            state.stats.answer_stall_cycles += 1;
+            state.stats.response_stall_cycles += 1;
             return;
         }
         let packet = state.returned.pop_front().or_else(|| Some(state.hits.pop_front()?.1));
@@ -28,7 +28,7 @@ impl L1 {
             }
             _ => 1,
         };
-        state.data_free = now + cycles;
+        state.data_free_at = now + cycles;
         state.stats.data_cycles += cycles;
         self.ports.responses.send(now, packet);
         state.tag.note_progress();
@@ -53,8 +53,8 @@ impl L1 {
             queued.packet.note(Stage::Request, now);
         }
         state.stats.sectors_written_below += u64::from(queued.header.data_sectors());
-        let label = queued.header.sideband();
-        self.ports.to_xbar.send_sideband(now, label, queued.packet);
+        let sideband = queued.header.sideband();
+        self.ports.to_xbar.send_sideband(now, sideband, queued.packet);
         state.tag.note_progress();
     }
 }

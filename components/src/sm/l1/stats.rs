@@ -1,10 +1,10 @@
-//! What an L1 counts.
+//! Counters of an L1.
 
 use super::lookup::L1TagState;
 use crate::proto::mem::{PacketKind, n_sectors};
 
 warpwave_hw::counters! {
-    /// Events of an L1. A sector that merges with a miss in flight counts as missed too.
+    /// Counters of an L1. A sector that merges with a miss in flight counts as missed too.
     pub struct Stats {
         pub load_requests: u64,
         pub store_requests: u64,
@@ -27,16 +27,17 @@ warpwave_hw::counters! {
         pub lines_evicted: u64,
         /// Cycles in which a request was looked up.
         pub tag_cycles: u64,
-        /// Cycles that responses held the data path to the LSU.
+        /// Cycles in which responses held the data path to the LSU.
         pub data_cycles: u64,
         pub mshr_stall_cycles: u64,
         pub store_stall_cycles: u64,
-        pub answer_stall_cycles: u64,
+        pub response_stall_cycles: u64,
     }
 }
 
 impl Stats {
-    /// A request of `kind` for `n` sectors is looked up. The caller knows the kind, so one branch is left.
+    // The caller knows the kind, so the compiler leaves one branch.
+    /// Counts the lookup of a request of `kind` for `n` sectors.
     #[inline]
     pub(super) fn count_request(&mut self, kind: PacketKind, n: u32) {
         let (requests, sectors) = match kind {
@@ -61,12 +62,12 @@ impl Stats {
         self.load_sectors_merged += u64::from(n_sectors(merged));
     }
 
-    /// A stall of the tag stage is over.
+    /// Counts a stall of the tag stage when it ends.
     pub(super) fn count_stall(&mut self, stall: L1TagState, cycles: u64) {
         match stall {
             L1TagState::StallMshr => self.mshr_stall_cycles += cycles,
             L1TagState::StallStore => self.store_stall_cycles += cycles,
-            L1TagState::StallAnswer => self.answer_stall_cycles += cycles,
+            L1TagState::StallResponse => self.response_stall_cycles += cycles,
             L1TagState::Idle | L1TagState::Hit | L1TagState::Miss | L1TagState::Bypass => {}
         }
     }

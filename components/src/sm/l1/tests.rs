@@ -1,8 +1,8 @@
-//! Dialogues with an L1: the test is LSU and crossbar.
+//! Tests of an L1 alone. The test acts as LSU and crossbar.
 
 use super::*;
 use crate::config::ReplacementPolicy;
-use crate::proto::mem::Stage;
+use crate::proto::mem::{LINE, Stage};
 use crate::test_ports::{Packets, add, all, line, load, run, store, wire};
 
 const LATENCY: u64 = 20;
@@ -24,9 +24,9 @@ fn config() -> Config {
         replacement: ReplacementPolicy::Lru.new_replacement(),
         write_policy: WritePolicy::WriteThrough,
         latency: LATENCY as u32,
-        mshr_entries: 8,
+        mshr_sectors: 8,
         mshr_merges: 2,
-        waiting: 8,
+        mshr_targets: 8,
         data_bytes_per_cycle: 128,
         store_queue: 8,
         return_queue: 8,
@@ -70,8 +70,8 @@ impl Bench {
         all(&mut self.to_l2, self.now)
     }
 
-    /// The crossbar brings a load back with all bytes equal, or anything else as it is.
-    fn bring_back(&mut self, mut packet: Box<Packet>, value: u8) {
+    /// Returns a packet from the crossbar. The bytes of a load are all `value`.
+    fn return_packet(&mut self, mut packet: Box<Packet>, value: u8) {
         if packet.kind == PacketKind::Load {
             packet.bytes = [value; LINE];
         }
@@ -79,31 +79,53 @@ impl Bench {
         self.run(3);
     }
 
-    /// Tags and first bytes of what the LSU got.
-    fn answered(&mut self) -> Vec<(u32, u8)> {
+    /// Tags and first bytes of the responses to the LSU.
+    fn received(&mut self) -> Vec<(u32, u8)> {
         let responses = all(&mut self.responses, self.now);
         responses.iter().map(|packet| (packet.tag, packet.bytes[0])).collect()
     }
 
-    /// Loads a line and answers the miss, so that the L1 holds it.
+    /// Loads sectors of line n into the L1, with all bytes `value`.
     fn fetch(&mut self, n: u64, sectors: u8, value: u8) {
         self.send(load(n, sectors, 0), 3);
         for request in self.requests() {
-            self.bring_back(request, value);
+            self.return_packet(request, value);
         }
-        self.answered();
+        self.received();
+    }
+
+    /// Cycles of the responses to `n` loads of a full line that hit, sent one per cycle.
+    fn hit_cycles(&mut self, n: u32) -> Vec<u64> {
+        self.fetch(5, 0b1111, 9);
+        let mut cycles = Vec::new();
+        for tag in 0..40 {
+            if tag < n {
+                self.lsu.send(self.now, load(5, 0b1111, tag));
+            }
+            self.run(1);
+            cycles.extend(self.received().iter().map(|_| self.now.0));
+        }
+        cycles
     }
 }
 
+fn invalidate() -> Box<Packet> {
+    Box::new(Packet {
+        kind: PacketKind::Invalidate { bytes: 512 },
+        tag: 8,
+        ..Packet::blank()
+    })
+}
+
 #[test]
-fn empty_cache_load_asks_the_l2_and_gives_the_bytes_back() {
+fn load_that_misses_fetches_its_sectors_and_returns_the_bytes() {
     let mut bench = Bench::new(config());
     bench.send(load(5, 0b0101, 7), 4); // seen in cycle 1, sent in cycle 2, visible in cycle 3
     let request = bench.requests().remove(0);
     assert_eq!((request.line, request.sectors, request.sm), (line(5), 0b0101, 3));
     assert_eq!(request.stamps.at(Stage::Request), Some(Cycle(2)));
-    bench.bring_back(request, 9);
-    assert_eq!(bench.answered(), [(7, 9)]);
+    bench.return_packet(request, 9);
+    assert_eq!(bench.received(), [(7, 9)]);
     assert!(bench.l1.is_quiescent());
     let stats = bench.l1.counters();
     assert_eq!(
@@ -117,35 +139,35 @@ fn empty_cache_load_asks_the_l2_and_gives_the_bytes_back() {
 }
 
 #[test]
-fn line_present_load_is_answered_after_the_latency_without_the_l2() {
+fn load_that_hits_gets_its_response_after_the_latency() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0011, 9);
     let sent = bench.now;
     bench.send(load(5, 0b0010, 1), LATENCY + 1);
-    assert_eq!(bench.answered(), [], "not yet visible in cycle {}", bench.now);
+    assert_eq!(bench.received(), [], "not yet visible in cycle {}", bench.now);
     bench.run(1);
-    let answer = bench.responses.recv(bench.now).unwrap();
-    assert_eq!(answer.bytes[32], 9);
-    assert!(answer.l1_hit);
-    assert_eq!(answer.stamps.at(Stage::L1), Some(sent + 1));
-    assert_eq!(answer.stamps.at(Stage::Return), Some(sent + 1 + LATENCY));
+    let response = bench.responses.recv(bench.now).unwrap();
+    assert_eq!(response.bytes[32], 9);
+    assert!(response.l1_hit);
+    assert_eq!(response.stamps.at(Stage::L1), Some(sent + 1));
+    assert_eq!(response.stamps.at(Stage::Return), Some(sent + 1 + LATENCY));
     assert!(bench.requests().is_empty());
 }
 
 #[test]
-fn line_present_in_part_load_fetches_the_other_sectors_alone() {
+fn load_that_hits_in_part_fetches_only_the_missing_sectors() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0001, 9);
     bench.send(load(5, 0b1001, 1), 3);
     let request = bench.requests().remove(0);
     assert_eq!(request.sectors, 0b1000);
-    bench.bring_back(request, 4);
-    let answer = bench.responses.recv(bench.now).unwrap();
-    assert_eq!((answer.bytes[0], answer.bytes[96], answer.l1_hit), (9, 4, false));
+    bench.return_packet(request, 4);
+    let response = bench.responses.recv(bench.now).unwrap();
+    assert_eq!((response.bytes[0], response.bytes[96], response.l1_hit), (9, 4, false));
 }
 
 #[test]
-fn miss_pending_second_load_of_the_sector_merges_third_waits_for_the_limit() {
+fn loads_of_a_sector_in_flight_merge_until_the_limit_then_stall() {
     let mut bench = Bench::new(config());
     for tag in 0..3 {
         bench.send(load(5, 0b0001, tag), 1);
@@ -154,80 +176,72 @@ fn miss_pending_second_load_of_the_sector_merges_third_waits_for_the_limit() {
     let requests = bench.requests();
     assert_eq!(requests.len(), 1, "one request for two loads");
     for request in requests {
-        bench.bring_back(request, 6);
+        bench.return_packet(request, 6);
     }
     bench.run(LATENCY + 2);
-    assert_eq!(bench.answered(), [(0, 6), (1, 6), (2, 6)]);
+    assert_eq!(bench.received(), [(0, 6), (1, 6), (2, 6)]);
     assert!(
         bench.l1.counters().mshr_stall_cycles > 0,
-        "a sector has two waiters at most here"
+        "a sector has at most two targets"
     );
     let stats = bench.l1.counters();
     assert_eq!(
         (stats.load_sectors_merged, stats.load_sectors_hit),
         (1, 1),
-        "the third hits at last"
+        "the third hits after the fill"
     );
 }
 
 #[test]
-fn line_present_store_changes_it_and_goes_down() {
+fn store_that_hits_writes_the_line_and_goes_on_to_the_l2() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0001, 9);
     bench.send(store(5, 0b1, 0x55, 1), 1);
     bench.send(load(5, 0b0001, 2), LATENCY + 3);
-    let below = bench.requests();
-    assert_eq!((below.len(), below[0].kind), (1, PacketKind::Store));
-    let answer = bench.responses.recv(bench.now).unwrap();
-    assert_eq!(
-        answer.bytes[..2],
-        [0x55, 9],
-        "the store's byte, and the others as they were"
-    );
+    let requests = bench.requests();
+    assert_eq!((requests.len(), requests[0].kind), (1, PacketKind::Store));
+    let response = bench.responses.recv(bench.now).unwrap();
+    assert_eq!(response.bytes[..2], [0x55, 9], "the stored byte and an old one");
 }
 
 #[test]
-fn line_absent_store_brings_nothing_in() {
+fn store_that_misses_allocates_no_line() {
     let mut bench = Bench::new(config());
     bench.send(store(5, u128::MAX, 0x55, 1), 3);
-    let below = bench.requests().remove(0);
-    bench.bring_back(below, 0);
-    assert_eq!(bench.answered(), [(1, 0x55)], "the acknowledgement");
+    let requests = bench.requests().remove(0);
+    bench.return_packet(requests, 0);
+    assert_eq!(bench.received(), [(1, 0x55)], "the acknowledgement");
     bench.send(load(5, 0b0001, 2), 3);
     assert_eq!(bench.requests().len(), 1, "the load misses");
 }
 
 #[test]
-fn fill_under_way_when_a_store_passes_next_load_asks_again_and_gets_the_store() {
+fn load_after_a_store_does_not_merge_with_an_older_miss() {
     let mut bench = Bench::new(config());
     bench.send(load(5, 0b0001, 0), 1);
     bench.send(store(5, 0b1, 0x55, 1), 1);
     bench.send(load(5, 0b0001, 2), 4);
-    let mut below = bench.requests();
-    let kinds: Vec<_> = below.iter().map(|packet| packet.kind).collect();
+    let mut requests = bench.requests();
+    let kinds: Vec<_> = requests.iter().map(|packet| packet.kind).collect();
     assert_eq!(
         kinds,
         [PacketKind::Load, PacketKind::Store, PacketKind::Load],
         "no merge, and in order"
     );
-    let second = below.pop().unwrap();
-    bench.bring_back(below.remove(0), 9);
-    assert_eq!(
-        bench.answered(),
-        [(0, 9)],
-        "the load before the store gets the old byte"
-    );
+    let second = requests.pop().unwrap();
+    bench.return_packet(requests.remove(0), 9);
+    assert_eq!(bench.received(), [(0, 9)], "the load before the store gets old bytes");
     bench.send(load(5, 0b0001, 3), 3);
-    assert!(bench.requests().is_empty(), "merges with the second");
-    bench.bring_back(second, 0x55);
+    assert!(bench.requests().is_empty(), "it merges with the second load");
+    bench.return_packet(second, 0x55);
     bench.run(1);
-    assert_eq!(bench.answered(), [(2, 0x55), (3, 0x55)]);
+    assert_eq!(bench.received(), [(2, 0x55), (3, 0x55)]);
     bench.send(load(5, 0b0001, 4), LATENCY + 3);
-    assert_eq!(bench.answered(), [(4, 0x55)], "the old fill was not installed");
+    assert_eq!(bench.received(), [(4, 0x55)], "the stale fill is not in the cache");
 }
 
 #[test]
-fn line_present_atomic_drops_it() {
+fn atomic_drops_its_line() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b1111, 9);
     bench.send(add(5, 1, 1, 1), 3);
@@ -237,7 +251,7 @@ fn line_present_atomic_drops_it() {
 }
 
 #[test]
-fn uncached_load_passes_a_line_that_is_here() {
+fn uncached_load_bypasses_a_valid_line() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0001, 9);
     for (tag, cache) in [(1, CacheOp::Global), (2, CacheOp::Volatile)] {
@@ -246,67 +260,57 @@ fn uncached_load_passes_a_line_that_is_here() {
             ..*load(5, 0b0001, tag)
         };
         bench.send(Box::new(packet), 3);
-        let below = bench.requests().remove(0);
-        bench.bring_back(below, 40);
-        assert_eq!(bench.answered(), [(tag, 40)]);
+        let requests = bench.requests().remove(0);
+        bench.return_packet(requests, 40);
+        assert_eq!(bench.received(), [(tag, 40)]);
     }
     assert_eq!(bench.l1.counters().load_sectors_bypassed, 2);
 }
 
 #[test]
-fn set_full_the_line_used_longest_ago_goes() {
+fn full_set_evicts_its_least_recently_used_line() {
     let mut bench = Bench::new(config()); // 4 sets of 2 ways
     bench.fetch(0, 0b0001, 1);
     bench.fetch(4, 0b0001, 2);
     bench.send(load(0, 0b0001, 1), LATENCY + 3);
     bench.fetch(8, 0b0001, 3);
     bench.send(load(0, 0b0001, 2), LATENCY + 3);
-    assert!(bench.requests().is_empty(), "line 0 is still here");
+    assert!(bench.requests().is_empty(), "line 0 is present");
     bench.send(load(4, 0b0001, 3), LATENCY + 3);
-    assert_eq!(bench.requests().len(), 1, "line 4 is not");
+    assert_eq!(bench.requests().len(), 1, "line 4 is absent");
     assert_eq!(bench.l1.counters().lines_evicted, 1);
 }
 
 #[test]
-fn invalidation_forgets_every_line_and_is_answered() {
+fn invalidation_drops_every_line_and_gets_a_response() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0001, 9);
-    let invalidate = Packet {
-        kind: PacketKind::Invalidate { bytes: 512 },
-        tag: 8,
-        ..Packet::blank()
-    };
-    bench.send(Box::new(invalidate), LATENCY + 3);
-    assert_eq!(bench.answered().len(), 1);
+    bench.send(invalidate(), LATENCY + 3);
+    assert_eq!(bench.received().len(), 1);
     bench.send(load(5, 0b0001, 2), 3);
     assert_eq!(bench.requests().len(), 1);
 }
 
 #[test]
-fn load_under_way_invalidation_passes_its_fill_answers_it_and_stays_out_of_the_cache() {
+fn fill_after_an_invalidation_serves_its_load_and_fills_no_line() {
     let mut bench = Bench::new(config());
     bench.send(load(5, 0b0001, 1), 3);
     let request = bench.requests().remove(0);
-    let invalidate = Packet {
-        kind: PacketKind::Invalidate { bytes: 512 },
-        tag: 8,
-        ..Packet::blank()
-    };
-    bench.send(Box::new(invalidate), LATENCY + 3);
-    bench.answered();
-    // A load behind the invalidation does not join the load before it.
+    bench.send(invalidate(), LATENCY + 3);
+    bench.received();
+    // A load after the invalidation does not merge with the load before it.
     bench.send(load(5, 0b0001, 2), 3);
     let behind = bench.requests().remove(0);
-    bench.bring_back(request, 9);
-    assert_eq!(bench.answered(), [(1, 9)]);
-    bench.bring_back(behind, 7);
-    assert_eq!(bench.answered(), [(2, 7)]);
+    bench.return_packet(request, 9);
+    assert_eq!(bench.received(), [(1, 9)]);
+    bench.return_packet(behind, 7);
+    assert_eq!(bench.received(), [(2, 7)]);
     bench.send(load(5, 0b0001, 3), LATENCY + 3);
-    assert_eq!(bench.answered(), [(3, 7)], "the line is that of the later load");
+    assert_eq!(bench.received(), [(3, 7)], "the line has the bytes of the later load");
 }
 
 #[test]
-fn nobody_takes_what_the_l1_sends_nothing_is_lost() {
+fn blocked_crossbar_stalls_stores_and_loses_none() {
     let mut bench = Bench::new(config());
     for tag in 0..20 {
         bench.send(store(u64::from(tag), 0b1, 1, tag), 1);
@@ -320,48 +324,29 @@ fn nobody_takes_what_the_l1_sends_nothing_is_lost() {
     assert_eq!(tags, (0..20).collect::<Vec<_>>());
     assert!(
         bench.l1.counters().store_stall_cycles > 0,
-        "eight sectors may wait, eight more in the link"
+        "8 sectors fit the queue, 8 packets the link"
     );
 }
 
 #[test]
-fn hits_in_a_row_come_one_a_cycle() {
-    let mut bench = Bench::new(config());
-    bench.fetch(5, 0b1111, 9);
-    let mut arrivals = Vec::new();
-    for tag in 0..40 {
-        if tag < 10 {
-            bench.lsu.send(bench.now, load(5, 0b1111, tag));
-        }
-        bench.run(1);
-        arrivals.extend(bench.answered().iter().map(|_| bench.now.0));
-    }
-    assert_eq!(arrivals.len(), 10);
-    assert!(arrivals.is_sorted_by(|a, b| b - a == 1), "{arrivals:?}");
+fn hits_get_one_response_per_cycle() {
+    let cycles = Bench::new(config()).hit_cycles(10);
+    assert_eq!(cycles.len(), 10);
+    assert!(cycles.is_sorted_by(|a, b| b - a == 1), "{cycles:?}");
 }
 
 #[test]
-fn half_the_data_width_full_lines_come_every_other_cycle() {
-    let mut bench = Bench::new(Config {
+fn full_lines_take_two_cycles_with_half_the_data_width() {
+    let half = Config {
         data_bytes_per_cycle: 64,
         ..config()
-    });
-    bench.fetch(5, 0b1111, 9);
-    let mut arrivals = Vec::new();
-    for tag in 0..40 {
-        if tag < 4 {
-            bench.lsu.send(bench.now, load(5, 0b1111, tag));
-        }
-        bench.run(1);
-        arrivals.extend(bench.answered().iter().map(|_| bench.now.0));
-    }
-    assert!(
-        arrivals.len() == 4 && arrivals.is_sorted_by(|a, b| b - a == 2),
-        "{arrivals:?}"
-    );
+    };
+    let cycles = Bench::new(half).hit_cycles(4);
+    assert_eq!(cycles.len(), 4);
+    assert!(cycles.is_sorted_by(|a, b| b - a == 2), "{cycles:?}");
 }
 
-/// What the LSU sends, and what the crossbar brings back for it, each with the cycle from which on.
+/// Packets from the LSU, and packets from the crossbar, each with its first possible cycle.
 fn script() -> [Vec<(u64, Box<Packet>)>; 2] {
     let fill = |n, sectors, entry| {
         let bytes = [n as u8; LINE];
@@ -378,13 +363,7 @@ fn script() -> [Vec<(u64, Box<Packet>)>; 2] {
         (60, load(5, 0b0011, 5)),
         (60, load(5, 0b0010, 6)),
         (61, add(5, 2, 1, 7)),
-        (
-            90,
-            Box::new(Packet {
-                kind: PacketKind::Invalidate { bytes: 512 },
-                ..Packet::blank()
-            }),
-        ),
+        (90, invalidate()),
     ];
     let returns = vec![
         (20, fill(5, 0b0011, 0)),
@@ -396,7 +375,7 @@ fn script() -> [Vec<(u64, Box<Packet>)>; 2] {
 }
 
 #[test]
-fn contract_of_a_component_is_kept() {
+fn l1_keeps_the_contract_of_a_component() {
     let build = |rig: &mut warpwave_hw::rig::Rig| {
         let [requests, returns] = script();
         let ports = Ports {

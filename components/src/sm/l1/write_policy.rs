@@ -1,10 +1,10 @@
-//! What a store does to the lines of the L1: preset key `sm.l1.write_policy`. Every policy sends the store on to the L2.
+//! Write policies: the effect of a store on the lines of the L1. Preset key `sm.l1.write_policy`. Each policy sends the store on to the L2.
 //!
 //! | Preset word | A valid sector | A sector that is not valid |
 //! |---|---|---|
-//! | `write-through` | the bytes change | stays out |
-//! | `write-evict` | becomes invalid | stays out |
-//! | `write-validate` | the bytes change | comes in, with its line, if the store writes all 32 bytes |
+//! | `write-through` | bytes are written | stays invalid |
+//! | `write-evict` | becomes invalid | stays invalid |
+//! | `write-validate` | bytes are written | becomes valid if the store writes all 32 bytes; the line is allocated |
 //!
 //! Sources: the GPGPU-Sim 3 manual (2012) for `write-evict`, the policy of global stores on Fermi; Jouppi, "Cache write policies and
 //! performance" (ISCA 1993), for `write-validate`, here with a valid bit per sector.
@@ -17,12 +17,12 @@ use super::lines::Lines;
 use crate::config::WritePolicy;
 use crate::proto::mem::Packet;
 
-/// What a store met.
+/// The effect of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stored {
     /// Sectors of the store that were valid.
     pub(super) hit: u8,
-    /// Whether a line left for the store's.
+    /// True if the store evicted another line.
     pub(super) evicts: bool,
 }
 
@@ -52,8 +52,8 @@ mod tests {
     use crate::config::ReplacementPolicy;
     use crate::proto::mem::{LINE, PacketKind};
 
-    /// Stores sevens to line 5, with sectors 0 and 1 valid and zero, and to line 6, which is absent. The store has 4 bytes of sector 1
-    /// and all of sector 2. Returns the valid sectors of both lines, and byte 32 of line 5 if its sector is valid.
+    /// Stores sevens to 4 bytes of sector 1 and to all of sector 2, first in line 5, then in line 6. Line 5 has valid zeros in sectors 0
+    /// and 1. Line 6 is absent. Returns the valid sectors of both lines, and byte 32 of line 5 if its sector is valid.
     fn stored(policy: WritePolicy) -> ([u8; 2], Option<u8>) {
         let packet = Packet {
             kind: PacketKind::Store,

@@ -1,11 +1,12 @@
-//! Packets that wait for the crossbar: misses, stores and atomics in one queue, so that a load never overtakes the store before it.
+//! The queue to the crossbar: misses, stores and atomics in one queue, so a load never overtakes an earlier store.
 
 use std::collections::VecDeque;
 
 use crate::proto::header::Header;
 use crate::proto::mem::Packet;
 
-/// A packet with what the L1 needs of it as it leaves: by then the packet has left the host's cache.
+// The packet has left the host's cache when it leaves the queue, so these fields are copied.
+/// A packet in the queue, with copies of the fields that the L1 reads when it sends it.
 pub(super) struct Queued {
     pub(super) packet: Box<Packet>,
     pub(super) header: Header,
@@ -14,7 +15,7 @@ pub(super) struct Queued {
     pub(super) is_timed: bool,
 }
 
-/// The queue. Its capacity counts the sectors that packets change; loads always fit.
+/// The queue. Its depth counts the sectors that packets change, so a load always fits.
 pub(super) struct XbarQueue {
     packets: VecDeque<Queued>,
     /// Sectors that the packets in the queue change.
@@ -32,17 +33,17 @@ impl XbarQueue {
         }
     }
 
-    /// Packets that wait.
+    /// Number of packets.
     pub(super) fn len(&self) -> usize {
         self.packets.len()
     }
 
-    /// Sectors that they change.
+    /// Number of sectors that the packets change.
     pub(super) fn changed(&self) -> u32 {
         self.changed
     }
 
-    /// Whether a packet that changes `changed` sectors fits.
+    /// True if a packet that changes `changed` sectors fits.
     pub(super) fn has_room(&self, changed: u32) -> bool {
         self.changed == 0 || self.changed + changed <= self.depth
     }

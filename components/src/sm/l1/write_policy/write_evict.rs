@@ -1,4 +1,4 @@
-//! Write-evict: a store invalidates the sectors that are valid. Preset word `write-evict`.
+//! Write-evict: a store invalidates its valid sectors. Preset word `write-evict`.
 
 use super::{Stored, valid_sectors};
 use crate::proto::mem::Packet;

@@ -1,4 +1,4 @@
-//! Write-through: a store changes the sectors that are valid. Preset word `write-through`.
+//! Write-through: a store writes to its valid sectors. Preset word `write-through`.
 
 use super::{Stored, valid_sectors};
 use crate::proto::mem::{Packet, byte_mask};

@@ -1,4 +1,4 @@
-//! Write-validate: a store changes valid sectors, and validates sectors that it writes whole. Preset word `write-validate`.
+//! Write-validate: a store writes to its valid sectors, and makes sectors valid that it writes completely. Preset word `write-validate`.
 
 use super::{Stored, write_through};
 use crate::proto::mem::{Packet, sector_masks};
@@ -8,12 +8,12 @@ use crate::sm::l1::lines::Lines;
 #[inline]
 pub fn store(lines: &mut Lines, line: u32, packet: &Packet) -> Stored {
     let Stored { hit, .. } = write_through::store(lines, line, packet);
-    let absent = whole_sectors(packet) & !hit;
-    let evicts = absent != 0 && lines.install(line, absent, &packet.bytes);
+    let new = whole_sectors(packet) & !hit;
+    let evicts = new != 0 && lines.install(line, new, &packet.bytes);
     Stored { hit, evicts }
 }
 
-/// Sectors that a store writes whole.
+/// Sectors that a store writes completely.
 fn whole_sectors(packet: &Packet) -> u8 {
     let masks = sector_masks(packet.byte_mask).into_iter().enumerate();
     masks.fold(0, |whole, (sector, mask)| whole | u8::from(mask == u32::MAX) << sector)

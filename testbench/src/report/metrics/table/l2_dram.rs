@@ -20,7 +20,7 @@ fn busy(i: &Inputs<'_>, block: &str, counter: &'static str, khz: u32) -> Value {
 }
 
 fn l2_share(i: &Inputs<'_>) -> Value {
-    let stages = ["tag_cycles", "data_cycles", "answer_cycles"];
+    let stages = ["tag_cycles", "data_cycles", "response_cycles"];
     Value::greatest(stages.map(|stage| busy(i, "l2_slice", stage, i.config.clocks.l2_khz)))
 }
 
@@ -98,7 +98,7 @@ pub(super) const L2_AND_DRAM: &[Row] = &[
         "%",
         "l2_slice",
         "Busy share of the L2's busiest stage, mean over slices.",
-        "greatest of tag_cycles, data_cycles and answer_cycles / elapsed L2 cycles x 100",
+        "greatest of tag_cycles, data_cycles and response_cycles / elapsed L2 cycles x 100",
         l2_share,
     ),
     (
