@@ -8,12 +8,14 @@ use warpwave_hw::path::Path;
 use warpwave_hw::rig::Event;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::lane::LaneMask;
 use warpwave_isa::program::{Program, Requirements};
 
 use crate::preset;
 use crate::proto::launch::Grid;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
 use crate::proto::predecoded;
+use crate::proto::warp::{IssueInfo, WarpInst};
 use crate::sm::timing;
 use crate::storage::BASE;
 
@@ -105,6 +107,14 @@ pub(crate) fn grid(program: &str, ctas: u32) -> Arc<Grid> {
         constants: Vec::new(),
         ctas_per_sm: 2,
     })
+}
+
+/// The instruction at `pc` of a grid's program, with these active lanes and zero operands.
+pub(crate) fn warp_inst(grid: &Arc<Grid>, subcore: u8, pc: u32, lanes: LaneMask) -> Box<WarpInst> {
+    let mut inst = Box::new(WarpInst::blank(subcore, grid.clone()));
+    (inst.pc, inst.lanes) = (pc, lanes);
+    inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
+    inst
 }
 
 /// Boxed packets, as ports carry them.

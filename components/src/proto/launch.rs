@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::exec::texture::Texture;
+use warpwave_isa::inst::Inst;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::program::Program;
+use warpwave_isa::program::{Decoded, Program};
 
 use crate::proto::cluster::ClusterPlacement;
 use crate::proto::predecoded::Predecoded;
@@ -63,6 +64,12 @@ impl Grid {
     /// Warps of a CTA.
     pub fn warps(&self) -> u32 {
         self.threads().div_ceil(32)
+    }
+
+    /// The instruction at `pc`, and its decoded form.
+    #[inline]
+    pub fn instruction(&self, pc: u32) -> (&Inst, &Decoded) {
+        (&self.program.code()[pc as usize], &self.program.decoded()[pc as usize])
     }
 
     /// Position in the grid of the CTA with this linear index: x first, then y, then z.

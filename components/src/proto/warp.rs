@@ -272,13 +272,13 @@ impl WarpInst {
     /// The instruction itself.
     #[inline]
     pub fn inst(&self) -> &Inst {
-        &self.grid.program.code()[self.pc as usize]
+        self.grid.instruction(self.pc).0
     }
 
     /// Its facts.
     #[inline]
     pub fn decoded(&self) -> &Decoded {
-        &self.grid.program.decoded()[self.pc as usize]
+        self.grid.instruction(self.pc).1
     }
 
     /// Its cycles.

@@ -1,4 +1,4 @@
-//! The load-store unit of an SM: takes memory instructions from the sub-cores, and moves their data to and from memory.
+//! The load-store unit (LSU) of an SM: takes memory instructions from the sub-cores, and moves their data to and from memory.
 //!
 //! ```text
 //!                    +--------------------------------------------------+
@@ -16,7 +16,7 @@
 //! |---|---|---|
 //! | accept | takes an instruction of one sub-core in turn, checks its addresses, coalesces it, and routes it | `accept` |
 //! | send | builds one packet per cycle, for one line of the access | `packets` |
-//! | receive | takes every response, and moves loaded data to the results | `responses` |
+//! | receive | takes every response, and copies loaded data to the results | `responses` |
 //! | return | sends complete instructions back, or on to shared memory | `responses` |
 //!
 //! A tick runs receive and return, then send, then accept. So an accepted access sends its first packet one cycle later.
@@ -25,11 +25,11 @@
 //! |---|---|
 //! | accept to the next accept, of the SM and of one sub-core | `accept_interval`, `issue_interval` |
 //! | packet to the next packet | 1 |
-//! | issue to dependent issue of a constant load | `constant_latency`, plus one per further address of the warp |
+//! | issue to dependent issue of a constant load | `constant_latency`, plus 1 per further distinct address of the warp |
 //!
-//! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler hears when all its
-//! responses are here. The first access of a grid invalidates the L1, since L1s are not coherent. A fence waits here for
-//! the accesses of the SM (`fence`).
+//! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler gets a `StoreDone` after
+//! its last response. The first access of a grid invalidates the L1, since L1s are not coherent. A fence waits in the LSU for earlier
+//! accesses of the SM (`fence`).
 //!
 //! # Invariants
 //! - Each packet gets one response, and returns to the pool.
@@ -77,19 +77,19 @@ use packets::PacketBuilder;
 /// Tag of the packet that invalidates the L1.
 const INVALIDATION: u32 = u32::MAX;
 
-/// Cycles from a tick that sends an instruction back until the scheduler may issue a dependent one: two links.
-const RETURN_CYCLES: u64 = 2;
+/// Cycles from the return of an instruction to the issue of a dependent one: two links.
+pub(super) const RETURN_CYCLES: u64 = 2;
 
-/// Numbers of an LSU.
+/// Configuration of an LSU.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its SM.
+    /// Number of its SM.
     pub sm: u16,
-    /// Its SM, counted within the GPC.
+    /// Number of its SM within the GPC.
     pub sm_in_gpc: u16,
     /// CTA slots of the SM.
     pub cta_slots: u32,
-    /// A CTA's shared memory is rounded up to a multiple of this, in bytes.
+    /// Allocation unit of shared memory, in bytes.
     pub shared_unit: u32,
     /// Intervals and table size.
     pub lsu: config::Lsu,
@@ -97,7 +97,7 @@ pub struct Config {
     pub constant_latency: u32,
     /// Latencies of fences.
     pub fence: config::Fence,
-    /// Slot in local memory of the SM's first warp slot.
+    /// Slot in local memory of the first warp slot of the SM.
     pub first_local_slot: u32,
     /// Warp slots of a sub-core.
     pub warps_per_subcore: u32,
@@ -109,7 +109,7 @@ pub struct Ports {
     pub input: Vec<InPort<Box<WarpInst>>>,
     /// Complete instructions, to each sub-core.
     pub output: Vec<OutPort<Box<WarpInst>>>,
-    /// Credits of the memory queue and completed stores, to each scheduler.
+    /// Credits of the memory queue and acknowledgements of stores, to each scheduler.
     pub ack: Vec<OutPort<LsuAck>>,
     /// Accesses to shared memory, and shuffles, which use its crossbar.
     pub shared: OutPort<Box<WarpInst>>,
@@ -119,9 +119,9 @@ pub struct Ports {
     pub response: InPort<Box<Packet>>,
     /// Traps, to the CTA manager.
     pub trap: OutPort<Box<Trap>>,
-    /// To and from other SMs, where there are clusters.
+    /// To and from other SMs, if the GPU has clusters.
     pub cluster: Option<ClusterPorts>,
-    /// Bulk copies, to the copy engine, where there is one.
+    /// Bulk copies, to the copy engine, if the SM has one.
     pub bulk: Option<OutPort<Box<WarpInst>>>,
 }
 
@@ -139,7 +139,7 @@ pub struct ClusterPorts {
 
 warpwave_hw::show_ports!(ClusterPorts: placed, request, response);
 
-/// What `reset` clears.
+/// The state that `reset` clears.
 struct State {
     /// Accesses with packets in flight.
     pending: PendingTable,
@@ -152,37 +152,37 @@ struct State {
     )]
     complete: Vec<Box<WarpInst>>,
     fences: Fences,
-    /// Constant loads whose latency is longer than the link to their sub-core can hold.
+    /// Constant loads with a latency beyond the longest of a link.
     late: DelayLines<Box<WarpInst>>,
     clusters: Clusters,
-    /// Packets not in use.
+    /// Free packets.
     pool: PacketPool,
-    /// Packets at other SMs.
+    /// Number of packets in flight to other SMs.
     remote_packets: u32,
     /// Launch of the last access to device memory.
     grid: Option<u32>,
-    /// An invalidation that the L1 is to be sent: the bytes that it holds from then on.
+    /// An invalidation to send to the L1: its new capacity in bytes.
     invalidation: Option<u32>,
     /// First cycle in which the LSU may accept.
     next_accept: Cycle,
-    /// First cycle in which each sub-core's next instruction may be accepted.
-    subcore_free: Vec<Cycle>,
+    /// First cycle in which the next instruction of each sub-core may be accepted.
+    subcore_free_at: Vec<Cycle>,
     /// The sub-core accepted last.
     last_subcore: usize,
-    /// Sub-cores whose instruction waits for room in the link to shared memory only, bit i for sub-core i.
+    /// Sub-cores whose instruction waits only for room in the link to shared memory, bit i for sub-core i.
     shared_blocked: u64,
     last_tick: LastTick,
     stats: Stats,
 }
 
-/// What the last tick did, for the waveform.
+/// Events of the last tick, for the waveform.
 #[derive(Default)]
 struct LastTick {
     /// Sub-core, warp and program counter of the accepted instruction.
     accepted: Option<(u8, u8, u32)>,
     /// Line and sectors of the packet sent.
     sent: Option<(u64, u8)>,
-    /// Line of the last response, and the most cycles that any response took since issue.
+    /// Line of the last response, and the most cycles since issue over all responses of the tick.
     response: Option<(u64, u64)>,
 }
 
@@ -201,7 +201,7 @@ impl State {
             grid: None,
             invalidation: None,
             next_accept: Cycle::ZERO,
-            subcore_free: vec![Cycle::ZERO; subcores],
+            subcore_free_at: vec![Cycle::ZERO; subcores],
             last_subcore: 0,
             shared_blocked: 0,
             last_tick: LastTick::default(),
@@ -247,7 +247,7 @@ impl Lsu {
         self.log = log;
     }
 
-    /// When to tick next. A full table waits for responses.
+    /// When to tick next.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
         if !state.complete.is_empty() {
@@ -258,6 +258,7 @@ impl Lsu {
         } else if state.pending.has_room() {
             self.next_accept(now)
         } else {
+            // A full table waits for a response, which causes a tick.
             Activity::Idle
         };
         let next = next.or(state.late.activity(&self.ports.output, now));
@@ -267,7 +268,7 @@ impl Lsu {
         }
     }
 
-    /// When the next instruction may be accepted: in the turn of its sub-core, or when its link has room.
+    /// When the next instruction may be accepted.
     fn next_accept(&self, now: Cycle) -> Activity {
         let state = &self.state;
         let soonest = state.next_accept.max(now + 1);
@@ -281,7 +282,7 @@ impl Lsu {
             }
             next = next.min(match state.shared_blocked >> subcore & 1 {
                 1 => self.room_in_shared(now),
-                _ => state.subcore_free[subcore].max(soonest),
+                _ => state.subcore_free_at[subcore].max(soonest),
             });
         }
         match next {
@@ -290,7 +291,7 @@ impl Lsu {
         }
     }
 
-    /// The cycle with room in the link to shared memory, if it is known. If not, the link wakes the LSU.
+    /// The first cycle with room in the link to shared memory. `NEVER` if it is not known: then the link wakes the LSU.
     fn room_in_shared(&self, now: Cycle) -> Cycle {
         match self.ports.shared.await_room(now) {
             Activity::Busy => now + 1,

@@ -1,4 +1,4 @@
-//! Shared memory of an SM: 32 banks of words behind a crossbar, which shuffles use too.
+//! Shared memory of an SM: 32 banks of 4-byte words behind a crossbar. Shuffles use the crossbar too.
 //!
 //! ```text
 //!                +--------------------------------------------+
@@ -10,17 +10,17 @@
 //!     lines: other SMs, bulk copy engine       products: tensor pipes
 //! ```
 //!
-//! An access takes as many passes as its busiest bank has words to give (`banks`). The next access waits until then.
+//! The passes of an access are the distinct words on its busiest bank (`banks`). The next access waits for its last pass.
 //!
 //! | Operation | Cycles, issue to dependent issue |
 //! |---|---|
 //! | load without conflict | `latency` |
-//! | further pass | `conflict_latency_per_pass`, with the banks busy for one cycle of it |
+//! | each further pass | `conflict_latency_per_pass` more, and the banks are busy for 1 of these cycles |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
-//! | test of an mbarrier | `latency`; one that may wait ends with its phase, or after `try_wait_cycles` |
+//! | test of an mbarrier | `latency`; a test that may wait ends with its phase, or after `try_wait_cycles` |
 //!
-//! Other SMs and the bulk copy engine access it line by line (`lines`), in turn with the SM's own accesses.
+//! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
 //!
 //! Invariant: accesses take effect in order of arrival.
 
@@ -51,16 +51,14 @@ use crate::config;
 use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::{Route, Timing};
 use crate::proto::warp::WarpInst;
+use crate::sm::lsu::RETURN_CYCLES;
 use lines::Lines;
 use mbarrier::ParkedTests;
 
-/// Cycles from a tick that sends an instruction back until the scheduler may issue a dependent one: two links.
-const RETURN_CYCLES: u64 = 2;
-
-/// Numbers of shared memory.
+/// Configuration of shared memory.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Bytes: the largest carve-out.
+    /// Capacity in bytes: the largest carve-out.
     pub bytes: u32,
     /// Latencies.
     pub shared: config::Shared,
@@ -72,15 +70,15 @@ pub struct Ports {
     pub input: InPort<Box<WarpInst>>,
     /// Complete instructions, to each sub-core.
     pub output: Vec<OutPort<Box<WarpInst>>>,
-    /// Products of warp groups, from the tensor pipe of each sub-core, where there are any.
+    /// Products of warp groups, from the tensor pipe of each sub-core. Empty if the GPU has none.
     pub products: Vec<InPort<Box<WarpInst>>>,
-    /// Line accesses, of other SMs and of the bulk copy engine, where there are clusters.
+    /// Line accesses of other SMs and of the bulk copy engine. Empty if the GPU has no clusters.
     pub lines: Vec<LinePorts>,
 }
 
 warpwave_hw::show_ports!(Ports: input, output, products, lines);
 
-/// The access that has the banks.
+/// The access that occupies the banks.
 struct Current {
     warp_inst: Box<WarpInst>,
     passes: u32,
@@ -88,18 +86,18 @@ struct Current {
     last: Cycle,
 }
 
-/// What `reset` clears.
+/// The state that `reset` clears.
 struct State {
-    /// The bytes, as far as CTAs have used them: most kernels use few.
+    /// The bytes, up to the last one that a CTA has used: most kernels use few.
     bytes: Vec<u8>,
     current: Option<Current>,
-    /// First cycle in which the banks are free of the SM's own accesses.
-    banks_free: Cycle,
+    /// First cycle in which the SM's own accesses leave the banks free.
+    banks_free_at: Cycle,
     parked: ParkedTests,
     lines: Lines,
-    /// Results whose latency is longer than the link to their sub-core can hold.
+    /// Results with a latency beyond the longest of a link.
     late: DelayLines<Box<WarpInst>>,
-    /// Warp, program counter and passes of the access that had the banks in the last tick, for the waveform.
+    /// Warp, program counter and passes of the access of the last tick, for the waveform.
     shown: Option<(u8, u32, u32)>,
     stats: Stats,
 }
@@ -109,7 +107,7 @@ impl State {
         State {
             bytes: Vec::new(),
             current: None,
-            banks_free: Cycle::ZERO,
+            banks_free_at: Cycle::ZERO,
             parked: ParkedTests::default(),
             lines: Lines::new(ports.lines.len()),
             late: DelayLines::new(ports.output.len()),
@@ -131,7 +129,7 @@ pub struct SharedMemory {
 warpwave_hw::warm!(SharedMemory: ; ports);
 
 impl SharedMemory {
-    /// Shared memory of zeros.
+    /// Shared memory with all bytes zero.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         SharedMemory {
             state: State::new(&ports),
@@ -147,8 +145,8 @@ impl SharedMemory {
         self.log = log;
     }
 
-    /// Ends the access that has the banks, after its last pass and when its link has room.
-    fn finish(&mut self, now: Cycle) {
+    /// Ends the current access after its last pass, once its link has room.
+    fn end_current(&mut self, now: Cycle) {
         let Some(current) = &self.state.current else {
             self.state.shown = None;
             return;
@@ -164,7 +162,7 @@ impl SharedMemory {
     /// Takes the next access, if the banks are free.
     fn begin(&mut self, now: Cycle) {
         let state = &self.state;
-        if state.current.is_some() || state.banks_free > now || state.lines.hold_banks(now) {
+        if state.current.is_some() || state.banks_free_at > now || state.lines.hold_banks(now) {
             return;
         }
         let Some(warp_inst) = self.ports.input.recv(now) else {
@@ -177,7 +175,7 @@ impl SharedMemory {
         let passes = state.stats.count(&warp_inst);
         state.stats.busy_cycles += u64::from(passes);
         state.shown = Some((warp_inst.warp, warp_inst.pc, passes));
-        state.banks_free = now + u64::from(passes);
+        state.banks_free_at = now + u64::from(passes);
         let (subcore, number) = (warp_inst.subcore, warp_inst.issued.0);
         let access = EventKind::Access { number, passes };
         self.log.emit(now, subcore, warp_inst.warp, access);
@@ -231,7 +229,7 @@ impl SharedMemory {
         }
     }
 
-    /// Allocates host memory for the bytes below `end`, as far as the SM has them.
+    /// Allocates host memory for the bytes below `end`.
     #[inline]
     fn use_bytes(&mut self, end: usize) {
         if end > self.state.bytes.len() {
@@ -254,7 +252,7 @@ impl SharedMemory {
         let own = match &state.current {
             Some(current) if current.last > now => Activity::Until(current.last),
             Some(_) => Activity::Busy,
-            None if self.ports.input.is_ready(now) => Activity::Until(state.banks_free.max(now + 1)),
+            None if self.ports.input.is_ready(now) => Activity::Until(state.banks_free_at.max(now + 1)),
             None => Activity::Idle,
         };
         let mut next = own.or(state.late.activity(&self.ports.output, now));
@@ -275,7 +273,7 @@ impl Component for SharedMemory {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.late.run(&mut self.ports.output, now);
-        self.finish(now);
+        self.end_current(now);
         if !self.ports.lines.is_empty() {
             self.run_lines(now);
         }
@@ -321,11 +319,7 @@ impl Component for SharedMemory {
 }
 
 fn shuffle(warp_inst: &mut WarpInst) {
-    let program = &warp_inst.grid.program;
-    let (inst, decoded) = (
-        &program.code()[warp_inst.pc as usize],
-        &program.decoded()[warp_inst.pc as usize],
-    );
+    let (inst, decoded) = warp_inst.grid.instruction(warp_inst.pc);
     execute(
         inst,
         decoded,
@@ -340,7 +334,7 @@ fn end_of_cta(warp_inst: &WarpInst) -> usize {
     warp_inst.shared_base as usize + warp_inst.grid.shared_bytes as usize
 }
 
-/// Names of the bank states, by the passes of the access that has the banks. A conflict takes more than one.
+/// Names of the bank states, by the passes of the current access. More than one pass is a bank conflict.
 const BANK_STATES: [&str; 7] = [
     "idle",
     "1_pass",

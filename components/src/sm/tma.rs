@@ -5,14 +5,14 @@
 //!   dispatch <-WarpInst-    --Packet--> shared (line by line)   and back
 //! ```
 //!
-//! A piece is the part of a copy that lies in one line of global memory and one line of shared memory.
+//! A piece is the part of a copy within one line of global memory and one line of shared memory.
 //!
 //! | Operation | Cycles |
 //! |---|---|
 //! | arrival of an instruction to its first request | `latency` |
-//! | pieces | one per cycle, at most `pieces` in flight |
+//! | piece to the next piece | 1; at most `pieces` are in flight |
 //!
-//! | Direction | Path of a piece | The instruction ends |
+//! | Direction | Path of a piece | End of the instruction |
 //! |---|---|---|
 //! | to shared memory | L2, shared memory; after the last piece the engine arrives at the mbarrier | when all its copies have begun |
 //! | to global memory | shared memory, L2 | when all its copies are complete |
@@ -36,10 +36,11 @@ use warpwave_isa::lane::LaneMask;
 
 use crate::config;
 use crate::proto::mem::{BULK_TAG, Packet, PacketKind};
+use crate::proto::pool::PacketPool;
 use crate::proto::warp::WarpInst;
 use job::Job;
 
-/// Depth of the queue to shared memory, in pieces. While it is full, no piece reads shared memory. Assumed.
+/// Depth of the queue to shared memory, in pieces. While it is full, no further piece reads shared memory. Assumed.
 const TO_SHARED: usize = 2;
 
 /// The links of the engine.
@@ -60,29 +61,29 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: input, output, l1, l1_response, shared, shared_response);
 
-/// Events of the engine.
+/// Counters of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Copies begun, one per lane: to shared memory, to global memory.
+    /// Copies begun, one per lane: first those to shared memory, then those to global memory.
     pub copies: [u64; 2],
     /// Pieces sent.
     pub pieces: u64,
-    /// Bytes of these pieces.
+    /// Bytes of the pieces sent.
     pub bytes: u64,
 }
 
-/// An instruction that has not ended.
-struct Held {
+/// A copy instruction that has not ended.
+struct CopyInst {
     warp_inst: Box<WarpInst>,
     /// First cycle in which its copies may begin.
-    from: Cycle,
+    begin_at: Cycle,
     /// Lanes whose copy has not begun.
     lanes: LaneMask,
-    /// Copies in flight. Only copies to global memory count.
+    /// Number of its copies to global memory in flight.
     copies: u32,
 }
 
-impl Held {
+impl CopyInst {
     fn is_to_global(&self) -> bool {
         self.warp_inst.inst().mods.high
     }
@@ -95,32 +96,29 @@ impl Held {
 /// A piece in flight.
 #[derive(Clone, Copy)]
 struct InFlight {
-    /// Number of its job since reset.
+    /// Number of its job, counted since reset.
     job: u32,
-    /// Number of the piece in its job.
+    /// Number of the piece within its job.
     piece: u32,
 }
 
-/// What survives a cycle.
-#[allow(
-    clippy::vec_box,
-    reason = "the boxes travel: taking one out must not move its contents"
-)]
+/// The state that `reset` clears.
 struct State {
-    held: VecDeque<Held>,
+    /// Instructions that have not ended, oldest first.
+    insts: VecDeque<CopyInst>,
     /// Jobs with pieces in flight, oldest first. The newest may have pieces to send.
     jobs: VecDeque<Job>,
-    /// Number of the oldest job since reset.
+    /// Number of the oldest job, counted since reset.
     first_job: u32,
     /// The pieces in flight, by tag.
     in_flight: Vec<Option<InFlight>>,
     free_tags: Vec<u32>,
-    /// Packets for shared memory, waiting for the link.
+    /// Packets that wait for the link to shared memory.
     to_shared: VecDeque<Box<Packet>>,
     /// Stores and mbarrier arrivals that shared memory has not acknowledged.
     unacknowledged: u32,
-    /// Packets not in use.
-    pool: Vec<Box<Packet>>,
+    /// Free packets.
+    pool: PacketPool,
     /// Global address of the piece that the last tick sent, for the waveform.
     sent: Option<u64>,
     stats: Stats,
@@ -129,14 +127,14 @@ struct State {
 impl State {
     fn new(config: &config::Tma) -> Self {
         State {
-            held: VecDeque::new(),
+            insts: VecDeque::new(),
             jobs: VecDeque::new(),
             first_job: 0,
             in_flight: vec![None; config.pieces as usize],
             free_tags: (0..config.pieces).collect(),
             to_shared: VecDeque::new(),
             unacknowledged: 0,
-            pool: Vec::new(),
+            pool: PacketPool::default(),
             sent: None,
             stats: Stats::default(),
         }
@@ -145,10 +143,6 @@ impl State {
     /// The job of a piece in flight.
     fn job(&mut self, piece: InFlight) -> &mut Job {
         &mut self.jobs[(piece.job - self.first_job) as usize]
-    }
-
-    fn new_packet(&mut self) -> Box<Packet> {
-        self.pool.pop().unwrap_or_else(|| Box::new(Packet::blank()))
     }
 
     /// Queues a store or an mbarrier arrival for shared memory.
@@ -162,10 +156,11 @@ impl State {
         while let Some(job) = self.jobs.pop_front_if(|job| job.is_complete()) {
             self.first_job += 1;
             if job.to_global {
-                let held = self.held.iter_mut().find(|held| held.copies > 0);
-                held.expect("a copy to global memory keeps its instruction").copies -= 1;
+                // Jobs are complete in order, so this is the oldest instruction with a copy in flight.
+                let inst = self.insts.iter_mut().find(|inst| inst.copies > 0);
+                inst.expect("a copy to global memory keeps its instruction").copies -= 1;
             } else {
-                let mut packet = self.new_packet();
+                let mut packet = self.pool.any();
                 job.arrive(&mut packet);
                 self.write_shared(packet);
             }
@@ -182,7 +177,7 @@ pub struct Tma {
 }
 
 impl Tma {
-    /// An engine with nothing to copy.
+    /// An engine without copies.
     pub fn new(path: Path, config: config::Tma, ports: Ports) -> Self {
         Tma {
             state: State::new(&config),
@@ -192,7 +187,7 @@ impl Tma {
         }
     }
 
-    /// Receives a response of shared memory. Bytes that were read go to global memory.
+    /// Receives a response of shared memory. Sends the bytes of a load on to global memory.
     fn receive_from_shared(&mut self, now: Cycle) {
         if !self.ports.l1.has_room(now) {
             return;
@@ -203,7 +198,7 @@ impl Tma {
         let state = &mut self.state;
         if packet.kind != PacketKind::Load {
             state.unacknowledged -= 1;
-            state.pool.push(packet);
+            state.pool.give(packet);
             return;
         }
         // The tag stays in use until the L2 has acknowledged the store.
@@ -213,7 +208,7 @@ impl Tma {
         self.ports.l1.send(now, packet);
     }
 
-    /// Receives a response of the L1. Bytes that were read go to shared memory.
+    /// Receives a response of the L1. Sends the bytes of a load on to shared memory.
     fn receive_from_l1(&mut self, now: Cycle) {
         let Some(mut packet) = self.ports.l1_response.recv(now) else {
             return;
@@ -224,12 +219,12 @@ impl Tma {
         let piece = piece.expect("a response belongs to a piece in flight");
         state.free_tags.push(tag);
         let job = state.job(piece);
-        job.left -= 1;
+        job.pieces_left -= 1;
         if packet.kind == PacketKind::Load {
             job.write_shared(&mut packet, piece.piece);
             state.write_shared(packet);
         } else {
-            state.pool.push(packet);
+            state.pool.give(packet);
         }
         state.finish_jobs();
     }
@@ -252,11 +247,12 @@ impl Tma {
         state.stats.pieces += 1;
         state.stats.bytes += u64::from(piece.bytes);
         state.sent = piece.global;
-        let mut packet = state.new_packet();
+        let mut packet = state.pool.any();
         let Some(job) = state.jobs.back_mut() else { return };
         if !job.to_global && piece.global.is_none() {
+            // Outside the tensor there is nothing to read: the piece is complete at once.
             job.write_zeros(&mut packet, piece);
-            job.left -= 1;
+            job.pieces_left -= 1;
             state.write_shared(packet);
             return state.finish_jobs();
         }
@@ -275,45 +271,45 @@ impl Tma {
         }
     }
 
-    /// Begins the copy of the next lane, once all pieces of the job before are in flight.
+    /// Begins the copy of the next lane, once all pieces of the previous job are in flight.
     fn begin_copy(&mut self, now: Cycle) {
         let state = &mut self.state;
         if state.jobs.back().is_some_and(Job::has_more) {
             return;
         }
-        let next = state.held.iter_mut().find(|held| !held.lanes.is_empty());
-        let Some(held) = next.filter(|held| held.from <= now) else {
+        let next = state.insts.iter_mut().find(|inst| !inst.lanes.is_empty());
+        let Some(inst) = next.filter(|inst| inst.begin_at <= now) else {
             return;
         };
-        let lane = held.lanes.0.trailing_zeros() as usize;
-        held.lanes.0 &= held.lanes.0 - 1;
-        held.copies += u32::from(held.is_to_global());
-        let job = Job::of(&held.warp_inst, lane);
+        let lane = inst.lanes.0.trailing_zeros() as usize;
+        inst.lanes.0 &= inst.lanes.0 - 1;
+        inst.copies += u32::from(inst.is_to_global());
+        let job = Job::of(&inst.warp_inst, lane);
         state.stats.copies[usize::from(job.to_global)] += 1;
         state.jobs.push_back(job);
-        // A tile outside its tensor has no piece: the job is complete.
+        // A tile that is completely outside its tensor has no piece, so its job is complete at once.
         state.finish_jobs();
     }
 
     /// Sends the oldest ended instruction to its sub-core.
     fn end_instruction(&mut self, now: Cycle) {
-        let Some(n) = self.state.held.iter().position(Held::has_ended) else {
+        let Some(n) = self.state.insts.iter().position(CopyInst::has_ended) else {
             return;
         };
-        let port = &mut self.ports.output[self.state.held[n].warp_inst.subcore as usize];
+        let port = &mut self.ports.output[self.state.insts[n].warp_inst.subcore as usize];
         if port.has_room(now)
-            && let Some(held) = self.state.held.remove(n)
+            && let Some(inst) = self.state.insts.remove(n)
         {
-            port.send(now, held.warp_inst);
+            port.send(now, inst.warp_inst);
         }
     }
 
     /// Takes an instruction from the LSU.
     fn take_instruction(&mut self, now: Cycle) {
         if let Some(warp_inst) = self.ports.input.recv(now) {
-            self.state.held.push_back(Held {
+            self.state.insts.push_back(CopyInst {
                 lanes: warp_inst.lanes,
-                from: now + u64::from(self.config.latency),
+                begin_at: now + u64::from(self.config.latency),
                 copies: 0,
                 warp_inst,
             });
@@ -335,7 +331,7 @@ impl Tma {
             ports.input.is_ready(now) || ports.l1_response.is_ready(now) || ports.shared_response.is_ready(now);
         // The pulse of `sent` ends in the next cycle.
         let has_signal = state.sent.is_some();
-        let has_work = !state.to_shared.is_empty() || !state.held.is_empty() || state.jobs.iter().any(Job::has_more);
+        let has_work = !state.to_shared.is_empty() || !state.insts.is_empty() || state.jobs.iter().any(Job::has_more);
         Activity::busy_if(has_message || has_signal || has_work)
     }
 }
@@ -366,7 +362,7 @@ impl Component for Tma {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.held.is_empty() && state.jobs.is_empty() && state.to_shared.is_empty() && state.unacknowledged == 0
+        state.insts.is_empty() && state.jobs.is_empty() && state.to_shared.is_empty() && state.unacknowledged == 0
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

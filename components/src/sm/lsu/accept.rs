@@ -1,4 +1,4 @@
-//! The accept stage: takes an instruction from a sub-core's queue, checks its addresses, and sends it to its unit.
+//! The accept stage: takes an instruction from a sub-core, checks its addresses, and routes it to its unit.
 
 use warpwave_hw::tile::HORIZON;
 use warpwave_hw::time::Cycle;
@@ -14,7 +14,7 @@ use crate::sm::lsu::texture::{self, is_texture};
 use crate::sm::lsu::{agu, bulk, data};
 
 impl Lsu {
-    /// Accepts one instruction, of the next sub-core in turn whose instruction can go.
+    /// Accepts one instruction, round robin over the sub-cores.
     pub(super) fn accept(&mut self, now: Cycle) {
         let state = &mut self.state;
         state.shared_blocked = 0;
@@ -26,14 +26,14 @@ impl Lsu {
         let mut subcore = self.state.last_subcore;
         for _ in 0..subcores {
             subcore = if subcore + 1 < subcores { subcore + 1 } else { 0 };
-            if arrived >> subcore & 1 == 1 && self.state.subcore_free[subcore] <= now && self.can_take(subcore, now) {
+            if arrived >> subcore & 1 == 1 && self.state.subcore_free_at[subcore] <= now && self.can_take(subcore, now) {
                 self.state.last_subcore = subcore;
                 return self.take(subcore, now);
             }
         }
     }
 
-    /// True if a sub-core's first instruction is here, and every link that it may need has room.
+    /// True if a sub-core has an instruction, and every link that it may need has room.
     fn can_take(&mut self, subcore: usize, now: Cycle) -> bool {
         let Some(warp_inst) = self.ports.input[subcore].peek(now) else {
             return false;
@@ -62,7 +62,7 @@ impl Lsu {
         let interval = u64::from(config.accept_interval);
         state.next_accept = now + interval;
         self.arrivals.defer_wakeups(now + interval.min(HORIZON - 1));
-        state.subcore_free[subcore] = now + u64::from(config.issue_interval);
+        state.subcore_free_at[subcore] = now + u64::from(config.issue_interval);
         state.last_tick.accepted = Some((warp_inst.subcore, warp_inst.warp, warp_inst.pc));
         state.stats.instructions += 1;
         let number = warp_inst.issued.0;
@@ -75,7 +75,7 @@ impl Lsu {
         }
     }
 
-    /// Computes the addresses of an access, and sends it where they lead.
+    /// Computes the addresses of an access, and routes it by their memory.
     fn take_access(&mut self, mut warp_inst: Box<WarpInst>, now: Cycle) {
         let op = warp_inst.inst().op;
         let trap = match warp_inst.info.route {
@@ -92,13 +92,14 @@ impl Lsu {
         if let Some(trap) = trap {
             return self.send_trap(trap, now);
         }
-        // A split access is ordered when its second half goes to shared memory. Its credit returns then.
+        // The credit of a split access returns when its second part goes to shared memory: only then is it in order.
         if !is_split(&warp_inst) {
             self.send_credit(&warp_inst, now);
         }
         if goes_to_shared(&warp_inst) {
             if warp_inst.info.is_posted {
-                // The address could have been global. What this SM sends from now on comes after the store.
+                // The scheduler counts it as a global store, since the address could have been global. Shared memory takes accesses
+                // in order, so it is done as far as later accesses can tell.
                 let stored = LsuAck::StoreDone { warp: warp_inst.warp };
                 self.ports.ack[warp_inst.subcore as usize].send(now, stored);
             }
@@ -117,7 +118,7 @@ impl Lsu {
             + u64::from(warp_inst.warp)
     }
 
-    /// Returns the credit of an instruction's place in the memory queue.
+    /// Returns the credit of an instruction's entry in the memory queue.
     pub(super) fn send_credit(&mut self, warp_inst: &WarpInst, now: Cycle) {
         self.ports.ack[warp_inst.subcore as usize].send(now, LsuAck::QueueCredit { warp: warp_inst.warp });
     }
@@ -136,7 +137,7 @@ impl Lsu {
             return self.send_trap(trap, now);
         }
         self.send_credit(&warp_inst, now);
-        let port = self.ports.bulk.as_mut().expect("the engine's room was asked for");
+        let port = self.ports.bulk.as_mut().expect("`can_take` has seen room in the port");
         port.send(now, warp_inst);
     }
 
@@ -173,7 +174,7 @@ fn goes_to_shared(warp_inst: &WarpInst) -> bool {
     }
 }
 
-/// True if an access goes to device memory or another SM for some lanes, and to shared memory for the others.
+/// True if an access goes to shared memory for some lanes, and to device memory or another SM for the others.
 pub(super) fn is_split(warp_inst: &WarpInst) -> bool {
     let shared = warp_inst.shared_lanes;
     warp_inst.info.route == Route::Other

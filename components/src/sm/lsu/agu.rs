@@ -1,11 +1,11 @@
-//! The address generation unit: computes the address of each lane, finds its memory, and checks the access.
+//! The address generation unit (AGU): computes the address of each lane, finds its memory, and checks the access.
 //!
-//! | Memory of a lane | Its address afterwards |
+//! | Memory of a lane | Resulting address |
 //! |---|---|
 //! | global | in device memory |
-//! | local | in device memory: word n of a warp's lanes fills one line |
+//! | local | in device memory: word n of the 32 lanes of a warp fills one line |
 //! | shared, own CTA | offset in the CTA's shared memory |
-//! | shared, other CTA of the cluster | as [`remote_address`](crate::proto::cluster::remote_address) gives it |
+//! | shared, other CTA of the cluster | a [`remote_address`](crate::proto::cluster::remote_address) |
 //! | constant | offset in the bank |
 
 use warpwave_isa::exec::access::{addresses_into, copy_destinations};
@@ -20,15 +20,16 @@ use crate::proto::warp::WarpInst;
 use crate::sm::lsu::cluster::{self, Clusters};
 use crate::sm::lsu::fault::Fault;
 
-/// Computes the addresses of an access and the lanes of each memory. Returns the trap of the first lane whose access is misaligned or
-/// outside every allocation. `local_slot` is the slot of the warp in local memory.
+/// Computes the addresses of an access and the lanes of each memory. `local_slot` is the slot of the warp in local memory.
+///
+/// Returns the trap of the first lane whose access is misaligned or outside every allocation.
 pub fn generate(warp_inst: &mut WarpInst, local_slot: u64, clusters: &Clusters) -> Option<Box<Trap>> {
     compute_addresses(warp_inst);
     let inst = warp_inst.inst();
     let (op, space, access) = (inst.op, inst.mods.space, inst.mods.access);
     let lanes = warp_inst.address_lanes();
     let remote = sort_by_memory(warp_inst, space, lanes);
-    // A lane of a matrix load addresses a row of 16 bytes.
+    // A lane of a matrix load has the address of a row of 16 bytes.
     let bytes = if op == Opcode::Ldsm { 16 } else { access.total() };
     let fault = match op {
         Opcode::Cctl => {
@@ -59,10 +60,7 @@ fn compute_addresses(warp_inst: &mut WarpInst) {
         addresses,
         ..
     } = warp_inst;
-    let (inst, decoded) = (
-        &grid.program.code()[warp_inst.pc as usize],
-        &grid.program.decoded()[warp_inst.pc as usize],
-    );
+    let (inst, decoded) = grid.instruction(warp_inst.pc);
     let (access, offset) = (inst.mods.access, inst.mods.offset);
     let is_full = warp_inst.lanes == LaneMask::ALL && (access.bytes, access.count) == (4, 1);
     let has_pattern = match warp_inst.info.route {
@@ -75,8 +73,8 @@ fn compute_addresses(warp_inst: &mut WarpInst) {
     }
 }
 
-/// Sets the lanes in the CTA's shared memory and in local memory, and makes their addresses offsets there. Returns the lanes in other
-/// CTAs' shared memory. Their addresses become those of [`Space::Cluster`].
+/// Finds the lanes in the CTA's shared memory and in local memory, and turns their addresses into offsets. Returns the lanes in the shared
+/// memory of other CTAs. Their addresses become those of [`Space::Cluster`].
 fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> LaneMask {
     warp_inst.shared_lanes = if space == Space::Shared { lanes } else { LaneMask::NONE };
     warp_inst.local_lanes = if space == Space::Local { lanes } else { LaneMask::NONE };
@@ -112,7 +110,7 @@ fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> La
     remote
 }
 
-/// Checks alignment and bounds of each lane, first for all lanes together.
+/// Checks alignment and bounds of each lane. A test of all lanes at once comes first.
 #[inline(never)]
 fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let addresses = &warp_inst.addresses;
@@ -132,10 +130,11 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
     }
     let first_beyond = |lanes: LaneMask, size: u32| {
         let end = |address: u64| address.saturating_add(u64::from(bytes));
-        // The bounds are those of all lanes, so they can only be too careful.
-        let may_be = end(bounds.greatest) > u64::from(size);
-        let is_beyond = |&lane: &usize| end(addresses.get(lane)) > u64::from(size);
-        if may_be { lanes.iter().find(is_beyond) } else { None }
+        // The bounds cover more lanes than these, so a fault of one of these never passes this test.
+        if end(bounds.greatest) <= u64::from(size) {
+            return None;
+        }
+        lanes.iter().find(|&lane| end(addresses.get(lane)) > u64::from(size))
     };
     let is_outside_cta = |&lane: &usize| !cluster::contains(&warp_inst.grid, addresses.get(lane), bytes);
     let global = lanes & !(warp_inst.shared_lanes | warp_inst.local_lanes | remote);
@@ -146,7 +145,7 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
     outside.map(|lane| fault(TrapKind::OutOfBounds, lane))
 }
 
-/// The first lane whose bytes lie in no allocation.
+/// The first lane whose bytes are in no allocation.
 fn first_unallocated(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32, bounds: &AddressBounds) -> Option<usize> {
     let (allocations, bytes) = (&warp_inst.grid.allocations, u64::from(bytes));
     let first = warp_inst.addresses.get(lanes.lowest()?);
@@ -157,6 +156,7 @@ fn first_unallocated(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32, bounds: 
     if is_one_allocation(bounds.least, bounds.greatest) {
         return None;
     }
+    // The bounds can be wider than the addresses, and other lanes can be in other memories.
     let (least, greatest) = lanes.iter().fold((first, first), |(least, greatest), lane| {
         let address = warp_inst.addresses.get(lane);
         (least.min(address), greatest.max(address))
@@ -169,7 +169,7 @@ fn first_unallocated(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32, bounds: 
         .find(|&lane| !contains(allocations, warp_inst.addresses.get(lane), bytes))
 }
 
-/// True if `bytes` bytes from `address` on lie in one allocation.
+/// True if `bytes` bytes from `address` on are in one allocation.
 pub fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
     let n = allocations.partition_point(|&(first, _)| first <= address);
     n > 0 && {
@@ -188,7 +188,7 @@ fn space_name(warp_inst: &WarpInst, remote: LaneMask, lane: usize) -> &'static s
     }
 }
 
-/// Removes lanes of a prefetch that address shared memory or nothing: such a prefetch has no effect.
+/// Removes the lanes of a prefetch whose address is in shared memory or in no allocation: they have no effect.
 fn keep_cached_lanes(warp_inst: &mut WarpInst, remote: LaneMask) {
     let local_bytes = u64::from(warp_inst.grid.program.requirements().local_bytes);
     let cached = warp_inst.lanes & !(warp_inst.shared_lanes | remote);
@@ -220,7 +220,7 @@ fn check_constants(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<
     })
 }
 
-/// Checks an asynchronous copy (LDGSTS): it reads the bytes that its third operand says, and writes `bytes` bytes.
+/// Checks an asynchronous copy (LDGSTS). The third operand is the number of bytes read. It always writes `bytes` bytes.
 fn check_copy(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<Fault> {
     let destinations = copy_destinations(&warp_inst.operands);
     let size = &warp_inst.operands.words[warp_inst.decoded().first_word[2] as usize];
@@ -268,11 +268,10 @@ mod tests {
     use warpwave_isa::lane::Lanes;
 
     use super::*;
-    use crate::proto::warp::IssueInfo;
-    use crate::test_ports::grid;
+    use crate::test_ports::{grid, warp_inst};
 
     #[test]
-    fn bytes_across_an_allocations_end_are_outside() {
+    fn access_across_the_end_of_an_allocation_is_outside() {
         let allocations = [(0x1000, 100), (0x2000, 16)];
         assert!(contains(&allocations, 0x1000, 100));
         assert!(!contains(&allocations, 0x1000, 101));
@@ -283,23 +282,21 @@ mod tests {
         assert!(!contains(&allocations, 0x2008, u64::MAX));
     }
 
-    /// The trap of an access by 32-bit offsets in 1 KiB of shared memory: lane, address, kind.
+    /// Lane, address and kind of the trap of an access to 1 KiB of shared memory at 32-bit offsets.
     fn trap(lanes: LaneMask, offsets: [u32; 32]) -> Option<(u32, u64, TrapKind)> {
         let grid = Grid {
             shared_bytes: 1024,
             block: [32, 1, 1],
             ..(*grid("LD.SHARED.B32 R0, [R2]", 1)).clone()
         };
-        let mut load = WarpInst::blank(0, std::sync::Arc::new(grid));
-        load.lanes = lanes;
-        load.info = IssueInfo::of(load.inst(), load.decoded(), &load.timing());
+        let mut load = warp_inst(&std::sync::Arc::new(grid), 0, 0, lanes);
         load.operands.words[0] = Lanes(offsets);
         let trap = generate(&mut load, 0, &Clusters::new(1, 128))?;
         Some((trap.thread[0], trap.address?, trap.kind))
     }
 
     #[test]
-    fn first_lane_that_may_not_access_shared_memory_traps_with_and_without_a_pattern() {
+    fn first_faulting_lane_traps_with_and_without_a_pattern() {
         let row = |first: u32| std::array::from_fn(|lane| first.wrapping_add(4 * lane as u32));
         let falling = |first: u32| std::array::from_fn(|lane| first - 4 * lane as u32);
         assert_eq!(trap(LaneMask::ALL, row(896)), None);
@@ -318,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_warp_has_no_pattern_and_keeps_its_inactive_lanes_out() {
+    fn inactive_lane_never_traps() {
         let mut offsets = [64; 32];
         offsets[31] = u32::MAX;
         assert_eq!(trap(LaneMask::first(31), offsets), None);

@@ -11,7 +11,7 @@ use crate::sm::lsu::fault::Fault;
 /// Alignment of the addresses and the size of a plain copy, in bytes.
 const ALIGNMENT: u64 = 16;
 
-/// The trap of the first lane whose copy is misaligned, outside every allocation, or has no tensor map.
+/// The trap of the first lane whose copy is misaligned, outside every allocation, or without a tensor map.
 pub fn check(warp_inst: &WarpInst) -> Option<Box<Trap>> {
     warp_inst.lanes.iter().find_map(|lane| {
         let bulk = of(warp_inst, lane);
@@ -27,6 +27,7 @@ pub fn check(warp_inst: &WarpInst) -> Option<Box<Trap>> {
     })
 }
 
+/// Kind, bytes, state space and address of a copy's fault.
 fn fault(warp_inst: &WarpInst, bulk: &Bulk) -> Option<(TrapKind, u32, &'static str, u64)> {
     let grid = &warp_inst.grid;
     let is_tile = warp_inst.inst().mods.count > 0;
@@ -38,7 +39,7 @@ fn fault(warp_inst: &WarpInst, bulk: &Bulk) -> Option<(TrapKind, u32, &'static s
         },
     };
     let to_shared = !warp_inst.inst().mods.high;
-    let inside = |at: u32, n: u32| u64::from(at) + u64::from(n) <= u64::from(grid.shared_bytes);
+    let inside = |offset: u32, n: u32| u64::from(offset) + u64::from(n) <= u64::from(grid.shared_bytes);
     let aligned = |address: u64| address.is_multiple_of(ALIGNMENT);
     match () {
         () if !aligned(bulk.shared.into()) => Some((TrapKind::Misaligned, bytes, "shared", bulk.shared.into())),

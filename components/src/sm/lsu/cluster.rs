@@ -11,12 +11,12 @@ use crate::proto::warp::WarpInst;
 #[derive(Clone, Debug)]
 pub struct Clusters {
     placement: Vec<Option<ClusterPlacement>>,
-    /// A CTA's shared memory is rounded up to a multiple of this, in bytes.
+    /// Allocation unit of shared memory, in bytes.
     shared_unit: u32,
 }
 
 impl Clusters {
-    /// No clusters.
+    /// No clusters yet.
     pub fn new(slots: u32, shared_unit: u32) -> Self {
         Clusters {
             placement: vec![None; slots as usize],
@@ -31,18 +31,19 @@ impl Clusters {
 
     /// The remote address of an address in another CTA of the warp's cluster.
     pub fn to_remote(&self, warp_inst: &WarpInst, address: u64) -> u64 {
+        // All CTAs of a grid have one size, so the base of a CTA gives its slot.
         let bytes = warp_inst.grid.shared_bytes.next_multiple_of(self.shared_unit);
         let slot = warp_inst.shared_base / bytes;
         let placement = self.placement[slot as usize]
             .as_ref()
-            .expect("a CTA of a cluster is placed before its warps start");
+            .expect("the placement of a cluster arrives before its warps start");
         let (rank, offset) = split_window(address);
-        let cta = placement[rank.expect("a CTA's own window is not another's") as usize];
+        let cta = placement[rank.expect("the address is in the window of another CTA") as usize];
         remote_address(cta.sm, u64::from(cta.slot) * u64::from(bytes) + offset)
     }
 }
 
-/// The offset in the warp's own CTA, if a cluster address is there.
+/// The offset of a cluster address in the warp's own CTA, if it is there.
 #[inline]
 pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
     let (rank, offset) = split_window(address);
@@ -50,7 +51,7 @@ pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
     is_own.then_some(offset)
 }
 
-/// True if `bytes` bytes from a cluster address on lie in a CTA of the cluster.
+/// True if `bytes` bytes from a cluster address on are in a CTA of the cluster.
 pub fn contains(grid: &Grid, address: u64, bytes: u32) -> bool {
     let (rank, offset) = split_window(address);
     rank.is_none_or(|rank| rank < grid.cluster_ctas()) && offset + u64::from(bytes) <= u64::from(grid.shared_bytes)

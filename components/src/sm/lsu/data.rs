@@ -1,4 +1,4 @@
-//! Moves bytes between registers and packets: what a packet carries out, and what its response brings back.
+//! Moves bytes between registers and packets: the data of a packet, and the results from its response.
 
 use warpwave_isa::exec::access::{load_words, store_bytes};
 use warpwave_isa::lane::LaneMask;
@@ -9,23 +9,23 @@ use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, Pack
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::texture;
 
-/// What the packets of an access carry, out or back.
+/// Contents of the packets of an access and of their responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketContents {
-    /// Registers of the packet's lanes.
+    /// Registers of the lanes.
     Registers {
         /// Size of each lane's data.
         access: Access,
         /// First source word of a store.
         first: u8,
     },
-    /// One word of each lane, of a local access above 4 bytes a lane. Each word of the warp has lines of its own.
+    /// One word of each lane, for a local access above 4 bytes a lane. Each word of a lane is on another line.
     LocalWords,
     /// Texels of a texture fetch, or the elements of a surface load.
     Texels,
-    /// An operand per lane, and back its old value.
+    /// An operand per lane. The response has the old values.
     AtomicLanes,
-    /// Nothing: whole lines are fetched into the L1.
+    /// No data: whole lines are fetched into the L1.
     Prefetch,
 }
 
@@ -51,10 +51,11 @@ pub fn packets_of(warp_inst: &WarpInst) -> (PacketKind, PacketContents) {
     (kind, contents)
 }
 
-/// Number of groups of packets, built one after the other. A group is a texel of a fetch, or a word of a wide local access.
+/// Number of groups of packets, which are built one after the other. A group is one texel of each lane, or one word of each lane of a wide
+/// local access.
 pub fn groups(warp_inst: &WarpInst) -> u32 {
     match (warp_inst.inst().op, &warp_inst.fetch) {
-        // The field is read for a fetch only: it lies in a host cache line of its own.
+        // Only a fetch reads this field, because it is in another host cache line.
         (Opcode::Tex, Some(fetch)) => fetch.n as u32,
         _ => local_words(warp_inst),
     }
@@ -68,13 +69,13 @@ fn local_words(warp_inst: &WarpInst) -> u32 {
     }
 }
 
-/// The first source word of what a store stores.
+/// The first source word of the data of a store.
 fn first_stored_word(warp_inst: &WarpInst) -> u8 {
     let slot = if warp_inst.inst().op == Opcode::Sust { 2 } else { 1 };
     warp_inst.decoded().first_word[slot]
 }
 
-/// The lanes that access device memory. Copies of no bytes read nothing.
+/// The lanes that access device memory or another SM. A copy of 0 bytes accesses nothing.
 pub fn device_lanes(warp_inst: &WarpInst) -> LaneMask {
     let lanes = warp_inst.lanes & !warp_inst.shared_lanes;
     if warp_inst.inst().op != Opcode::Ldgsts {
@@ -102,8 +103,8 @@ impl PacketContents {
         }
     }
 
-    /// Moves what a response brings to the results. `lanes` are those of the packet. They are not known for an access of several
-    /// groups, whose packets share tags.
+    /// Copies the data of a response to the results. `lanes` are those of the packet. Packets of several groups share tags, so these contents
+    /// must not use `lanes`.
     #[inline]
     pub fn take(self, packet: &Packet, warp_inst: &mut WarpInst, lanes: LaneMask) {
         match self {
@@ -120,7 +121,7 @@ impl PacketContents {
         }
     }
 
-    /// Completes the results when every response is here.
+    /// Completes the results after the last response.
     #[inline]
     pub fn finish(self, warp_inst: &mut WarpInst) {
         if self == PacketContents::Texels {
@@ -129,7 +130,7 @@ impl PacketContents {
     }
 }
 
-/// Stores word `word` of each lane in local memory, and all of the other lanes' data.
+/// Stores word number `word` of each local lane, and all data of each other lane.
 #[inline(never)]
 fn store_local_words(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask, word: u32) {
     let access = warp_inst.inst().mods.access;
@@ -147,17 +148,18 @@ fn store_local_words(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask,
             true => (4 * word as usize, 4),
             false => (0, access.total() as usize),
         };
+        // Successive words of a local lane are a line apart.
         let at = (warp_inst.addresses.get(lane) + u64::from(word) * LINE as u64 - packet.line) as usize;
         packet.bytes[at..][..n].copy_from_slice(&bytes[from..][..n]);
         packet.byte_mask |= ((1u128 << n) - 1) << at;
     }
 }
 
-/// Loads each word of lanes in local memory that the packet carries, and all of the other lanes' data.
+/// Loads each word of a local lane that is in the packet, and all data of each other lane.
 #[inline(never)]
 fn load_local_words(warp_inst: &mut WarpInst, packet: &Packet) {
     let access = warp_inst.inst().mods.access;
-    // Registers per word: an element below 4 bytes takes a register.
+    // Registers per word: each element below 4 bytes has its line register.
     let per_word = (4 / usize::from(access.bytes)).max(1);
     let results = &mut warp_inst.results.words;
     for lane in (warp_inst.lanes & !warp_inst.shared_lanes).iter() {
@@ -182,9 +184,9 @@ fn fill_atomic_lanes(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask)
     let mods = &warp_inst.inst().mods;
     let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
     (atomic.op, atomic.ty, atomic.n) = (mods.atom, mods.ty, lanes.count() as usize);
-    for (place, lane) in atomic.lanes.iter_mut().zip(lanes.iter()) {
+    for (entry, lane) in atomic.lanes.iter_mut().zip(lanes.iter()) {
         let (value, compare) = warp_inst.atomic_operands(lane);
-        *place = AtomicLane {
+        *entry = AtomicLane {
             lane: lane as u8,
             offset: (warp_inst.addresses.get(lane) - packet.line) as u8,
             value,
@@ -200,7 +202,7 @@ fn take_old_values(warp_inst: &mut WarpInst, packet: &Packet) {
     }
 }
 
-/// Reads the constant bank in every lane. Returns the passes, one for each distinct address.
+/// Reads the constant bank for each lane. Returns the passes: one per distinct address.
 pub fn load_constants(warp_inst: &mut WarpInst) -> u64 {
     let mods = warp_inst.inst().mods;
     let access = mods.access;
@@ -231,7 +233,7 @@ mod tests {
     use crate::sm::lsu::coalescer::{CoalescedAccess, coalesce};
     use crate::test_ports::grid;
 
-    /// Accesses, and the bytes of each lane.
+    /// Access suffixes, and their bytes per lane.
     const KINDS: [(&str, u32); 7] = [
         ("B32", 4),
         ("B32X2", 8),
@@ -255,14 +257,14 @@ mod tests {
         }
     }
 
-    /// The bytes of memory where they are, for any address.
+    /// The byte of memory at an address.
     fn byte_at(seed: u8, address: u64) -> u8 {
         (address as u8).wrapping_mul(31) ^ (address >> 7) as u8 ^ seed
     }
 
     proptest! {
         #[test]
-        fn any_load_takes_each_lanes_bytes_from_the_packet_of_its_line(
+        fn load_takes_the_bytes_of_each_lane_from_the_packet_of_its_line(
             lanes: u32,
             (kind, bytes, addresses) in access(),
             seed: u8,
@@ -272,10 +274,10 @@ mod tests {
             prop_assert_eq!((packet_kind, groups(&load)), (PacketKind::Load, 1));
             let mut coalesced = CoalescedAccess::default();
             coalesce(&load.addresses, LaneMask(lanes), bytes, &mut coalesced);
-            for own in coalesced.lines() {
-                let brought = std::array::from_fn(|n| byte_at(seed, own.line + n as u64));
-                let packet = Packet { line: own.line, sectors: own.sectors, bytes: brought, ..Packet::blank() };
-                contents.take(&packet, &mut load, own.lanes);
+            for part in coalesced.lines() {
+                let bytes = std::array::from_fn(|n| byte_at(seed, part.line + n as u64));
+                let packet = Packet { line: part.line, sectors: part.sectors, bytes, ..Packet::blank() };
+                contents.take(&packet, &mut load, part.lanes);
             }
             let access = load.inst().mods.access;
             for lane in LaneMask(lanes).iter() {
@@ -288,7 +290,7 @@ mod tests {
         }
 
         #[test]
-        fn any_store_fills_its_packets_with_the_bytes_of_their_lanes(
+        fn store_fills_its_packets_with_the_bytes_of_their_lanes(
             lanes: u32,
             (kind, bytes, addresses) in access(),
             words in prop::collection::vec(any::<[u32; 32]>(), 10),
@@ -299,12 +301,12 @@ mod tests {
             let first = store.decoded().first_word[1] as usize;
             let mut coalesced = CoalescedAccess::default();
             coalesce(&store.addresses, LaneMask(lanes), bytes, &mut coalesced);
-            for own in coalesced.lines() {
-                let blank = Packet { line: own.line, kind: packet_kind, ..Packet::blank() };
+            for part in coalesced.lines() {
+                let blank = Packet { line: part.line, kind: packet_kind, ..Packet::blank() };
                 let (mut filled, mut expected) = (blank.clone(), blank);
-                contents.fill(&mut filled, &store, own.lanes, 0);
-                for lane in own.lanes.iter() {
-                    let at = (addresses[lane] - own.line) as usize;
+                contents.fill(&mut filled, &store, part.lanes, 0);
+                for lane in part.lanes.iter() {
+                    let at = (addresses[lane] - part.line) as usize;
                     let words = [0, 1, 2, 3].map(|n| words[first + n][lane]);
                     let stored = store_bytes(store.inst().mods.access, words);
                     expected.bytes[at..][..bytes as usize].copy_from_slice(&stored[..bytes as usize]);
@@ -317,7 +319,7 @@ mod tests {
 
     /// Stores through the packets of each group to lines of memory, then loads the same way.
     #[test]
-    fn local_vectors_of_any_element_come_back_and_leave_other_words_alone() {
+    fn local_vector_of_any_element_is_stored_and_loaded_back() {
         for (kind, groups_expected) in [
             ("B16X2", 1),
             ("B8X4", 1),

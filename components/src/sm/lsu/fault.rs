@@ -1,4 +1,4 @@
-//! A lane's access that must not be, and the trap that it causes.
+//! A faulting access of a lane, and its trap.
 
 use crate::proto::launch::{Trap, TrapKind};
 use crate::proto::warp::WarpInst;
@@ -7,18 +7,18 @@ use crate::proto::warp::WarpInst;
 pub struct Fault {
     /// Cause.
     pub kind: TrapKind,
-    /// The lane.
+    /// The faulting lane.
     pub lane: usize,
-    /// Its address.
+    /// Address of the access.
     pub address: u64,
-    /// Bytes of its access.
+    /// Bytes of the access.
     pub bytes: u32,
     /// Name of the state space.
     pub space: &'static str,
 }
 
 impl Fault {
-    /// The trap of the lane's thread.
+    /// The trap of the thread in the lane.
     #[cold]
     pub fn trap(&self, warp_inst: &WarpInst) -> Box<Trap> {
         Box::new(Trap {

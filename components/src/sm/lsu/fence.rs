@@ -1,12 +1,12 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! A fence beyond the scope of the CTA waits for the accesses that the LSU took before it, of every warp. A block barrier may have
-//! ordered them before the fence. The LSU counts accesses in epochs, and such a fence closes the newest epoch. It ends when the
-//! accesses of the closed epochs are complete, and not before its latency is over.
+//! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. It covers other warps too: a block
+//! barrier may have ordered their accesses before it. The LSU counts accesses in epochs, and such a fence closes the newest epoch. It ends
+//! when the accesses of the closed epochs are complete and its latency is over.
 //!
 //! # Invariants
 //! - The first epoch has accesses in flight, or is the only one.
-//! - A warp has at most one fence here: it issues nothing until the fence is back.
+//! - A warp has at most one fence in the LSU: it issues nothing until the fence returns.
 
 use std::collections::VecDeque;
 
@@ -22,8 +22,8 @@ use crate::proto::warp::WarpInst;
 #[derive(Debug)]
 struct Fence {
     warp_inst: Box<WarpInst>,
-    /// The epoch after the accesses that it waits for.
-    after: u32,
+    /// The first epoch that it does not wait for.
+    end: u32,
     /// First cycle in which it may end.
     due: Cycle,
 }
@@ -83,12 +83,12 @@ impl Fences {
         let open = self.epochs.len() as u32 - 1;
         self.waiting.push(Fence {
             warp_inst,
-            after: self.first.wrapping_add(if drains { open } else { 0 }),
+            end: self.first.wrapping_add(if drains { open } else { 0 }),
             due,
         });
     }
 
-    /// The first cycle in which a fence can end, unless accesses complete before.
+    /// When the next fence can end, unless accesses complete earlier.
     pub(super) fn next_end(&self, now: Cycle) -> Activity {
         let drained = self.waiting.iter().filter(|fence| self.is_drained(fence));
         let due = drained.map(|fence| fence.due).min();
@@ -105,7 +105,7 @@ impl Fences {
     /// True if the accesses that a fence waits for are complete.
     fn is_drained(&self, fence: &Fence) -> bool {
         // Epoch numbers wrap. Their distance is at most the number of warps.
-        self.first.wrapping_sub(fence.after) as i32 >= 0
+        self.first.wrapping_sub(fence.end) as i32 >= 0
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_flight_a_fence_waits_for_its_latency_only() {
+    fn fence_without_accesses_in_flight_waits_for_its_latency() {
         let mut fences = Fences::new(4);
         fences.add(of_warp(1), true, Cycle(10));
         assert_eq!(fences.next_end(Cycle(3)), Activity::Until(Cycle(10)));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_before_a_fence_hold_it_and_later_ones_do_not() {
+    fn fence_waits_for_earlier_accesses_and_not_for_later_ones() {
         let mut fences = Fences::new(4);
         let before = [fences.begin_access(), fences.begin_access()];
         fences.add(of_warp(1), true, Cycle(10));
@@ -184,7 +184,7 @@ mod tests {
         fences.add(of_warp(2), true, Cycle(10));
         assert_eq!(fences.next_end(Cycle(20)), Activity::Idle);
         fences.end_access(later);
-        assert_eq!(ended(&mut fences, 20), None, "both wait for the first accesses");
+        assert_eq!(ended(&mut fences, 20), None, "both wait for the earlier accesses");
         fences.end_access(before[1]);
         assert_eq!(ended(&mut fences, 21), None);
         fences.end_access(before[0]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn second_fence_without_an_access_between_waits_for_the_same_accesses() {
+    fn two_fences_in_a_row_wait_for_the_same_accesses() {
         let mut fences = Fences::new(4);
         let access = fences.begin_access();
         fences.add(of_warp(1), true, Cycle(0));

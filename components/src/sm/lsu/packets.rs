@@ -18,7 +18,7 @@ use crate::sm::lsu::texture;
 
 /// The access whose packets are being built.
 pub(super) struct PacketBuilder {
-    /// False if there is none. The other fields then mean nothing.
+    /// True if there is an access. If not, the other fields are undefined.
     pub(super) is_valid: bool,
     /// Its entry in the pending request table.
     entry: u32,
@@ -28,9 +28,9 @@ pub(super) struct PacketBuilder {
     /// The group being built, and the number of groups.
     group: u32,
     groups: u32,
-    /// The lines of the group.
+    /// The group, coalesced.
     access: CoalescedAccess,
-    /// Lines that have their packet.
+    /// Number of lines with a packet.
     sent: usize,
 }
 
@@ -75,7 +75,7 @@ impl PacketBuilder {
     }
 }
 
-/// Coalesces the first texel of a fetch, or all of another access but further words of local lanes.
+/// Coalesces the first group: the first texel of a fetch, or an access with the first word of its local lanes.
 fn coalesce_first(warp_inst: &WarpInst, lanes: LaneMask, access: &mut CoalescedAccess) {
     let inst = warp_inst.inst();
     if matches!(inst.op, Opcode::Tex | Opcode::Suld) {
@@ -90,7 +90,7 @@ fn coalesce_first(warp_inst: &WarpInst, lanes: LaneMask, access: &mut CoalescedA
     }
 }
 
-/// Coalesces a further texel of a fetch, or a further word of lanes in local memory.
+/// Coalesces a later group: another texel of a fetch, or another word of the local lanes.
 #[inline(never)]
 fn coalesce_next(warp_inst: &WarpInst, group: u32, access: &mut CoalescedAccess) {
     if warp_inst.inst().op == Opcode::Tex {
@@ -102,7 +102,7 @@ fn coalesce_next(warp_inst: &WarpInst, group: u32, access: &mut CoalescedAccess)
 }
 
 impl Lsu {
-    /// True if a packet of an access or an invalidation is to be sent.
+    /// True if there is a packet to send, of an access or for an invalidation.
     #[inline]
     pub(super) fn has_packet_to_send(&self) -> bool {
         self.state.builder.is_valid || self.state.invalidation.is_some()
@@ -153,35 +153,35 @@ impl Lsu {
     fn send_next_packet(&mut self, now: Cycle) {
         let state = &mut self.state;
         let builder = &mut state.builder;
-        let Some(&own) = builder.access.lines().get(builder.sent) else {
+        let Some(&access) = builder.access.lines().get(builder.sent) else {
             return self.next_group(now);
         };
-        let remote = remote(own.line);
+        let remote = remote(access.line);
         let request = self.ports.cluster.as_mut().map(|ports| &mut ports.request);
         if remote.is_some() && !request.as_ref().is_some_and(|request| request.has_room(now)) {
             return;
         }
         let pending = state.pending.get(builder.entry);
         pending.outstanding += 1;
-        pending.packet_lanes[builder.sent] = own.lanes;
+        pending.packet_lanes[builder.sent] = access.lanes;
         let mut packet = state.pool.any();
         packet.sm = self.config.sm;
-        (packet.line, packet.sectors) = (own.line, own.sectors);
+        (packet.line, packet.sectors) = (access.line, access.sectors);
         packet.tag = tag(builder.entry, builder.sent);
         (packet.kind, packet.cache) = (builder.kind, builder.cache);
         packet.set_out(self.log.is_on());
         packet.note(Stage::Issue, pending.issued);
         packet.note(Stage::Lsu, now);
         (packet.l1_hit, packet.l2_hit) = (false, false);
-        let warp_inst = pending.warp_inst.as_ref().expect("it stays until its packets are sent");
-        builder.contents.fill(&mut packet, warp_inst, own.lanes, builder.group);
+        let warp_inst = pending.warp_inst.as_ref().expect("an instruction stays until its packets are sent");
+        builder.contents.fill(&mut packet, warp_inst, access.lanes, builder.group);
         builder.sent += 1;
         let is_last = builder.sent == builder.access.lines().len();
         state.stats.packets += 1;
-        state.last_tick.sent = Some((own.line, own.sectors));
+        state.last_tick.sent = Some((access.line, access.sectors));
         match (remote, request) {
             (Some((sm, _)), Some(request)) => {
-                // The network of the GPC numbers its outputs by SM.
+                // The outputs of the GPC's network have the numbers of its SMs.
                 (packet.slice, packet.sm) = (sm, self.config.sm_in_gpc);
                 state.remote_packets += 1;
                 let header = Header::of(&packet, Direction::Request);
@@ -194,7 +194,7 @@ impl Lsu {
         }
     }
 
-    /// Starts the next group of packets. After the last group, ends the building.
+    /// Starts the next group of packets. Ends the building after the last group.
     fn next_group(&mut self, now: Cycle) {
         let state = &mut self.state;
         let builder = &mut state.builder;

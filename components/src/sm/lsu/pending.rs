@@ -1,6 +1,6 @@
-//! The pending request table: the warp accesses with packets in flight.
+//! The pending request table: warp accesses with packets in flight.
 //!
-//! The tag of a packet names its entry, and its index among the packets of the access.
+//! The tag of a packet holds the entry of its access, and the number of the packet in its group.
 
 use warpwave_hw::grow::push;
 use warpwave_hw::time::Cycle;
@@ -16,13 +16,13 @@ pub fn tag(entry: u32, n: usize) -> u32 {
     entry * WARP_SIZE as u32 + n as u32
 }
 
-/// Entry and packet of a tag.
+/// The entry and the packet number of a tag.
 #[inline]
 pub fn entry_and_packet(tag: u32) -> (u32, usize) {
     (tag / WARP_SIZE as u32, tag as usize % WARP_SIZE)
 }
 
-/// An access in flight. A response reads the first host cache line, and for loads the instruction.
+/// An access in flight. A response reads its first host cache line. For a load it also reads the instruction.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Pending {
@@ -32,7 +32,7 @@ pub struct Pending {
     pub issued: Cycle,
     /// Program counter of the instruction.
     pub pc: u32,
-    /// Packets without a response, and one more while packets are being built. 0 in a free entry.
+    /// Packets without a response, plus 1 while packets are being built. 0 in a free entry.
     pub outstanding: u32,
     /// Epoch of the access: later fences wait for it.
     pub epoch: u32,
@@ -42,7 +42,7 @@ pub struct Pending {
     pub subcore: u8,
     /// Slot in the sub-core.
     pub warp: u8,
-    /// True for a store, a reduction or a prefetch: the scheduler is told when all responses are here.
+    /// True for a store, a reduction or a prefetch. The scheduler gets a `StoreDone` after its last response.
     pub is_posted: bool,
     /// True if every lane accesses device memory.
     pub is_device: bool,
@@ -68,7 +68,7 @@ impl Pending {
         }
     }
 
-    /// Counts one response, or the end of the building. Returns true if nothing is outstanding.
+    /// Counts one response, or the end of the building. Returns true if this was the last.
     #[inline]
     pub fn complete_one(&mut self) -> bool {
         self.outstanding -= 1;
@@ -76,16 +76,17 @@ impl Pending {
     }
 }
 
-/// A table with room for `most` accesses. It takes host memory as far as it is used.
+/// The pending request table. It allocates host memory only for entries that have been used.
 #[derive(Debug)]
 pub struct PendingTable {
+    /// Number of entries.
     most: usize,
     entries: Vec<Pending>,
     free: Vec<u32>,
 }
 
 impl PendingTable {
-    /// An empty table.
+    /// An empty table with `most` entries.
     pub fn new(most: u32) -> Self {
         PendingTable {
             most: most as usize,
@@ -109,9 +110,9 @@ impl PendingTable {
     /// Adds an access. Returns its entry.
     ///
     /// # Panics
-    /// If the table is full: ask [`PendingTable::has_room`] first.
+    /// If the table is full: check [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
-        assert!(self.has_room(), "room was asked for");
+        assert!(self.has_room(), "the pending request table is full");
         match self.free.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = pending;
@@ -132,7 +133,7 @@ impl PendingTable {
         pending
     }
 
-    /// Frees the entry of a complete access. Returns the access, which stays until the next one is added.
+    /// Frees the entry of a complete access. Returns the access: it is valid until the next `add`.
     #[inline]
     pub fn remove(&mut self, entry: u32) -> &mut Pending {
         push(&mut self.free, entry);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn freed_entries_are_used_again_before_new_ones() {
+    fn free_entries_are_reused_before_new_ones() {
         let mut table = PendingTable::new(3);
         assert_eq!([1, 2].map(|pc| table.add(access(pc))), [0, 1]);
         assert_eq!((remove(&mut table, 0), table.n_used()), (1, 1));
@@ -170,20 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn access_is_complete_when_every_packet_and_the_building_are() {
+    fn access_is_complete_after_the_building_and_every_response() {
         let mut access = access(0);
         access.outstanding += 2;
         assert_eq!([(); 3].map(|()| access.complete_one()), [false, false, true]);
     }
 
     #[test]
-    fn tag_names_entry_and_packet() {
+    fn tag_holds_entry_and_packet() {
         assert_eq!(entry_and_packet(tag(70, 31)), (70, 31));
     }
 
     #[test]
-    #[should_panic(expected = "room was asked for")]
-    fn access_beyond_the_last_entry_is_refused() {
+    #[should_panic(expected = "the pending request table is full")]
+    fn full_table_refuses_an_access() {
         let mut table = PendingTable::new(1);
         (0..2).for_each(|pc| _ = table.add(access(pc)));
     }

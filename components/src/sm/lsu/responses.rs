@@ -1,4 +1,4 @@
-//! The receive and return stages: responses complete an access, and a complete instruction leaves the LSU.
+//! The receive stage takes responses, and the return stage sends complete instructions back.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
@@ -10,7 +10,7 @@ use crate::proto::warp::{LsuAck, WarpInst};
 use crate::sm::lsu::pending::entry_and_packet;
 
 impl Lsu {
-    /// Takes every response that is here, and placements of clusters.
+    /// Takes all responses, and the placements of clusters.
     pub(super) fn receive(&mut self, now: Cycle) {
         while let Some(mut packet) = self.ports.response.recv(now) {
             if packet.tag != INVALIDATION {
@@ -40,7 +40,7 @@ impl Lsu {
         }
     }
 
-    /// Moves the data of a response to the results. Returns the cycle of the access's issue.
+    /// Copies the data of a response to the results. Returns the issue cycle of the access.
     fn take_response(&mut self, packet: &Packet, now: Cycle) -> Cycle {
         let (entry, n) = entry_and_packet(packet.tag);
         let state = &mut self.state;
@@ -48,7 +48,7 @@ impl Lsu {
         let issued = pending.issued;
         let of = (pending.subcore, pending.warp, pending.pc);
         self.log.emit_request(packet, state.grid.unwrap_or(0), of);
-        // Responses of a posted access bring no data. Its instruction may still be here, for its last packets.
+        // A response of a posted access has no data. Its instruction may still be in the entry, for its last packets.
         if !pending.is_posted {
             if let Some(warp_inst) = &mut pending.warp_inst {
                 pending.contents.take(packet, warp_inst, pending.packet_lanes[n]);
@@ -61,7 +61,7 @@ impl Lsu {
         issued
     }
 
-    /// Completes an access: every packet has its response.
+    /// Completes an access after its last response.
     #[inline(never)]
     pub(super) fn complete_access(&mut self, entry: u32, now: Cycle) {
         let state = &mut self.state;
@@ -98,7 +98,7 @@ impl Lsu {
     }
 }
 
-/// True if lanes of the access are in shared memory, or if it is a copy to there.
+/// True if the instruction goes on to shared memory: a split access, or a copy to shared memory.
 fn continues_in_shared(warp_inst: &WarpInst) -> bool {
     warp_inst.info.route == Route::Other
         && (!warp_inst.shared_lanes.is_empty() || warp_inst.inst().op == Opcode::Ldgsts)

@@ -9,16 +9,16 @@ use crate::proto::cluster::remote;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 use crate::sm::lsu::coalescer::CoalescedAccess;
 
-/// Counters of one kind of global access.
+/// Counters of one kind of access to global memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accesses {
-    /// Warp instructions with at least one lane.
+    /// Warp instructions with at least one active lane.
     pub instructions: u64,
-    /// Requests: 1 per instruction up to 4 bytes a lane, 2 for 8 bytes, 4 for 16.
+    /// Requests: 1 per instruction of up to 4 bytes a lane, 2 for 8 bytes, 4 for 16.
     pub requests: u64,
     /// Sectors requested.
     pub sectors: u64,
-    /// Bytes that the lanes access.
+    /// Bytes accessed, summed over lanes.
     pub lane_bytes: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Counts the access of `lanes`. A prefetch counts nowhere here: the L1 counts it.
+    /// Counts a coalesced access of `lanes`. Only the L1 counts a prefetch.
     pub(super) fn count_access(&mut self, inst: &Inst, access: &CoalescedAccess, lanes: LaneMask) {
         let kind = match inst.op {
             Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
@@ -58,14 +58,15 @@ impl Stats {
             Opcode::Cctl => return,
             _ => &mut self.atomics,
         };
-        let sectors = access.lines().iter().map(|own| u64::from(n_sectors(own.sectors)));
+        let sectors = access.lines().iter().map(|line| u64::from(n_sectors(line.sectors)));
         kind.instructions += u64::from(!lanes.is_empty());
         kind.requests += u64::from(access.requests);
         kind.sectors += sectors.sum::<u64>();
         kind.lane_bytes += u64::from(lanes.count() * inst.mods.access.total());
     }
 
-    /// Counts the cycles from issue to use of a packet with data. Not inlined: most responses to stores do not need it.
+    // Not inlined: responses to stores do not need it.
+    /// Records the cycles from issue to use of a response with data.
     #[inline(never)]
     pub(super) fn count_latency(&mut self, packet: &Packet, cycles: u64) {
         let latency = match packet.kind {

@@ -1,4 +1,4 @@
-//! The contract of a component, held by the LSU. The test plays the sub-cores, shared memory, and an L1 that responds.
+//! Contract test of the LSU. The test acts as sub-cores, shared memory and L1.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use warpwave_isa::lane::{LaneMask, Lanes};
 use super::*;
 use crate::preset;
 use crate::proto::launch::Grid;
-use crate::proto::warp::IssueInfo;
 use crate::storage::BASE;
-use crate::test_ports::grid;
+use crate::test_ports::{grid, warp_inst};
 
 const PROGRAM: &str = "LD.B32 R0, [R2]
     ST.B32 [R2], R4
@@ -18,11 +17,9 @@ const PROGRAM: &str = "LD.B32 R0, [R2]
     ST.SHARED.B32 [R2], R4
     SHFL.BFLY R1, PT, R0, 0x10, 0x1f";
 
-/// The instruction at `pc` of the program, with an address for each lane, `stride` bytes apart.
+/// The instruction at `pc` of the program. The addresses of its lanes are `stride` bytes apart.
 fn access(grid: &Arc<Grid>, (subcore, pc): (u8, u32), address: u64, stride: u32) -> Box<WarpInst> {
-    let mut inst = Box::new(WarpInst::blank(subcore, grid.clone()));
-    (inst.pc, inst.lanes) = (pc, LaneMask::ALL);
-    inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
+    let mut inst = warp_inst(grid, subcore, pc, LaneMask::ALL);
     inst.operands.words[0] = Lanes(std::array::from_fn(|lane| address as u32 + lane as u32 * stride));
     inst.operands.words[1] = Lanes([(address >> 32) as u32; 32]);
     inst
@@ -86,6 +83,6 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
     assert_eq!(
         counts,
         [3, 2, 2, 0],
-        "loads and stores, what goes to shared memory, no trap"
+        "loads and stores, accesses to shared memory, no trap"
     );
 }

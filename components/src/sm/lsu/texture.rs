@@ -1,8 +1,8 @@
 //! Textures and surfaces: computes the texels of each lane, takes them from the responses, and filters them at the end.
 //!
-//! A fetch passes the L1 like a load, once per texel of a lane. Bilinear filtering needs four, three dimensions need eight. Assumed: the
-//! descriptor of an image hits in its cache, and filtering takes no cycle after the last texel. The lanes of a warp use one
-//! handle. A surface access is a load or store at the coordinates of each lane.
+//! A fetch goes through the L1 like a load, with one group of packets per texel of a lane. Bilinear filtering needs 4 texels, in three
+//! dimensions 8. Assumed: the descriptor of an image hits in its cache, filtering takes no cycles after the last texel, and all lanes of a
+//! warp use one handle. A surface access is a load or store at the coordinates of each lane.
 
 use warpwave_isa::exec::access::load_words;
 use warpwave_isa::exec::texture::{
@@ -24,8 +24,8 @@ pub fn is_texture(op: Opcode) -> bool {
     matches!(op, Opcode::Tex | Opcode::Suld | Opcode::Sust)
 }
 
-/// Computes the texels or the surface address of each lane. Traps for the first lane outside a surface that traps, and for a handle
-/// without an image.
+/// Computes the texels or the surface address of each lane. Returns the trap of the first lane outside a surface, if the instruction traps
+/// there, or of a handle without an image.
 pub fn generate(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
     (warp_inst.shared_lanes, warp_inst.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
     let mut fetch = warp_inst.fetch.take().unwrap_or_default();
@@ -38,10 +38,11 @@ pub fn generate(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
     fault.map(|fault| fault.trap(warp_inst))
 }
 
-/// The image of the lanes' handle. The error is `None` if no lane is active.
+/// The image of the handle in the lowest lane. The error is `None` if no lane is active.
 fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Fault>> {
     let lane = warp_inst.lanes.lowest().ok_or(None)?;
     let [low, high] = [0, 1].map(|n| warp_inst.operands.words[n].0[lane]);
+    // Handles count images from 1.
     let handle = u64::from(high) << 32 | u64::from(low);
     let index = handle.checked_sub(1).and_then(|index| usize::try_from(index).ok());
     let found = index.and_then(|index| warp_inst.grid.textures.get(index));
@@ -50,7 +51,7 @@ fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Fault>> {
         .ok_or_else(|| Some(fault(warp_inst, TrapKind::OutOfBounds, lane, handle)))
 }
 
-/// A fault of a texture or surface access. `address` is the handle, or the coordinate on the surface.
+/// A fault of a texture or surface access. `address` is the handle, or the first coordinate.
 fn fault(warp_inst: &WarpInst, kind: TrapKind, lane: usize, address: u64) -> Fault {
     let inst = warp_inst.inst();
     Fault {
@@ -67,17 +68,17 @@ fn generate_texels(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetc
     let first = warp_inst.decoded().first_word[1] as usize;
     let bytes = inst.mods.access.total();
     for lane in warp_inst.lanes.iter() {
-        let at = TexCoord::of(&inst.mods, |n| warp_inst.operands.words[first + n].0[lane]);
+        let coord = TexCoord::of(&inst.mods, |n| warp_inst.operands.words[first + n].0[lane]);
         if inst.op == Opcode::Tex {
             (fetch.texels[lane], fetch.n) =
-                texels(texture, &at, inst.mods.from != Ty::F32, FetchMode::of(inst.mods.lut));
+                texels(texture, &coord, inst.mods.from != Ty::F32, FetchMode::of(inst.mods.lut));
             continue;
         }
-        let Ok(address) = surface_address(texture, &at, bytes, BoundaryMode::of(inst.mods.lut)) else {
-            return Some(fault(warp_inst, TrapKind::OutOfBounds, lane, at.at[0].into()));
+        let Ok(address) = surface_address(texture, &coord, bytes, BoundaryMode::of(inst.mods.lut)) else {
+            return Some(fault(warp_inst, TrapKind::OutOfBounds, lane, coord.at[0].into()));
         };
         if address.is_some_and(|address| !address.is_multiple_of(u64::from(bytes))) {
-            return Some(fault(warp_inst, TrapKind::Misaligned, lane, at.at[0].into()));
+            return Some(fault(warp_inst, TrapKind::Misaligned, lane, coord.at[0].into()));
         }
         match (inst.op, address) {
             (Opcode::Sust, Some(address)) => warp_inst.addresses.set(lane, address),
@@ -93,7 +94,7 @@ fn generate_texels(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetc
     None
 }
 
-/// Coalesces texel `n` of every lane.
+/// Coalesces texel `n` of each lane.
 pub fn coalesce_texel(warp_inst: &WarpInst, n: usize, access: &mut CoalescedAccess) {
     let bytes = match (warp_inst.inst().op, texture_of(warp_inst)) {
         (Opcode::Tex, Ok(texture)) => texture.texel_bytes(),
@@ -109,7 +110,7 @@ pub fn coalesce_texel(warp_inst: &WarpInst, n: usize, access: &mut CoalescedAcce
     coalesce(&WarpAddresses::per_lane(addresses), lanes, bytes, access);
 }
 
-/// Stores the texels that a response brings.
+/// Stores the texels of a response.
 pub fn take_texels(warp_inst: &mut WarpInst, packet: &Packet) {
     let Some(fetch) = &mut warp_inst.fetch else { return };
     for lane in warp_inst.lanes.iter() {
@@ -123,7 +124,7 @@ pub fn take_texels(warp_inst: &mut WarpInst, packet: &Packet) {
     }
 }
 
-/// Computes the results from the texels.
+/// Computes the results from the texels: filters a fetch.
 pub fn finish(warp_inst: &mut WarpInst) {
     let inst = *warp_inst.inst();
     let Ok(texture) = texture_of(warp_inst) else { return };

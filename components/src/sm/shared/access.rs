@@ -1,4 +1,4 @@
-//! What an access does to the bytes of shared memory: lane by lane, in lane order.
+//! Loads, stores and copies on the bytes of shared memory, in lane order.
 
 use warpwave_isa::exec::access::copy_destinations;
 
@@ -22,7 +22,7 @@ impl SharedMemory {
         warp_inst.addresses.store(access, warp_inst.shared_lanes, 0, own, words);
     }
 
-    /// Ends an asynchronous copy (LDGSTS): stores what the LSU has read. Bytes beyond the size of the source are zero.
+    /// Stores the bytes of an asynchronous copy (LDGSTS), which the LSU has read. Bytes beyond the size of the source are zero.
     pub(super) fn copy(&mut self, warp_inst: &WarpInst) {
         let to = copy_destinations(&warp_inst.operands);
         let total = warp_inst.inst().mods.access.total() as usize;
@@ -37,8 +37,8 @@ impl SharedMemory {
         }
     }
 
-    /// Loads matrices (LDSM). Row r of matrix m is at the address of lane 8 m + r. Lane l gets two elements of row l / 4, or of column
-    /// l / 4 if transposed: 2 (l mod 4) and the next (PTX ISA, ldmatrix).
+    /// Loads matrices (LDSM). Row r of matrix m is at the address of lane 8 m + r. Lane l gets two elements of row l / 4, or of column l / 4
+    /// if transposed. The first is element 2 (l mod 4), the second the next one (PTX ISA, ldmatrix).
     pub(super) fn load_matrices(&self, warp_inst: &mut WarpInst) {
         let mods = warp_inst.inst().mods;
         let own = &self.state.bytes[warp_inst.shared_base as usize..];

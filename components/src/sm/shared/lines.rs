@@ -1,11 +1,11 @@
-//! Accesses to one line, in packets: of other SMs of the cluster, and of the bulk copy engine. A line may begin at any byte.
+//! Line accesses: packets of other SMs of the cluster and of the bulk copy engine. A line is 128 bytes and can begin at any byte.
 //!
 //! | Access | Cycles |
 //! |---|---|
 //! | load, store | banks busy for 1; response `latency` after arrival |
-//! | atomic | banks busy for the number of lanes on the busiest word; response as much later |
+//! | atomic | 1 more of each per further lane on the busiest word |
 //!
-//! The sources take turns. With the SM's own accesses they alternate, when both wait for the banks.
+//! The sources are served round robin. If the SM's own accesses wait too, both alternate.
 
 use std::collections::VecDeque;
 
@@ -36,12 +36,12 @@ warpwave_hw::show_ports!(LinePorts: input, output);
 pub(super) struct Lines {
     /// Responses to each source, with the cycle in which each is due.
     responses: Vec<VecDeque<(Cycle, Box<Packet>)>>,
-    /// First cycle in which the banks are free of line accesses.
-    banks_free: Cycle,
-    /// True if the SM's own accesses are next.
+    /// First cycle in which line accesses leave the banks free.
+    banks_free_at: Cycle,
+    /// True if it is the turn of the SM's own accesses.
     own_turn: bool,
     /// The source served last.
-    last: usize,
+    last_source: usize,
 }
 
 impl Lines {
@@ -49,22 +49,22 @@ impl Lines {
     pub(super) fn new(sources: usize) -> Self {
         Lines {
             responses: (0..sources).map(|_| VecDeque::new()).collect(),
-            banks_free: Cycle::ZERO,
+            banks_free_at: Cycle::ZERO,
             own_turn: false,
-            last: 0,
+            last_source: 0,
         }
     }
 
-    /// True if a line access has the banks.
+    /// True if a line access occupies the banks.
     pub(super) fn hold_banks(&self, now: Cycle) -> bool {
-        self.banks_free > now
+        self.banks_free_at > now
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.responses.iter().all(VecDeque::is_empty)
     }
 
-    /// When to tick next for line accesses.
+    /// When line accesses need the next tick.
     pub(super) fn activity(&self, ports: &[LinePorts], now: Cycle) -> Activity {
         let first = self.responses.iter().filter_map(VecDeque::front);
         let due = first.map(|&(due, _)| due).min();
@@ -75,7 +75,7 @@ impl Lines {
 }
 
 impl SharedMemory {
-    /// Sends due responses, and serves one access if the banks are free and it is the turn of line accesses.
+    /// Sends due responses. Serves one access, if the banks are free and it is the turn of line accesses.
     pub(super) fn run_lines(&mut self, now: Cycle) {
         self.send_line_responses(now);
         let own_waits = self.ports.input.is_ready(now);
@@ -86,7 +86,7 @@ impl SharedMemory {
         }
         let sources = self.ports.lines.len();
         let is_ready = |n: &usize| self.ports.lines[*n].input.is_ready(now);
-        let next = (1..=sources).map(|n| (lines.last + n) % sources).find(is_ready);
+        let next = (1..=sources).map(|n| (lines.last_source + n) % sources).find(is_ready);
         let Some(source) = next else { return };
         let Some(mut packet) = self.ports.lines[source].input.recv(now) else {
             return;
@@ -95,9 +95,9 @@ impl SharedMemory {
         self.state.stats.lines += 1;
         self.state.stats.busy_cycles += passes;
         let lines = &mut self.state.lines;
-        lines.last = source;
+        lines.last_source = source;
         lines.own_turn = true;
-        lines.banks_free = now + passes;
+        lines.banks_free_at = now + passes;
         let due = now + u64::from(self.ports.lines[source].latency) + (passes - 1);
         lines.responses[source].push_back((due, packet));
     }
@@ -116,7 +116,7 @@ impl SharedMemory {
 
     /// Performs an access. Returns its passes.
     fn serve_line(&mut self, packet: &mut Packet) -> u64 {
-        let (_, first) = remote(packet.line).expect("these packets are for shared memory");
+        let (_, first) = remote(packet.line).expect("a line access has an address in shared memory");
         self.use_bytes(first + LINE);
         let line = &mut self.state.bytes[first..];
         match packet.kind {
@@ -136,7 +136,7 @@ impl SharedMemory {
                 apply_packet(lanes, line);
                 busiest_word(&lanes.lanes[..lanes.n])
             }
-            PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation is for an L1", self.path),
+            PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation goes to the L1", self.path),
         }
     }
 }

@@ -1,6 +1,4 @@
-//! Tests of mbarriers. A test that may wait is parked until its phase is complete.
-//!
-//! A unit of shared memory. A parked test ends when an arrival completes the phase that it tests, or when its time is over.
+//! Tests of mbarriers. A test that may wait is parked until its phase is complete or its time limit is over.
 
 use warpwave_hw::link::OutPort;
 use warpwave_hw::time::Cycle;
@@ -9,21 +7,21 @@ use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::WarpInst;
 
-/// Parked tests, each with the cycle in which it gives up.
+/// Parked tests, each with the cycle of its time limit.
 #[derive(Default)]
 #[allow(
     clippy::vec_box,
-    reason = "the boxes travel: taking them out must not move what they hold"
+    reason = "boxes travel: taking one out must not copy the instruction"
 )]
 pub struct ParkedTests(Vec<(Cycle, Box<WarpInst>)>);
 
 impl ParkedTests {
-    /// Parks a test until it gives up in cycle `until`.
+    /// Parks a test, at most until cycle `until`.
     pub fn park(&mut self, warp_inst: Box<WarpInst>, until: Cycle) {
         self.0.push((until, warp_inst));
     }
 
-    /// Ends the tests whose phase is complete in `bytes`, or whose time is over. The link to the sub-core must have room.
+    /// Ends each test whose phase is complete in `bytes` or whose time limit is over, if the link to its sub-core has room.
     pub fn respond(&mut self, bytes: &[u8], output: &mut [OutPort<Box<WarpInst>>], now: Cycle) {
         let mut n = 0;
         while n < self.0.len() {
@@ -44,7 +42,7 @@ impl ParkedTests {
         self.0.is_empty()
     }
 
-    /// The first cycle in which a test gives up.
+    /// The first time limit.
     pub fn next_end(&self) -> Option<Cycle> {
         self.0.iter().map(|(until, _)| *until).min()
     }
@@ -61,7 +59,7 @@ pub fn test(bytes: &[u8], warp_inst: &mut WarpInst) {
     });
 }
 
-/// True for a test that may wait, while the phase of some lane is not complete.
+/// True if an instruction is a test that may wait, and the phase of some lane is not complete.
 pub fn may_wait(warp_inst: &WarpInst) -> bool {
     let inst = warp_inst.inst();
     inst.op == Opcode::Syncs && inst.mods.count == 1 && warp_inst.results.preds[0] & warp_inst.lanes != warp_inst.lanes

@@ -1,16 +1,17 @@
-//! Products of warp groups (GMMA). Their matrices are read here, at a rate of their own, beside the crossbar of the banks.
+//! Products of warp groups (GMMA): reads their matrices from shared memory, beside the crossbar of the banks.
 //!
-//! The four warps of a group share matrix B, which is read once for all of them. How far these reads slow other accesses is not
-//! published. Assumed: not at all.
+//! The four warps of a group share matrix B, which is read once for all of them. Assumed: these reads do not slow other accesses. Their
+//! effect is not published.
 
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::gmma;
 
-use super::{RETURN_CYCLES, SharedMemory, end_of_cta};
+use super::{SharedMemory, end_of_cta};
 use crate::proto::warp::WarpInst;
+use crate::sm::lsu::RETURN_CYCLES;
 
 impl SharedMemory {
-    /// Computes the products that are here, and sends them to their sub-cores with the latency of the tensor pipe.
+    /// Computes products, and sends them to their sub-cores after the latency of the tensor pipe.
     pub(super) fn run_products(&mut self, now: Cycle) {
         for n in 0..self.ports.products.len() {
             while self.ports.output[n].has_room(now)
@@ -26,13 +27,10 @@ impl SharedMemory {
         }
     }
 
-    /// Bytes outside the CTA's shared memory read as zero.
+    /// Computes one product. Bytes outside the CTA's shared memory read as zero.
     fn multiply(&self, warp_inst: &mut WarpInst) {
         let grid = warp_inst.grid.clone();
-        let (inst, decoded) = (
-            &grid.program.code()[warp_inst.pc as usize],
-            &grid.program.decoded()[warp_inst.pc as usize],
-        );
+        let (inst, decoded) = grid.instruction(warp_inst.pc);
         let own = &self.state.bytes[warp_inst.shared_base as usize..][..grid.shared_bytes as usize];
         let read = |at: usize| match own.get(at..at + 2) {
             Some(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),

@@ -8,7 +8,7 @@ use crate::proto::addresses::WarpAddresses;
 use crate::proto::warp::WarpInst;
 use crate::sm::shared::banks::{atomic_passes, least_passes, passes};
 
-/// Counters of one kind of access.
+/// Counters of one kind of access to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accesses {
     /// Warp instructions.
@@ -22,9 +22,9 @@ pub struct Accesses {
 /// Counters of shared memory.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Loads, matrix loads among them.
+    /// Loads, with matrix loads and tests of mbarriers.
     pub loads: Accesses,
-    /// Stores.
+    /// Stores, with asynchronous copies.
     pub stores: Accesses,
     /// Atomics and reductions.
     pub atomics: Accesses,
@@ -32,11 +32,11 @@ pub struct Stats {
     pub shuffles: u64,
     /// Cycles in which the banks were busy.
     pub busy_cycles: u64,
-    /// Accesses to one line, of other SMs and of the copy engine.
+    /// Line accesses of other SMs and of the bulk copy engine.
     pub lines: u64,
-    /// Products of warp groups, one per warp and eight columns.
+    /// Products of warp groups: one per warp and 8 columns.
     pub products: u64,
-    /// Issue to use, in cycles, without shuffles.
+    /// Issue to use of accesses, in cycles. Shuffles are left out.
     pub latency: Latency,
 }
 
@@ -60,19 +60,13 @@ impl Stats {
                 let lanes = warp_inst.lanes;
                 (&mut self.stores, passes(&to, lanes, bytes), least_passes(lanes, bytes))
             }
-            Opcode::Ld | Opcode::Syncs => (
-                &mut self.loads,
-                passes(addresses, lanes, bytes),
-                least_passes(lanes, bytes),
-            ),
-            Opcode::St => (
-                &mut self.stores,
-                passes(addresses, lanes, bytes),
-                least_passes(lanes, bytes),
-            ),
-            _ => {
-                let n = atomic_passes(addresses, lanes, bytes);
-                (&mut self.atomics, n, least_passes(lanes, bytes))
+            op => {
+                let (kind, n) = match op {
+                    Opcode::Ld | Opcode::Syncs => (&mut self.loads, passes(addresses, lanes, bytes)),
+                    Opcode::St => (&mut self.stores, passes(addresses, lanes, bytes)),
+                    _ => (&mut self.atomics, atomic_passes(addresses, lanes, bytes)),
+                };
+                (kind, n, least_passes(lanes, bytes))
             }
         };
         kind.instructions += 1;

@@ -1,4 +1,4 @@
-//! The contract of a component, held by shared memory. The test plays the LSU, the GPC's network and the dispatch units.
+//! Contract test of shared memory. The test acts as LSU, GPC network and dispatch units.
 
 use std::sync::Arc;
 
@@ -10,18 +10,15 @@ use crate::preset;
 use crate::proto::addresses::WarpAddresses;
 use crate::proto::cluster::remote_address;
 use crate::proto::launch::Grid;
-use crate::proto::warp::IssueInfo;
-use crate::test_ports::{grid, load};
+use crate::test_ports::{grid, load, warp_inst};
 
 const PROGRAM: &str = "ST.SHARED.B32 [R2], R4
     LD.SHARED.B32 R0, [R2]
     SHFL.BFLY R1, PT, R0, 0x10, 0x1f";
 
-/// The instruction at `pc` of the program, with lanes `stride` bytes apart.
+/// The instruction at `pc` of the program. The addresses of its lanes are `stride` bytes apart.
 fn access(grid: &Arc<Grid>, (subcore, pc): (u8, u32), stride: u64) -> Box<WarpInst> {
-    let mut inst = Box::new(WarpInst::blank(subcore, grid.clone()));
-    (inst.pc, inst.lanes) = (pc, LaneMask::ALL);
-    inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
+    let mut inst = warp_inst(grid, subcore, pc, LaneMask::ALL);
     inst.addresses = WarpAddresses::per_lane(std::array::from_fn(|lane| lane as u64 * stride));
     if inst.info.route == Route::Shared {
         inst.shared_lanes = LaneMask::ALL;

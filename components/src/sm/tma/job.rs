@@ -1,4 +1,4 @@
-//! A job: the bulk copy of one lane, as pieces, and the packets that carry them.
+//! A job: the bulk copy of one lane, split into pieces, and the packets of these pieces.
 
 use warpwave_isa::exec::bulk::{Piece, split_run, swizzled};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
@@ -15,9 +15,9 @@ pub(super) struct Job {
     pieces: Vec<Piece>,
     /// Number of the next piece to send.
     next: usize,
-    /// Pieces that are not complete.
-    pub left: u32,
-    /// First byte of the CTA's shared memory in the SM's.
+    /// Number of pieces that are not complete.
+    pub pieces_left: u32,
+    /// First byte of the CTA's shared memory in the shared memory of the SM.
     base: u32,
     swizzle: u8,
     /// Offset of the mbarrier in the CTA's shared memory.
@@ -33,7 +33,7 @@ impl Job {
         let to_global = warp_inst.inst().mods.high;
         let mut pieces = Vec::new();
         let mut add = |piece: Piece| {
-            // Bytes outside a tensor are not written.
+            // Bytes outside a tensor are never written.
             if !(to_global && piece.global.is_none()) {
                 pieces.push(piece);
             }
@@ -51,7 +51,7 @@ impl Job {
         };
         Job {
             to_global,
-            left: pieces.len() as u32,
+            pieces_left: pieces.len() as u32,
             pieces,
             next: 0,
             base: warp_inst.shared_base,
@@ -67,7 +67,7 @@ impl Job {
 
     /// True if the job has no piece to send and none in flight.
     pub(super) fn is_complete(&self) -> bool {
-        self.left == 0 && !self.has_more()
+        self.pieces_left == 0 && !self.has_more()
     }
 
     /// True if the next piece is read from global memory.
@@ -75,23 +75,23 @@ impl Job {
         !self.to_global && self.pieces.get(self.next).is_some_and(|piece| piece.global.is_some())
     }
 
-    /// Takes the next piece, with its number.
+    /// Takes the next piece. Returns its number and the piece.
     pub(super) fn take(&mut self) -> (u32, Piece) {
         let piece = self.pieces[self.next];
         self.next += 1;
         (self.next as u32 - 1, piece)
     }
 
-    /// Makes the load of a piece from global memory.
+    /// Builds the load of a piece from global memory.
     pub(super) fn read_global(&self, packet: &mut Packet, piece: Piece) {
         packet.kind = PacketKind::Load;
-        self.at_global(packet, piece);
+        self.address_global(packet, piece);
     }
 
-    /// Makes the load of a piece from shared memory.
+    /// Builds the load of a piece from shared memory.
     pub(super) fn read_shared(&self, packet: &mut Packet, piece: Piece) {
         packet.kind = PacketKind::Load;
-        self.at_shared(packet, piece);
+        self.address_shared(packet, piece);
     }
 
     /// Turns the response of a global load into the store to shared memory.
@@ -102,14 +102,14 @@ impl Job {
         self.store_shared(packet, piece, |n| from[first + n]);
     }
 
-    /// Makes the store of a piece outside the tensor.
+    /// Builds the store of zeros for a piece outside the tensor.
     pub(super) fn write_zeros(&self, packet: &mut Packet, piece: Piece) {
         self.store_shared(packet, piece, |_| 0);
     }
 
     fn store_shared(&self, packet: &mut Packet, piece: Piece, byte: impl Fn(usize) -> u8) {
         packet.kind = PacketKind::Store;
-        self.at_shared(packet, piece);
+        self.address_shared(packet, piece);
         packet.byte_mask = 0;
         for n in 0..piece.bytes as usize {
             let offset = self.shared_offset(piece, n);
@@ -123,7 +123,7 @@ impl Job {
         let piece = self.pieces[n as usize];
         let from = packet.bytes;
         packet.kind = PacketKind::Store;
-        self.at_global(packet, piece);
+        self.address_global(packet, piece);
         let first = piece.global.map_or(0, |at| at as usize % LINE);
         packet.byte_mask = 0;
         for n in 0..piece.bytes as usize {
@@ -132,7 +132,7 @@ impl Job {
         }
     }
 
-    /// Makes the arrival at the mbarrier: it expects `bytes` bytes less.
+    /// Builds the arrival at the mbarrier. It subtracts the bytes of the copy from the expected bytes.
     pub(super) fn arrive(&self, packet: &mut Packet) {
         packet.kind = PacketKind::Reduction;
         packet.line = remote_address(0, u64::from(self.base + self.barrier));
@@ -148,19 +148,19 @@ impl Job {
         };
     }
 
-    /// Addresses a piece in global memory.
-    fn at_global(&self, packet: &mut Packet, piece: Piece) {
-        let at = piece.global.unwrap_or(0);
-        let first = at as usize % LINE;
-        packet.line = at - first as u64;
+    /// Sets line and sectors to those of a piece in global memory.
+    fn address_global(&self, packet: &mut Packet, piece: Piece) {
+        let address = piece.global.unwrap_or(0);
+        let first = address as usize % LINE;
+        packet.line = address - first as u64;
         packet.sectors =
             (first / SECTOR..=(first + piece.bytes as usize - 1) / SECTOR).fold(0, |mask, n| mask | 1 << n);
         packet.cache = CacheOp::Global;
         packet.set_out(true);
     }
 
-    /// Addresses the line of shared memory that holds a piece.
-    fn at_shared(&self, packet: &mut Packet, piece: Piece) {
+    /// Sets the line to that of a piece in shared memory.
+    fn address_shared(&self, packet: &mut Packet, piece: Piece) {
         let line = piece.shared & !(LINE as u32 - 1);
         packet.line = remote_address(0, u64::from(self.base + line));
     }

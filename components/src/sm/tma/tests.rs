@@ -8,15 +8,12 @@ use warpwave_isa::lane::{LaneMask, Lanes};
 use super::*;
 use crate::preset;
 use crate::proto::launch::Grid;
-use crate::proto::warp::IssueInfo;
 use crate::storage::BASE;
-use crate::test_ports::grid;
+use crate::test_ports::{grid, warp_inst};
 
 /// A copy of 300 bytes, by lane 0.
 fn copy(grid: &Arc<Grid>, pc: u32) -> Box<WarpInst> {
-    let mut inst = Box::new(WarpInst::blank(0, grid.clone()));
-    (inst.pc, inst.lanes) = (pc, LaneMask(1));
-    inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
+    let mut inst = warp_inst(grid, 0, pc, LaneMask(1));
     for (word, value) in [256, BASE as u32, (BASE >> 32) as u32, 300, 8].into_iter().enumerate() {
         inst.operands.words[word] = Lanes([value; 32]);
     }
