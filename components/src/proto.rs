@@ -1,4 +1,4 @@
-//! The messages between blocks, one file per interface. Blocks meet nowhere else.
+//! Messages between blocks, one file per interface. Blocks share no other types.
 
 pub mod addresses;
 

@@ -9,7 +9,7 @@ use bitvec::prelude::{BitVec, bitvec};
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tags::{Shape, Tags};
-use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_some, each_sector, sector_masks};
+use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_sector_bytes, each_sector, sector_masks};
 use crate::proto::noc::Interleave;
 
 /// All bytes of a sector.
@@ -187,7 +187,7 @@ impl Lines {
             let written = masks[sector];
             match written {
                 FULL => to[sector] = from[sector],
-                some => copy_some(&from[sector], &mut to[sector], some),
+                some => copy_sector_bytes(&from[sector], &mut to[sector], some),
             }
             state.valid[sector] |= written;
             state.dirty |= u8::from(written != 0) << sector;

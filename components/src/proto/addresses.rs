@@ -1,10 +1,10 @@
 //! The byte addresses of a warp access. The LSU computes them, and shared memory reads them.
 //!
-//! A full warp mostly accesses words in a pattern: each half-warp reads one word, or 16 consecutive words. Such an access is stored as
-//! two patterns, and its lines, banks and bytes follow without a loop over lanes. Any other access is stored as one address per lane.
-//! No other module sees the form.
+//! Most accesses of a full warp follow a pattern: each half-warp accesses one word, or 16 consecutive words. Such an access is stored as two
+//! patterns, and its lines, banks and bytes are computed without a loop over lanes. Any other access is stored as one address per
+//! lane. The form is private to this module.
 //!
-//! Invariant: each function gives the same result for both forms of the same addresses.
+//! Invariant: both forms of the same addresses give the same results.
 
 mod half_warp;
 mod transfer;
@@ -17,42 +17,42 @@ use half_warp::{HALF, HalfAccess, HalfWarpPattern};
 /// The address of each lane of a warp access.
 #[derive(Clone, Debug)]
 pub struct WarpAddresses {
-    /// The patterns of a full warp. If there are none, `per_lane` counts.
+    /// The patterns of a full warp. `None` if the addresses are in `per_lane`.
     halves: Option<[HalfWarpPattern; 2]>,
     per_lane: [u64; WARP_SIZE],
 }
 
-/// Bounds of the addresses of some lanes.
+/// Bounds of the addresses of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AddressBounds {
     /// No address is below this. It need not be an address of the access.
     pub least: u64,
     /// No address is above this. It need not be an address of the access.
     pub greatest: u64,
-    /// The lowest four bits of all addresses, ORed: enough to check the alignment of any access.
+    /// The OR of the lowest four bits of all addresses. Enough to check the alignment of an access of up to 16 bytes.
     pub low_bits: u64,
 }
 
-/// The lanes of an access on one line.
+/// The part of a request on one line. It becomes one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LineAccess {
     /// Address of the line.
     pub line: u64,
-    /// Sectors touched, bit i for bytes 32*i on.
+    /// Sectors accessed, bit i for bytes 32*i to 32*i + 31.
     pub sectors: u8,
     /// Lanes on the line.
     pub lanes: LaneMask,
 }
 
-/// The lanes of each request of an access. Up to 4 bytes a lane are one request, 8 bytes two, 16 bytes four. Requests without lanes are
-/// left out.
+/// The lanes of each request of a warp access. Up to 4 bytes a lane are one request, 8 bytes two, 16 bytes four. Requests without
+/// lanes are left out.
 #[inline]
 pub fn requests(lanes: LaneMask, bytes: u32) -> impl Iterator<Item = LaneMask> {
     let n = bytes.max(4) / 4;
     let per_request = WARP_SIZE as u32 >> n.trailing_zeros();
     (0..n)
         .map(move |request| LaneMask(LaneMask::first(per_request).0 << (request * per_request)) & lanes)
-        .filter(|members| !members.is_empty())
+        .filter(|request_lanes| !request_lanes.is_empty())
 }
 
 impl WarpAddresses {
@@ -64,18 +64,18 @@ impl WarpAddresses {
         WarpAddresses { halves: None, per_lane }
     }
 
-    /// Stores the addresses of a full warp, `base` plus `offset` modulo 2^32, if they follow a pattern. If not, returns false and changes
-    /// nothing.
+    /// Stores the addresses of a full warp, `base` plus `offset` modulo 2^32, if they follow a pattern. If not, returns false without a
+    /// change.
     #[inline]
     pub fn set_pattern32(&mut self, base: &Lanes, offset: i32) -> bool {
         self.set_pattern(base, |lane| base.0[lane].wrapping_add(offset as u32).into())
     }
 
-    /// As [`set_pattern32`](Self::set_pattern32), for 64-bit addresses.
+    /// Stores 64-bit addresses of a full warp if they follow a pattern, like [`set_pattern32`](Self::set_pattern32).
     #[inline]
     pub fn set_pattern64(&mut self, low: &Lanes, high: &Lanes, offset: i32) -> bool {
         let differ = high.0.iter().fold(0, |differ, word| differ | (word ^ high.0[0]));
-        // A stride that carries into the high word is no stride of the low words.
+        // If a stride carries into the high word, the low words alone do not show it.
         let carries = [0, HALF]
             .iter()
             .any(|&lane| low.0[lane] > u32::MAX - 4 * (HALF as u32 - 1));
@@ -145,7 +145,7 @@ impl WarpAddresses {
         }
     }
 
-    /// The AND and the OR of all addresses. Unlike a minimum, the host computes both for many lanes at once.
+    /// The AND and the OR of all addresses. The host computes both for many lanes at once, which it cannot do for a minimum.
     #[inline]
     fn common_bits(&self, lanes: LaneMask) -> (u64, u64) {
         let join = |(every, any): (u64, u64), address: u64| (every & address, any | address);
@@ -156,8 +156,8 @@ impl WarpAddresses {
         }
     }
 
-    /// Calls `visit` for the lines of an access, in lane order. Successive lanes on one line are one visit or several. No lane's bytes
-    /// reach into a second sector.
+    /// Calls `visit` for the lines of an access, in lane order. Lanes on one line may be in several visits. The bytes of a lane must not cross
+    /// the end of a sector.
     #[inline]
     pub fn for_each_line(&self, lanes: LaneMask, mut visit: impl FnMut(LineAccess)) {
         let (Some(halves), LaneMask::ALL) = (&self.halves, lanes) else {
@@ -175,7 +175,7 @@ impl WarpAddresses {
         }
     }
 
-    // Not inlined: the compiler would run the loop over lanes ahead of the caller's loop over requests, for patterns too.
+    // Not inlined: the compiler would move the loop over lanes out of the caller's loop over requests, for patterns too.
     #[inline(never)]
     fn for_each_line_of_lanes(&self, lanes: LaneMask, mut visit: impl FnMut(LineAccess)) {
         let on_line = |lane: usize, lanes: LaneMask, sectors: u8| LineAccess {
@@ -186,6 +186,7 @@ impl WarpAddresses {
         let sector = |lane: usize| 1u8 << (self.get(lane) as usize / SECTOR % SECTORS);
         let (every, any) = self.common_bits(lanes);
         match lanes.lowest() {
+            // All lanes are on one line.
             Some(first) if (every ^ any) < LINE as u64 => {
                 let sectors = lanes.iter().fold(0, |sectors, lane| sectors | sector(lane));
                 visit(on_line(first, lanes, sectors));
@@ -196,8 +197,8 @@ impl WarpAddresses {
         }
     }
 
-    /// Calls `visit` for runs of consecutive words, in lane order: number of the first word, number of words. Each lane accesses `words`
-    /// words. A word that several lanes access may be in one run or in several.
+    /// Calls `visit` for runs of consecutive words, in lane order, with the number of the first word and the number of words. Each lane
+    /// accesses `words` words. A word that several lanes access may be in several runs.
     #[inline]
     pub fn for_each_run(&self, lanes: LaneMask, words: u64, mut visit: impl FnMut(u64, u64)) {
         match (&self.halves, lanes) {
@@ -208,7 +209,7 @@ impl WarpAddresses {
         }
     }
 
-    // Not inlined, for the same reason.
+    // Not inlined, like `for_each_line_of_lanes`.
     #[inline(never)]
     fn for_each_run_of_lanes(&self, lanes: LaneMask, words: u64, mut visit: impl FnMut(u64, u64)) {
         lanes.iter().for_each(|lane| visit(self.get(lane) / 4, words));

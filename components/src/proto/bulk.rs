@@ -1,4 +1,4 @@
-//! A lane's bulk copy, as the LSU checks it and the engine carries it out.
+//! The bulk copy of a lane: the LSU checks it, and the copy engine executes it.
 
 use warpwave_isa::exec::bulk::{MAP_BYTES, TensorMap};
 use warpwave_isa::space::PARAM_WINDOW;
@@ -6,20 +6,20 @@ use warpwave_isa::space::PARAM_WINDOW;
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpInst;
 
-/// A lane's copy.
+/// The bulk copy of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bulk {
     /// First byte in the CTA's shared memory.
     pub shared: u32,
-    /// First byte in global memory, or the map's address.
+    /// First byte in global memory, or the address of the tensor map.
     pub global: u64,
     /// Bytes of a plain copy, or the coordinates of a tile.
     pub extent: [u32; 5],
-    /// The mbarrier at which it arrives.
+    /// Offset of its mbarrier in the CTA's shared memory.
     pub barrier: u32,
 }
 
-/// A lane's copy, from its operands.
+/// The copy of a lane, from its operands.
 pub fn of(warp_inst: &WarpInst, lane: usize) -> Bulk {
     let first = warp_inst.decoded().first_word;
     let word = |slot: usize, n: usize| warp_inst.operands.words[first[slot] as usize + n].0[lane];
@@ -32,7 +32,7 @@ pub fn of(warp_inst: &WarpInst, lane: usize) -> Bulk {
     }
 }
 
-/// The tensor map at an address, if it is a kernel's parameter: maps elsewhere are not modelled.
+/// The tensor map at an address, if it is a kernel parameter. Maps in other memory are not modelled.
 pub fn map(grid: &Grid, address: u64) -> Option<TensorMap> {
     let at = address.checked_sub(PARAM_WINDOW)?;
     let first = u16::try_from(at / 4).ok()?;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 /// The SM and slot of a CTA in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CtaPlacement {
-    /// Its SM, counted within the GPC.
+    /// Number of its SM within the GPC.
     pub sm: u16,
-    /// Its CTA slot there.
+    /// Its CTA slot in the SM.
     pub slot: u8,
 }
 
 /// Placement of every CTA of a cluster, by rank.
 pub type ClusterPlacement = Arc<[CtaPlacement]>;
 
-/// From a CTA manager to the LSU: the CTA in this slot belongs to a cluster.
+/// Placement of the cluster of a CTA. From the CTA manager to the LSU.
 #[derive(Clone, Debug)]
 pub struct ClusterPlaced {
     /// CTA slot.
@@ -23,12 +23,12 @@ pub struct ClusterPlaced {
     pub placement: ClusterPlacement,
 }
 
-/// From a CTA manager to the cluster barrier of its GPC: a CTA has arrived.
+/// Arrival of a CTA. From its CTA manager to the cluster barrier of the GPC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClusterArrive {
     /// The cluster: the linear index of its first CTA.
     pub cluster: u64,
-    /// Rank of the CTA. Each of its warps has arrived or ended.
+    /// Rank of the CTA. All its warps have arrived or ended.
     pub rank: u8,
     /// CTAs of the cluster.
     pub size: u8,
@@ -36,7 +36,7 @@ pub struct ClusterArrive {
     pub ended: bool,
 }
 
-/// From the cluster barrier of a GPC to a CTA manager: the barrier is open.
+/// Opening of the barrier. From the cluster barrier of a GPC to a CTA manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClusterOpen {
     /// The cluster: the linear index of its first CTA.
@@ -45,10 +45,10 @@ pub struct ClusterOpen {
     pub rank: u8,
 }
 
-/// Marks an address as one in the shared memory of another SM.
+/// Bit of an address in the shared memory of another SM.
 const REMOTE: u64 = 1 << 63;
 
-/// The address of a byte of another SM's shared memory, as packets carry it: SM within the GPC, byte of its shared memory.
+/// The address, in packets, of a byte in the shared memory of another SM. `sm` is its number within the GPC.
 ///
 /// ```
 /// use warpwave_components::proto::cluster::{remote, remote_address};
@@ -60,7 +60,7 @@ pub fn remote_address(sm: u16, byte: u64) -> u64 {
     REMOTE | u64::from(sm) << 32 | byte
 }
 
-/// The SM and byte of an address in another SM's shared memory; nothing for one in device memory.
+/// The SM and the byte of an address in the shared memory of another SM. `None` for an address in device memory.
 #[inline]
 pub fn remote(address: u64) -> Option<(u16, usize)> {
     (address & REMOTE != 0).then_some(((address >> 32) as u16, address as u32 as usize))

@@ -1,11 +1,11 @@
-//! The crossbar's header of a packet. It travels in the sideband of the packet's link.
+//! The header of a packet for the crossbar. It travels in the sideband of the link.
 //!
 //! ```text
 //!   14            3 2     0
 //!   |    output    | size |     size: sectors of data, or 7 for an atomic
 //! ```
 //!
-//! The crossbar routes by the header and does not read the packet, except an atomic's, for its size.
+//! The crossbar routes by the header. It reads a packet only for the size of an atomic.
 
 use warpwave_hw::link::MAX_SIDEBAND;
 use warpwave_isa::inst::AtomOp;
@@ -21,12 +21,13 @@ pub enum Direction {
     Response,
 }
 
-/// Most outputs of a network: the numbers that a header can hold.
+/// Most outputs of a network: a header has 12 bits for the output.
 pub const MAX_OUTPUTS: usize = (MAX_SIDEBAND as usize + 1) >> SIZE_BITS;
 
+/// Bits of the size.
 const SIZE_BITS: u32 = 3;
 
-/// Size of an atomic: the number of bytes depends on its lanes.
+/// Size field of an atomic: its number of bytes depends on its lanes.
 const OF_ATOMIC: u16 = (1 << SIZE_BITS) - 1;
 
 /// Output and size of a packet.
@@ -34,7 +35,7 @@ const OF_ATOMIC: u16 = (1 << SIZE_BITS) - 1;
 pub struct Header(u16);
 
 impl Header {
-    /// The header of a packet in this direction: to [`Packet::slice`], or to [`Packet::sm`].
+    /// The header of a packet. A request goes to [`Packet::slice`], a response to [`Packet::sm`].
     #[inline]
     pub fn of(packet: &Packet, direction: Direction) -> Self {
         let (output, has_data) = match direction {
@@ -49,13 +50,13 @@ impl Header {
         Header(output << SIZE_BITS | size)
     }
 
-    /// From the sideband of a link.
+    /// The header in the sideband of a link.
     #[inline]
-    pub fn from_sideband(label: u16) -> Self {
-        Header(label)
+    pub fn from_sideband(sideband: u16) -> Self {
+        Header(sideband)
     }
 
-    /// As the sideband of a link.
+    /// The sideband of this header.
     #[inline]
     pub fn sideband(self) -> u16 {
         self.0
@@ -76,7 +77,7 @@ impl Header {
         }
     }
 
-    /// Data bytes. `of_atomic` returns the bytes of an atomic.
+    /// Data bytes. Calls `of_atomic` for the bytes of an atomic.
     #[inline]
     pub fn data_bytes(self, of_atomic: impl FnOnce() -> u32) -> u32 {
         match self.0 & OF_ATOMIC {
@@ -86,7 +87,7 @@ impl Header {
     }
 }
 
-/// Data bytes of an atomic. Request: a word per lane, and one more for CAS. Response: the old values.
+/// Data bytes of an atomic. A request has a word per lane, for CAS two. A response has the old values.
 #[cold]
 pub fn atomic_bytes(packet: &Packet, direction: Direction) -> u32 {
     let Some(atomic) = &packet.atomic else { return 0 };
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_follow_the_direction() {
+    fn data_bytes_depend_on_the_direction() {
         let responses = |packet: &Packet| bytes(packet, Direction::Response);
         let requests = |packet: &Packet| bytes(packet, Direction::Request);
         let load = load(0, 0b1011, 0);
@@ -121,14 +122,14 @@ mod tests {
         assert_eq!(
             (requests(&atomic), responses(&atomic)),
             (72, 36),
-            "a compare value for each"
+            "CAS sends a compare value per lane"
         );
         atomic.kind = PacketKind::Reduction;
         assert_eq!(responses(&atomic), 0);
     }
 
     #[test]
-    fn header_that_passed_a_link_names_the_slice_or_the_sm() {
+    fn output_is_the_slice_or_the_sm() {
         let packet = Packet {
             slice: MAX_OUTPUTS as u16 - 1,
             sm: 7,

@@ -1,6 +1,6 @@
-//! Messages between a scheduler and its dispatch unit: an instruction is issued, an instruction is complete.
+//! Messages between a scheduler and its dispatch unit: the issue of an instruction, and its release when it is complete.
 //!
-//! Both are one word, so a link copies 8 bytes per message.
+//! Each is one word, so a link copies 8 bytes per message.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -10,28 +10,28 @@ use warpwave_isa::lane::LaneMask;
 /// Most instructions of a program: the program counter has 23 bits in a message.
 pub const MAX_INSTRUCTIONS: usize = 1 << (WARP - PC);
 
-/// Groups of asynchronous operations of a warp: 3 bits in a message.
+/// Groups of asynchronous operations per warp: 3 bits in a message.
 pub const GROUPS: u8 = 1 << (63 - GROUP);
 
 /// The lowest bit of each field; the lanes begin at bit 0.
 const PC: u32 = 32;
 const WARP: u32 = 55;
 const GROUP: u32 = 60;
-/// Set in every word.
+/// The bit that is set in every word. It makes the word nonzero, so an `Option` needs no more bytes.
 const SET: NonZeroU64 = NonZeroU64::new(1 << 63).expect("a bit is set");
 
-/// From a scheduler to its dispatch unit: a warp's next instruction is issued.
+/// Issue of an instruction. From a scheduler to its dispatch unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Issue(NonZeroU64);
 
 impl Issue {
-    /// The instruction at `pc`, below [`MAX_INSTRUCTIONS`], of the warp in one of 32 slots. The guard is not applied to `active` yet.
-    /// `group`, below [`GROUPS`], is the group of an asynchronous operation.
+    /// Issue of the instruction at `pc` of the warp in slot `warp`, below 32. The guard is not applied to `active`. `group` is the group
+    /// of an asynchronous operation. `pc` is below [`MAX_INSTRUCTIONS`], `group` below [`GROUPS`].
     #[inline]
     pub fn new(warp: u8, pc: u32, active: LaneMask, group: u8) -> Self {
         debug_assert!(warp < 32 && (pc as usize) < MAX_INSTRUCTIONS && group < GROUPS);
-        let named = u64::from(pc) << PC | u64::from(warp) << WARP | u64::from(group) << GROUP;
-        Issue(SET | named | u64::from(active.0))
+        let fields = u64::from(pc) << PC | u64::from(warp) << WARP | u64::from(group) << GROUP;
+        Issue(SET | fields | u64::from(active.0))
     }
 
     /// Slot in the sub-core.
@@ -46,7 +46,7 @@ impl Issue {
         (self.0.get() >> PC) as u32 % MAX_INSTRUCTIONS as u32
     }
 
-    /// Active lanes; the guard is not applied yet.
+    /// Active lanes. The guard is not applied yet.
     #[inline]
     pub fn active(self) -> LaneMask {
         LaneMask(self.0.get() as u32)
@@ -70,12 +70,12 @@ impl fmt::Debug for Issue {
     }
 }
 
-/// From a dispatch unit to its scheduler: an instruction is complete, its results are written.
+/// Release of an instruction: it is complete, and its results are written. From a dispatch unit to its scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Release(Issue);
 
 impl Release {
-    /// The instruction that was issued with these values, see [`Issue::new`].
+    /// Release of the instruction that was issued with these values ([`Issue::new`]).
     #[inline]
     pub fn new(warp: u8, pc: u32, group: u8) -> Self {
         Release(Issue::new(warp, pc, LaneMask::NONE, group))
@@ -106,7 +106,7 @@ mod tests {
     use crate::proto::warp::LsuAck;
 
     #[test]
-    fn each_field_comes_out_as_it_went_in_beside_any_others() {
+    fn fields_do_not_overlap() {
         for (warp, pc, lanes, group) in [(0, 0, 0, 0), (31, (1 << 23) - 1, u32::MAX, 7), (5, 1 << 22, 1 << 31, 4)] {
             let issue = Issue::new(warp, pc, LaneMask(lanes), group);
             assert_eq!(
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_most_instructions_fill_just_a_word_of_their_place() {
+    fn optional_messages_are_one_word() {
         let layout = |size: usize, align: usize| (size, align) == (8, 8);
         assert!(layout(size_of::<Option<Issue>>(), align_of::<Option<Issue>>()));
         assert!(layout(size_of::<Option<Release>>(), align_of::<Option<Release>>()));

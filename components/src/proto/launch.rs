@@ -1,4 +1,4 @@
-//! From the host to GigaThread to the SMs and back: grids, CTAs, traps.
+//! Messages of a launch, between host, GigaThread and SMs: grids, CTAs, traps.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::proto::cluster::ClusterPlacement;
 use crate::proto::predecoded::Predecoded;
 pub use crate::proto::timing::{ResultWait, Route, Timing};
 
-/// All that a launch says, and that every SM reads while it runs.
+/// A launch: kernel, shape, parameters and memory. Every SM reads it while it runs.
 #[derive(Clone, Debug)]
 pub struct Grid {
-    /// Counts the machine's launches from 0; the machine fills it in at launch.
+    /// Number of the launch, counted from 0. The GPU sets it at launch.
     pub id: u32,
     /// The code.
     pub program: Arc<Program>,
@@ -24,7 +24,7 @@ pub struct Grid {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// CTAs of a cluster in x, y, z; of each there is a whole number in the grid.
+    /// CTAs of a cluster in x, y, z. Each divides the size of the grid.
     pub cluster: [u32; 3],
     /// Shared memory of a CTA, static and dynamic together, in bytes.
     pub shared_bytes: u32,
@@ -32,17 +32,17 @@ pub struct Grid {
     pub dynamic_shared_bytes: u32,
     /// Registers of a thread, as allocated.
     pub registers: u32,
-    /// First address and bytes of each device allocation, ascending: what global accesses may touch.
+    /// First address and bytes of each device allocation, ascending. A global access must be in one of them.
     pub allocations: Vec<(u64, u64)>,
     /// First device address of the local memory of all warp slots, a multiple of a line. The GPU sets it at launch.
     pub local_base: u64,
     /// Constant banks, in words. Bank 0 holds launch values and parameters.
     pub constants: Vec<Vec<u32>>,
-    /// The images of textures and surfaces; a handle is an index into them, counted from 1.
+    /// The images of textures and surfaces. A handle is an index into them, counted from 1.
     pub textures: Vec<Texture>,
     /// CTAs that fit on one SM at a time.
     pub ctas_per_sm: u32,
-    /// Bytes of an SM's L1 while the grid runs: the rest of the carve-out for shared memory. The GPU sets it at launch.
+    /// Capacity of the L1 for this grid, in bytes: the rest of the carve-out for shared memory. The GPU sets it at launch.
     pub l1_bytes: u32,
     /// Cycles of each instruction, by program counter. The GPU sets them at launch.
     pub timing: Vec<Timing>,
@@ -78,7 +78,7 @@ impl Grid {
         [(linear % x) as u32, (linear / x % y) as u32, (linear / (x * y)) as u32]
     }
 
-    /// Whether its CTAs run in clusters, if only of one.
+    /// True if its CTAs run in clusters, also in clusters of one CTA.
     pub fn in_clusters(&self) -> bool {
         self.cluster_ctas() > 1 || self.program.has_cluster_barrier()
     }
@@ -93,7 +93,7 @@ impl Grid {
         cluster_rank(self.cta_position(linear), self.cluster)
     }
 
-    /// The linear index of the CTA of `rank` in the cluster with this number: clusters count x first, then y, then z.
+    /// The linear index of the CTA of `rank` in cluster number `cluster`. Clusters count x first, then y, then z.
     pub fn cluster_cta(&self, cluster: u64, rank: u32) -> u64 {
         let in_x = u64::from(self.grid[0] / self.cluster[0]);
         let in_y = u64::from(self.grid[1] / self.cluster[1]);
@@ -115,7 +115,7 @@ impl Grid {
             .map_or(0, |words| 4 * words.len() as u64)
     }
 
-    /// What is wrong with a load of `bytes` bytes at an address of a constant bank, if anything.
+    /// The fault of a load of `bytes` bytes at an address of a constant bank, if it has one.
     pub fn constant_fault(&self, bank: u8, address: u64, bytes: u32) -> Option<TrapKind> {
         let bytes = u64::from(bytes);
         if !address.is_multiple_of(bytes) {
@@ -124,12 +124,12 @@ impl Grid {
         (address + bytes > self.constant_bytes(bank)).then_some(TrapKind::OutOfBounds)
     }
 
-    /// What people call a constant bank: bank 0 holds parameters.
+    /// Name of the state space of a constant bank. Bank 0 holds parameters.
     pub fn bank_name(bank: u8) -> &'static str {
         if bank == 0 { "parameter" } else { "constant" }
     }
 
-    /// A constant word; zero beyond a bank's end.
+    /// A word of a constant bank. Zero beyond its end.
     #[inline]
     pub fn constant(&self, bank: u8, word: u16) -> u32 {
         self.constants
@@ -140,21 +140,21 @@ impl Grid {
     }
 }
 
-/// From GigaThread to an SM: run this CTA.
+/// Launch of a CTA. From GigaThread to an SM.
 #[derive(Clone, Debug)]
 pub struct CtaLaunch {
     /// Its grid.
     pub grid: Arc<Grid>,
     /// Its linear index in the grid.
     pub index: u64,
-    /// The placement of every CTA of its cluster. `None` in a grid without clusters: any slot will do.
+    /// The placement of every CTA of its cluster. `None` in a grid without clusters: the SM chooses the slot.
     pub placement: Option<ClusterPlacement>,
 }
 
-/// From an SM to GigaThread.
+/// Event of a CTA. From an SM to GigaThread.
 #[derive(Clone, Debug)]
 pub enum SmEvent {
-    /// A CTA has ended and its stores have left; its resources are free.
+    /// A CTA has ended, and its stores have left. Its resources are free.
     CtaDone {
         /// Its linear index.
         index: u64,
@@ -165,17 +165,17 @@ pub enum SmEvent {
     Trap(Box<Trap>),
 }
 
-/// From GigaThread to the host.
+/// End of a launch. From GigaThread to the host.
 #[derive(Clone, Debug)]
 pub enum GridEvent {
-    /// Every CTA has ended, in this cycle.
+    /// Every CTA has ended.
     Done {
         /// The launch.
         grid: u32,
-        /// Cycle in which the last CTA was known to have ended.
+        /// Cycle in which GigaThread took the end of the last CTA.
         at: warpwave_hw::time::Cycle,
     },
-    /// A thread trapped; the launch is abandoned.
+    /// A thread trapped. The launch ends.
     Trap(Box<Trap>),
 }
 
@@ -186,11 +186,11 @@ pub enum TrapKind {
     OutOfBounds,
     /// An address that is not a multiple of the access size.
     Misaligned,
-    /// It executed a trap instruction.
+    /// A trap instruction.
     Trapped,
-    /// Lanes that one mask names were to exchange values, but at several instructions.
+    /// Lanes of one mask exchange values at different instructions.
     SplitExchange,
-    /// It came to a barrier that no CTA has, or with a thread count that no barrier takes.
+    /// A barrier number above 15, or a thread count that is no multiple of 32.
     Barrier,
 }
 
@@ -205,10 +205,10 @@ impl TrapKind {
     }
 }
 
-/// The end of a program that went wrong.
+/// A trap: the error of a thread that ends the launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {
-    /// What happened.
+    /// Cause.
     pub kind: TrapKind,
     /// Index of the instruction in the program.
     pub pc: u32,
@@ -216,9 +216,9 @@ pub struct Trap {
     pub line: u32,
     /// Block in the grid, x, y, z.
     pub block: [u32; 3],
-    /// Thread in the block, x, y, z: the lowest lane concerned.
+    /// Thread in the block, x, y, z. Of several it is that of the lowest lane.
     pub thread: [u32; 3],
-    /// The address, where an access is concerned.
+    /// The address, for the trap of an access.
     pub address: Option<u64>,
     /// Bytes of the access.
     pub bytes: u32,

@@ -1,7 +1,8 @@
-//! Memory packets: the access of one warp request to one 128-byte line, and the response.
+//! Memory packets: the part of a warp request on one 128-byte line, and its response.
 //!
-//! One box travels LSU -> L1 -> crossbar -> L2 slice and back, so nothing is allocated on the way. Between L2 and HBM the same type
-//! carries fills and write-backs. Stamps give the cycle in which a packet entered each stage.
+//! A warp access of up to 4 bytes a lane is one request, a wider one several. There is one packet per request and line. Its box travels
+//! LSU -> L1 -> crossbar -> L2 slice and back, so nothing is allocated on the way. For fills and write-backs between L2 and HBM
+//! the same type is used.
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
@@ -18,7 +19,7 @@ pub const SECTORS: usize = LINE / SECTOR;
 /// Tag bit of packets of the bulk copy engine. Packets of the LSU do not set it.
 pub const BULK_TAG: u32 = 1 << 30;
 
-/// Tag of own packets of a component between LSU and L1. No packet of the LSU has it.
+/// Tag bit of packets of an own component between LSU and L1. Packets of the LSU do not set it.
 pub const OWN_TAG: u32 = 1 << 29;
 
 /// Kind of a request.
@@ -32,20 +33,20 @@ pub enum PacketKind {
     Atomic,
     /// An atomic without old values in the response.
     Reduction,
-    /// Invalidates every line of the L1, in order with other requests. Only the LSU sends it: at the start of a grid, and for an
-    /// acquire. The response is the packet itself.
+    /// Invalidates every line of the L1, in order with other requests. The LSU sends it at the start of a grid and for an acquire. The
+    /// response is the packet itself.
     Invalidate {
         /// Capacity of the L1 from now on, in bytes: the rest of the carve-out for shared memory.
         bytes: u32,
     },
 }
 
-/// Command of the host to an L2 slice, between launches. It takes no simulated time: it keeps device memory and L2 consistent.
+/// Command of the host to an L2 slice, between launches. It keeps device memory and L2 consistent, outside simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceCommand {
     /// Writes every dirty sector back to memory, and keeps it as clean.
     WriteBack,
-    /// Invalidates every line. All are clean. The host has written to memory.
+    /// Invalidates every clean line, since the host has written to memory.
     Invalidate,
 }
 
@@ -65,7 +66,7 @@ pub enum Stage {
     L2,
     /// Accepted by a memory channel.
     Hbm,
-    /// The response leaves the slice: `l2.slice_latency` after its data are in the L2, a hit or the last fill.
+    /// `l2.slice_latency` after the hit or the last fill in the slice: the response is on its way back.
     L2Data,
     /// The response arrives at the L1.
     Response,
@@ -84,20 +85,20 @@ impl Stamps {
     /// No stage entered.
     pub const NONE: Stamps = Stamps([Cycle::NEVER; STAGES]);
 
-    /// Stores the cycle in which a stage was entered.
+    /// Stores the cycle in which the packet enters a stage.
     #[inline]
     pub fn note(&mut self, stage: Stage, now: Cycle) {
         self.0[stage as usize] = now;
     }
 
-    /// The cycle in which a stage was entered, if it was.
+    /// The cycle in which the packet entered a stage, if it did.
     pub fn at(&self, stage: Stage) -> Option<Cycle> {
         let at = self.0[stage as usize];
         (at != Cycle::NEVER).then_some(at)
     }
 }
 
-/// One lane's part of an atomic packet.
+/// A lane of an atomic packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AtomicLane {
     /// The lane.
@@ -158,13 +159,13 @@ pub struct Packet {
     pub atomic: Option<Box<AtomicLanes>>,
     /// Kind of the request.
     pub kind: PacketKind,
-    /// Number of the waiting entry in the sender. Only the sender reads it.
+    /// Tag of the sender: it finds its entry by it. No other block reads it.
     pub tag: u32,
     /// The SM of the sender.
     pub sm: u16,
     /// Home slice of the line. The sender to the crossbar sets it.
     pub slice: u16,
-    /// Sectors of the request, bit i for bytes 32*i to 32*i + 31.
+    /// Sectors of the packet, bit i for bytes 32*i to 32*i + 31.
     pub sectors: u8,
     /// Cache operator of the instruction.
     pub cache: CacheOp,
@@ -181,7 +182,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A timed load of no sectors, for a pool.
+    /// A timed load without sectors, for a pool.
     pub fn blank() -> Self {
         Packet {
             kind: PacketKind::Load,
@@ -201,9 +202,9 @@ impl Packet {
         }
     }
 
-    /// Clears the stamps, if the packet is timed from now on.
+    /// Prepares the stamps of a new packet. Clears them if it is timed.
     #[inline]
-    pub fn set_out(&mut self, is_timed: bool) {
+    pub fn start_stamps(&mut self, is_timed: bool) {
         self.is_timed = is_timed;
         if is_timed {
             self.stamps = Stamps::NONE;
@@ -261,7 +262,7 @@ impl Packet {
     }
 }
 
-/// An address as waveforms show it, in 48 bits. For shared memory of another SM: the SM and the byte, without the window bit.
+/// An address for waveforms, in 48 bits. For the shared memory of another SM it is SM and byte, without the window bit.
 #[inline]
 pub fn shown(address: u64) -> u64 {
     address & (u64::MAX >> 16)
@@ -270,7 +271,7 @@ pub fn shown(address: u64) -> u64 {
 /// Number of sectors in a mask.
 #[inline]
 pub fn n_sectors(sectors: u8) -> u32 {
-    // A table of four bits per mask is faster than a population count on hosts without the instruction.
+    // Four bits per mask. Faster than a population count on hosts without that instruction.
     const COUNTS: u64 = 0x4332_3221_3221_2110;
     (COUNTS >> (4 * (sectors & ALL_SECTORS))) as u32 & 0xf
 }
@@ -336,14 +337,14 @@ pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
         match (mask >> (SECTOR * sector)) as u32 {
             0 => {}
             u32::MAX => to[sector] = from[sector],
-            some => copy_some(&from[sector], &mut to[sector], some),
+            some => copy_sector_bytes(&from[sector], &mut to[sector], some),
         }
     }
 }
 
 /// Copies the bytes of a sector whose bit is set in `mask`.
 #[inline]
-pub fn copy_some(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
+pub fn copy_sector_bytes(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
     // Lanes mostly write whole words of 4 bytes.
     let (from, to) = (from.as_chunks::<4>().0, to.as_chunks_mut::<4>().0);
     while mask != 0 {
@@ -365,19 +366,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packet_has_four_host_cache_lines() {
+    fn packet_fills_four_host_cache_lines() {
         assert_eq!((size_of::<Packet>(), std::mem::offset_of!(Packet, bytes)), (256, 128));
     }
 
     #[test]
-    fn byte_mask_copies_exactly_its_bytes() {
+    fn copy_with_a_byte_mask_copies_exactly_its_bytes() {
         let from: [u8; LINE] = std::array::from_fn(|n| n as u8 + 1);
         let mut random = 1u128;
         for n in 0..1000u32 {
             random = random
                 .wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645)
                 .wrapping_add(1);
-            // A third each: random bytes, whole sectors, whole words.
+            // In turn: random bytes, whole sectors, whole words.
             let mask = match n % 3 {
                 0 => random ^ random >> 64,
                 1 => byte_mask((random >> 100) as u8),
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn sector_mask_copies_exactly_its_sectors() {
+    fn copy_with_a_sector_mask_copies_exactly_its_sectors() {
         let from = [7; LINE];
         for sectors in 0..=ALL_SECTORS {
             let mut to = [0; LINE];

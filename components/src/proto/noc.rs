@@ -1,11 +1,11 @@
-//! Where a line lives: the map that both ends of the crossbar, and the memory behind it, agree on.
+//! The address map: maps lines to L2 slices, and the lines of a slice to memory channels.
 //!
 //! ```text
-//!   line -> (slice, place in the slice) -> (channel of the slice's group, place in the channel)
+//!   line -> (slice, number in the slice) -> (channel of the slice's group, number in the channel)
 //! ```
 //!
-//! Slices and channels form as many equal groups as both counts allow; a slice uses the channels of its own group alone.
-//! Each step is an [`Interleave`]: one to one, and even over every run of consecutive lines.
+//! Slices and channels form equal groups. Their number is the greatest common divisor of both counts. A slice uses only the channels of its
+//! group. Each step is an [`Interleave`]: one to one, and even over each aligned run of lines.
 
 mod hash;
 mod interleave;
@@ -18,25 +18,25 @@ pub use modulo::Modulo;
 use super::mem::LINE;
 use crate::config::{GpuConfig, Mapping};
 
-/// A line's place among the slices.
+/// The slice of a line, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Home {
-    /// Its slice.
+    /// The slice.
     pub slice: u16,
-    /// Its number among the lines of the slice.
+    /// Number of the line among the lines of the slice.
     pub local: u64,
 }
 
-/// A line's place among the channels.
+/// The channel of a line, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ChannelPlace {
-    /// Which channel of the slice's group.
+pub struct ChannelLine {
+    /// The channel, counted within the group of the slice.
     pub channel: u16,
-    /// Its number among the lines of the channel.
+    /// Number of the line among the lines of the channel.
     pub local: u64,
 }
 
-/// Which interleave each step of an [`AddressMap`] takes.
+/// The interleave of each step of an [`AddressMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mappings {
     /// Lines to slices, and the lines of a slice to its sets: `l2.mapping`.
@@ -45,7 +45,7 @@ pub struct Mappings {
     pub hbm: Mapping,
 }
 
-/// Lines to slices to channels.
+/// The map of lines to slices and channels.
 #[derive(Clone, Debug)]
 pub struct AddressMap {
     slices: Interleave,
@@ -56,7 +56,7 @@ pub struct AddressMap {
 }
 
 impl AddressMap {
-    /// Hashed over `slices` slices and `channels` channels, at least 1 of each.
+    /// A hashed map over `slices` slices and `channels` channels, at least 1 of each.
     pub fn new(slices: u32, channels: u32) -> Self {
         let mappings = Mappings {
             l2: Mapping::Hash,
@@ -74,7 +74,7 @@ impl AddressMap {
         AddressMap::with_mappings(config.l2.slices, config.hbm.channels, mappings)
     }
 
-    /// As [`AddressMap::new`], with the interleave of each step.
+    /// A map with these interleaves over `slices` slices and `channels` channels.
     pub fn with_mappings(slices: u32, channels: u32, mappings: Mappings) -> Self {
         let groups = common_divisor(slices, channels);
         AddressMap {
@@ -91,22 +91,22 @@ impl AddressMap {
         self.mappings
     }
 
-    /// The lines of a slice over `n` sets. A line's number in the slice is [`Home::local`].
+    /// The interleave of the lines of a slice over `n` sets. It maps [`Home::local`].
     pub fn sets(&self, n: u32) -> Interleave {
         Interleave::new(self.mappings.l2, n)
     }
 
-    /// Groups of slices with their channels.
+    /// Number of groups.
     pub fn groups(&self) -> u32 {
         self.groups
     }
 
-    /// Slices of a group; group g has the slices from g times this on.
+    /// Slices per group. Group g has the slices from g times this on.
     pub fn slices_per_group(&self) -> u32 {
         self.slices_per_group
     }
 
-    /// Channels of a group; group g has the channels from g times this on.
+    /// Channels per group. Group g has the channels from g times this on.
     pub fn channels_per_group(&self) -> u32 {
         self.channels.places()
     }
@@ -121,7 +121,7 @@ impl AddressMap {
         }
     }
 
-    /// A line's number among the lines of its slice ([`AddressMap::home`]), without its slice.
+    /// The number of a line in its slice, without the slice ([`AddressMap::home`]).
     #[inline]
     pub fn local(&self, line: u64) -> u64 {
         self.slices.run(line / LINE as u64)
@@ -129,13 +129,13 @@ impl AddressMap {
 
     /// The channel of a line.
     #[inline]
-    pub fn channel(&self, line: u64) -> ChannelPlace {
+    pub fn channel(&self, line: u64) -> ChannelLine {
         let home = self.home(line);
         let in_group = u64::from(u32::from(home.slice) % self.slices_per_group);
         let (channel, local) = self
             .channels
             .map(home.local * u64::from(self.slices_per_group) + in_group);
-        ChannelPlace {
+        ChannelLine {
             channel: channel as u16,
             local,
         }
@@ -152,7 +152,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn no_two_lines_share_a_place() {
+    fn no_two_lines_share_a_slice_or_channel_and_number() {
         let counts = [(2, 2), (80, 40), (12, 6), (4, 8), (6, 4), (80, 80)];
         let kinds = Mapping::ALL
             .into_iter()
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn modulo_lines_take_slices_and_then_channels_in_turn() {
+    fn modulo_takes_slices_and_channels_in_turn() {
         let modulo = Mappings {
             l2: Mapping::Modulo,
             hbm: Mapping::Modulo,

@@ -1,7 +1,7 @@
 //! Predecoded instructions for the warp schedulers: 64 bytes each, one host cache line, computed at launch.
 //!
-//! A scheduler reads the next instruction of a warp whenever the warp changes, and an issued one when it completes. Either takes one
-//! read here, instead of three for the instruction, its facts and its cycles.
+//! A scheduler reads the next instruction of a warp whenever the warp's state changes, and an issued one when it is complete. That takes
+//! one read here, instead of three for the instruction, its decoded form and its timing.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub enum IssueTarget {
     Close,
 }
 
-/// The group counter that an asynchronous instruction belongs to until it is complete.
+/// The group counter of an asynchronous instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Group {
     /// None: the instruction is not asynchronous.
@@ -44,7 +44,7 @@ pub enum Group {
     Bulk,
 }
 
-/// Progress of the warp's accesses that an instruction needs before it may issue.
+/// Progress of earlier accesses of the warp that an instruction needs to issue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// None.
@@ -69,9 +69,9 @@ pub struct Predecoded {
     pub operands: [u32; 2],
     /// Its number among the instructions of all kernels.
     pub number: u32,
-    /// The word of a [`RegSet`] with the first register written.
+    /// Index of the word of a [`RegSet`] with the first register written.
     pub defs_word: u8,
-    /// Registers written: the word behind `defs_word`.
+    /// Registers written: the word after `defs_word`.
     pub defs_beyond: u8,
     /// Predicates written, bit i for Pi.
     pub pred_defs: u8,
@@ -93,11 +93,11 @@ pub struct Predecoded {
     pub order: Order,
 }
 
-/// One host cache line.
+// One host cache line.
 const _: () = assert!(size_of::<Predecoded>() == 64);
 
 impl Predecoded {
-    /// Predecodes an instruction with these facts and cycles.
+    /// Predecodes an instruction.
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         let words = decoded.defs.0;
         let first = words.iter().position(|&word| word != 0).unwrap_or(0);
@@ -118,7 +118,7 @@ impl Predecoded {
             touches: decoded.touches,
             defs: words[first],
             defs_word: first as u8,
-            defs_beyond: u8::try_from(beyond).expect("the results of an instruction are in neighboring registers"),
+            defs_beyond: u8::try_from(beyond).expect("an instruction writes adjacent registers"),
             operands: operands.unwrap_or_default(),
             number: 0,
             pred_defs: decoded.pred_defs,

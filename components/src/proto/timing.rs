@@ -1,4 +1,4 @@
-//! Cycles and routing of one instruction, as the scheduler and the LSU need them.
+//! Cycles and routing of one instruction, for the scheduler and the LSU.
 
 /// Cycles and routing of one instruction, from the GPU's configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,26 +15,26 @@ pub struct Timing {
     pub is_posted: bool,
     /// True for an access to local or global memory.
     pub is_local_or_global: bool,
-    /// Its unit behind the LSU.
+    /// The unit that the LSU sends it to.
     pub route: Route,
 }
 
-/// The unit behind the LSU that serves an instruction, as far as it is known before the addresses.
+/// The unit that the LSU sends an instruction to, as far as it is known without the addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Route {
     /// Shared memory: a shuffle uses its crossbar.
     Shuffle,
-    /// Shared memory: a load or store with offsets in it.
+    /// Shared memory: a load or store with shared-memory addresses.
     Shared,
     /// Device memory: an access with device addresses.
     Device,
-    /// None: the LSU handles it, or invalidates the L1.
+    /// None: a fence, or an invalidation of the L1.
     Fence,
     /// Depends on its kind or its addresses.
     Other,
 }
 
-/// Stall of an instruction that needs the result: the profiler's long scoreboard, short scoreboard, or fixed latency (wait).
+/// Stall of an instruction that needs the result: long scoreboard, short scoreboard, or fixed latency (wait).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResultWait {
     /// The result comes from beyond the L1.

@@ -27,13 +27,13 @@ pub struct WarpStart {
     pub block: [u32; 3],
     /// First byte of its CTA's shared memory.
     pub shared_base: u32,
-    /// Lanes that hold a thread.
+    /// Lanes with a thread.
     pub lanes: LaneMask,
     /// Its grid.
     pub grid: Arc<Grid>,
 }
 
-/// From the CTA manager to a scheduler.
+/// Command for warps. From the CTA manager to a scheduler.
 #[derive(Clone, Debug)]
 pub enum WarpCommand {
     /// A warp starts.
@@ -44,7 +44,7 @@ pub enum WarpCommand {
     OpenCluster(u32),
 }
 
-/// From the CTA manager to a dispatch unit: what special registers and BAR.RED read.
+/// Values of special registers and of BAR.RED. From the CTA manager to a dispatch unit.
 #[derive(Clone, Debug)]
 pub enum WarpInfo {
     /// A warp starts.
@@ -53,12 +53,12 @@ pub enum WarpInfo {
     Counted {
         /// The warps, bit i for slot i.
         warps: u32,
-        /// Threads whose predicate held.
+        /// Number of threads with a true predicate.
         count: u32,
     },
 }
 
-/// From a scheduler to the CTA manager.
+/// Event of a warp. From its scheduler to the CTA manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WarpEvent {
     /// The warp has arrived at a barrier of its CTA.
@@ -67,11 +67,11 @@ pub enum WarpEvent {
         warp: u8,
         /// Barrier number.
         barrier: u8,
-        /// Threads that the barrier waits for; 0 for all threads of the CTA.
+        /// Threads that the barrier waits for. 0 for all threads of the CTA.
         threads: u32,
         /// True if the warp continues without waiting (`bar.arrive`).
         pass: bool,
-        /// Threads of the warp whose predicate holds, at a counting barrier.
+        /// Threads of the warp with a true predicate, at a counting barrier.
         count: Option<u32>,
     },
     /// Every live lane of the warp has arrived at the barrier of its cluster.
@@ -95,36 +95,36 @@ pub enum WarpEvent {
     },
 }
 
-/// From the branch unit to its scheduler: guard and operands of a control instruction.
+/// Guard and operands of a control instruction. From the branch unit to its scheduler.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// Slot in the sub-core.
     pub warp: u8,
     /// The instruction.
     pub pc: u32,
-    /// Lanes in which its guard holds.
+    /// Active lanes with a true guard.
     pub lanes: LaneMask,
     /// Operand A (barrier number, mask, target) in the lowest lane of `lanes`.
     pub a: u32,
     /// Operand B in the lowest lane of `lanes`.
     pub b: u32,
-    /// Number of lanes of `lanes` in which its predicate source holds.
+    /// Number of lanes of `lanes` with a true predicate source.
     pub count: u32,
-    /// WARPSYNC: the lanes whose operand A differs from `a`.
+    /// For WARPSYNC: the lanes whose operand A differs from `a`.
     pub apart: LaneMask,
 }
 
-/// From the LSU to a scheduler. One word, as every access sends one.
+/// Acknowledgement of an access. From the LSU to a scheduler. One word, because each access sends one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(8))]
 pub enum LsuAck {
-    /// The LSU has taken an instruction of this warp from the sub-core's memory queue. Its entry is free, and every later access of
-    /// the SM comes after it.
+    /// The LSU has accepted an instruction of this warp. Its entry in the sub-core's memory queue is free, and every later access of the SM is
+    /// ordered after it.
     QueueCredit {
         /// Slot in the sub-core.
         warp: u8,
     },
-    /// All bytes of a store or reduction of this warp are in the L2. For shared memory: they are on their way.
+    /// All bytes of a store or reduction of this warp are in the L2. For shared memory, the LSU has sent them on.
     StoreDone {
         /// Slot in the sub-core.
         warp: u8,
@@ -136,9 +136,9 @@ pub enum LsuAck {
 pub struct Fetch {
     /// The texels of each lane.
     pub texels: [[Texel; MAX_TEXELS]; WARP_SIZE],
-    /// Texels per lane.
+    /// Number of texels per lane.
     pub n: usize,
-    /// Their bytes.
+    /// The bytes of each texel.
     pub bytes: [[[u8; 16]; MAX_TEXELS]; WARP_SIZE],
 }
 
@@ -153,25 +153,25 @@ impl Default for Fetch {
     }
 }
 
-/// The facts of an instruction that its units read most, looked up once at collection.
+/// The properties of an instruction that its units read most. Looked up once, at operand collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IssueInfo {
     /// Its pipe.
     pub pipe: Pipe,
     /// The first register that it writes.
     pub dst: Reg,
-    /// Number of registers that it writes; 0 if the destination is RZ.
+    /// Number of registers that it writes. 0 if the destination is RZ.
     pub result_words: u8,
     /// True if it writes predicates.
     pub sets_predicates: bool,
     /// True if it is complete for its warp once it is sent: a store, a reduction.
     pub is_posted: bool,
-    /// Its unit behind the LSU.
+    /// The unit that the LSU sends it to.
     pub route: Route,
 }
 
 impl IssueInfo {
-    /// The facts of `inst`.
+    /// The properties of `inst`.
     #[inline]
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         IssueInfo {
@@ -198,7 +198,7 @@ pub struct WarpInst {
     pub issued: Cycle,
     /// The instruction.
     pub pc: u32,
-    /// Lanes in which it takes effect: active, and the guard holds.
+    /// Lanes in which it takes effect: active, with a true guard.
     pub lanes: LaneMask,
     /// Lanes whose address is in shared memory.
     pub shared_lanes: LaneMask,
@@ -216,7 +216,7 @@ pub struct WarpInst {
     pub warp: u8,
     /// Group of an asynchronous operation.
     pub group: u8,
-    /// The facts that its units read most.
+    /// The properties that its units read most.
     pub info: IssueInfo,
     /// Source operands.
     pub operands: Operands,
@@ -228,7 +228,7 @@ pub struct WarpInst {
     pub fetch: Option<Box<Fetch>>,
 }
 
-/// The fields that every unit reads fill one host cache line.
+// The fields that every unit reads fill one host cache line.
 const _: () = assert!(std::mem::offset_of!(WarpInst, operands) == 64);
 
 impl WarpInst {
@@ -269,25 +269,25 @@ impl WarpInst {
         }
     }
 
-    /// The instruction itself.
+    /// The instruction.
     #[inline]
     pub fn inst(&self) -> &Inst {
         self.grid.instruction(self.pc).0
     }
 
-    /// Its facts.
+    /// Its decoded form.
     #[inline]
     pub fn decoded(&self) -> &Decoded {
         self.grid.instruction(self.pc).1
     }
 
-    /// Its cycles.
+    /// Its timing.
     #[inline]
     pub fn timing(&self) -> Timing {
         self.grid.timing[self.pc as usize]
     }
 
-    /// The lanes whose address counts. For a matrix load these name its rows.
+    /// The lanes whose address is used. For a matrix load they are the lanes with row addresses.
     pub fn address_lanes(&self) -> LaneMask {
         let inst = self.inst();
         match inst.op {
@@ -296,7 +296,7 @@ impl WarpInst {
         }
     }
 
-    /// Operand and compare value of an atomic in `lane`. CAS compares with source B and stores C, other atomics take B.
+    /// Operand and compare value of an atomic in `lane`. CAS compares with source B and stores C. Other atomics use B.
     pub fn atomic_operands(&self, lane: usize) -> (u64, u64) {
         let inst = self.inst();
         let source = |slot: usize| {

@@ -1,4 +1,4 @@
-//! What each message is in one number, for the handshake rows of a waveform: an instruction, a line, a warp, a CTA.
+//! One number per message, for the handshake rows of a waveform: a program counter, a line, a warp or a CTA.
 
 use warpwave_hw::link::wires::Payload;
 
@@ -8,7 +8,7 @@ use super::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use super::mem::{Packet, SliceCommand, shown};
 use super::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
 
-/// `payload!(Message: "what" = number)`.
+/// Implements [`Payload`]: `Message: "name of the number" = number;`.
 macro_rules! payload {
     ($($message:ty: $name:literal = $number:expr;)+) => {
         $(impl Payload for $message {
@@ -38,7 +38,7 @@ payload! {
         WarpCommand::Start(start) => start.warp.into(),
         WarpCommand::Release(warps) | WarpCommand::OpenCluster(warps) => (*warps).into(),
     };
-    WarpInfo: "warp" = |note| match note {
+    WarpInfo: "warp" = |info| match info {
         WarpInfo::Start(start) => start.warp.into(),
         WarpInfo::Counted { warps, .. } => (*warps).into(),
     };
@@ -49,7 +49,7 @@ payload! {
     Issue: "pc" = |issue| issue.pc().into();
     Release: "pc" = |release| release.pc().into();
     Resolved: "pc" = |resolved| resolved.pc.into();
-    LsuAck: "warp" = |note| match note {
+    LsuAck: "warp" = |ack| match ack {
         LsuAck::QueueCredit { warp } | LsuAck::StoreDone { warp } => (*warp).into(),
     };
     WarpInst: "pc" = |warp_inst| warp_inst.pc.into();

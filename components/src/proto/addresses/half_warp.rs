@@ -19,7 +19,7 @@ pub(super) enum HalfAccess {
 }
 
 impl HalfAccess {
-    /// The pattern that the low address words of a half-warp follow, if they do.
+    /// The pattern of the low address words of a half-warp, if they follow one.
     #[inline]
     pub(super) fn recognize(low: &[u32; HALF]) -> Option<Self> {
         const UNIT_STRIDE: [u32; HALF] = unit_stride();
@@ -28,7 +28,7 @@ impl HalfAccess {
             4 => (&UNIT_STRIDE, HalfAccess::UnitStride),
             _ => return None,
         };
-        // One test at the end: the host compares many lanes at once.
+        // No early exit: the host compares many lanes at once.
         let words = low.iter().zip(offsets);
         let differ = words.fold(0, |differ, (word, offset)| {
             differ | (word.wrapping_sub(low[0]) ^ offset)
@@ -74,19 +74,19 @@ impl HalfWarpPattern {
         self.first.wrapping_add(offset)
     }
 
-    /// Address of the highest word. Addresses that wrap around are out of bounds, as this one is.
+    /// Address of the highest word. Saturates instead of a wrap: both are out of bounds.
     #[inline]
     pub(super) fn last(self) -> u64 {
         self.first.saturating_add(4 * (self.n_words() - 1))
     }
 
-    /// The lowest four bits of all addresses, ORed. 16 consecutive words have every multiple of 4 in them.
+    /// The OR of the lowest four bits of all addresses. 16 consecutive words include every multiple of 4.
     #[inline]
     pub(super) fn low_bits(self) -> u64 {
         self.first & 0xf | if self.is_broadcast() { 0 } else { 0xc }
     }
 
-    /// Address behind the highest word.
+    /// Address after the highest word.
     #[inline]
     fn end(self) -> u64 {
         self.first + 4 * self.n_words()
@@ -101,12 +101,12 @@ impl HalfWarpPattern {
         if end <= next_line {
             return visit(first..end, lanes);
         }
-        let below = LaneMask::first(((next_line - first) / 4) as u32);
-        visit(first..next_line, below);
-        visit(next_line..end, lanes & !below);
+        let first_lanes = LaneMask::first(((next_line - first) / 4) as u32);
+        visit(first..next_line, first_lanes);
+        visit(next_line..end, lanes & !first_lanes);
     }
 
-    /// The lanes whose words lie in the `bytes` bytes from `base` on. With the index of the first such word there.
+    /// The lanes whose words are in the `bytes` bytes from `base` on, and the index there of the first such word.
     #[inline]
     pub(super) fn within(self, base: u64, bytes: usize) -> (Range<usize>, usize) {
         let from = self.first.max(base);

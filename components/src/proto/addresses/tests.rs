@@ -1,4 +1,4 @@
-//! Both forms of addresses against each other, and against a loop over lanes.
+//! Tests of both forms of addresses against each other, and against a loop over lanes.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use warpwave_isa::space::Access;
 
 use super::*;
 
-/// Aligned addresses as warps have them: consecutive, near each other, apart, or anywhere in a few lines.
+/// Aligned addresses as in real warps: consecutive, close together, far apart, or anywhere in a few lines.
 pub(crate) fn any_addresses(bytes: u64) -> impl Strategy<Value = [u64; WARP_SIZE]> {
     let place = (0..1u64 << 20, 0..300u64);
     let each = prop_oneof![Just(1u64), Just(3), Just(100)].prop_flat_map(|n| prop::array::uniform32(0..n));
@@ -38,7 +38,7 @@ pub(crate) fn mostly_patterns() -> impl Strategy<Value = [u64; WARP_SIZE]> {
 
 /// The form with patterns, if these addresses follow them.
 pub(crate) fn pattern(addresses: &[u64; WARP_SIZE]) -> Option<WarpAddresses> {
-    // What was there before must not count.
+    // The previous addresses must not matter.
     let mut found = WarpAddresses::per_lane([7; WARP_SIZE]);
     let low = Lanes(addresses.map(|address| address as u32));
     found.set_pattern32(&low, 0).then_some(found)
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn wide_accesses_are_two_and_four_requests_and_those_without_lanes_are_none() {
+fn wide_accesses_are_two_and_four_requests_without_empty_ones() {
     let of = |lanes: u32, bytes| {
         requests(LaneMask(lanes), bytes)
             .map(|request| request.0)

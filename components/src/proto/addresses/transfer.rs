@@ -1,7 +1,7 @@
 //! Moves the bytes of a warp access between memory and registers.
 //!
-//! `memory` is a packet's line or a CTA's shared memory, and `base` is the address of its first byte. The lanes named lie in it.
-//! A full warp that follows a pattern moves the words that lie in it, which are those lanes' words.
+//! `memory` is the line of a packet or the shared memory of a CTA. `base` is the address of its first byte. The addresses of `lanes` must be
+//! in it. With patterns, all words within `memory` are moved: they are the words of `lanes`.
 
 use warpwave_isa::exec::access::{load_words, store_bytes};
 use warpwave_isa::lane::{LaneMask, Lanes};
@@ -24,7 +24,7 @@ impl WarpAddresses {
         }
     }
 
-    /// Stores the registers of `lanes` to memory. Where lanes overlap, the highest wins.
+    /// Stores the registers of `lanes` to memory. Where lanes overlap, the highest lane wins.
     #[inline]
     pub fn store(&self, access: Access, lanes: LaneMask, base: u64, memory: &mut [u8], from: &[Lanes]) {
         match (access.bytes, access.total(), &self.halves) {
@@ -58,7 +58,7 @@ impl WarpAddresses {
         }
     }
 
-    /// Loads `N` bytes per lane, in whole words. Lanes are aligned, so memory is an array of such items.
+    /// Loads `N` bytes per lane, in whole words. Addresses are aligned, so `memory` is an array of items of `N` bytes.
     #[inline(never)]
     fn load_whole<const N: usize>(&self, lanes: LaneMask, base: u64, memory: &[u8], to: &mut [Lanes]) {
         let (items, _) = memory.as_chunks::<N>();
@@ -135,7 +135,7 @@ fn store_pattern(halves: &[HalfWarpPattern; 2], base: u64, memory: &mut [u8], fr
         let (lanes, first) = half.within(base, bytes);
         match &from[lanes] {
             [] => {}
-            // The last lane wins.
+            // The highest lane wins.
             [.., last] if half.is_broadcast() => words[first] = last.to_le_bytes(),
             from => {
                 let words = words[first..].iter_mut();

@@ -1,13 +1,13 @@
-//! The polynomial hash: numbers of any stride spread over the places nearly evenly. Preset word `hash`.
+//! The polynomial hash: distributes numbers of any stride nearly evenly over n places. Preset word `hash`.
 //!
-//! With n = 2^a * m places, a number has three digits: the low a bits, the part (modulo m), and the run.
+//! With n = 2^a * m and odd m, a number has three digits: the low a bits, the part (modulo m), and the run.
 //!
 //! | Digit of the place | Computed as |
 //! |---|---|
-//! | low a bits | the low a bits, added in GF(2) to the upper bits modulo an irreducible polynomial of degree a |
+//! | low a bits | the low a bits, XORed with the upper bits modulo an irreducible polynomial of degree a over GF(2) |
 //! | part, modulo m | the part, rotated by a hash of the run |
 //!
-//! So strides of a power of two stay even. The vendor's hashes are not published. Source of the polynomial hash: Rau,
+//! So strides of a power of two are even too. The vendor's hashes are not published. Source of the polynomial hash: Rau,
 //! "Pseudo-randomly interleaved memory" (ISCA 1991).
 
 use std::sync::OnceLock;
@@ -20,36 +20,38 @@ const POLYNOMIALS: [u32; 13] = [
 /// The hash over `n` places.
 #[derive(Clone, Debug)]
 pub struct Hash {
+    /// a: the power of two in n.
     bits: u32,
+    /// m: the odd factor of n.
     odd: u64,
-    fold: &'static Fold,
+    remainders: &'static Remainders,
 }
 
-/// For each of five bytes of the upper bits, what it adds to the low ones.
-type Fold = [[u16; 256]; 5];
+/// The remainder of each value of each of the five bytes of the upper bits.
+type Remainders = [[u16; 256]; 5];
 
-/// The table for a degree. All hashes share it, so it stays in the host cache.
-fn fold(bits: u32) -> &'static Fold {
-    static FOLDS: [OnceLock<Box<Fold>>; POLYNOMIALS.len()] = [const { OnceLock::new() }; POLYNOMIALS.len()];
-    FOLDS[bits as usize].get_or_init(|| {
-        let mut fold = Box::new([[0; 256]; 5]);
-        for (position, table) in fold.iter_mut().enumerate() {
+/// The table of a degree. All hashes share it, so it stays in the host cache.
+fn remainders(bits: u32) -> &'static Remainders {
+    static TABLES: [OnceLock<Box<Remainders>>; POLYNOMIALS.len()] = [const { OnceLock::new() }; POLYNOMIALS.len()];
+    TABLES[bits as usize].get_or_init(|| {
+        let mut remainders = Box::new([[0; 256]; 5]);
+        for (position, table) in remainders.iter_mut().enumerate() {
             for (byte, entry) in table.iter_mut().enumerate() {
                 *entry = remainder((byte as u64) << (8 * position), bits);
             }
         }
-        fold
+        remainders
     })
 }
 
 impl Hash {
-    /// Over `n` places, at least 1.
+    /// A hash over `n` places, at least 1.
     pub fn new(n: u32) -> Self {
         let bits = n.trailing_zeros().min(POLYNOMIALS.len() as u32 - 1);
         Hash {
             bits,
             odd: u64::from(n >> bits),
-            fold: fold(bits),
+            remainders: remainders(bits),
         }
     }
 
@@ -72,23 +74,24 @@ impl Hash {
             return (0, x);
         }
         let high = x >> self.bits;
-        let low = (x - (high << self.bits)) as u32 ^ self.folded(high);
+        let low = (x - (high << self.bits)) as u32 ^ self.remainder(high);
         if self.odd == 1 {
             return (low, high);
         }
         let (run, part) = (high / self.odd, high % self.odd);
-        let turn = run.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        (low | (((part + turn) % self.odd) as u32) << self.bits, run)
+        let rotation = run.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        (low | (((part + rotation) % self.odd) as u32) << self.bits, run)
     }
 
+    /// The remainder of the upper bits. It is linear, so it is the XOR over their bytes.
     #[inline]
-    fn folded(&self, high: u64) -> u32 {
-        let byte = |n: usize| self.fold[n][(high >> (8 * n) & 0xff) as usize];
+    fn remainder(&self, high: u64) -> u32 {
+        let byte = |n: usize| self.remainders[n][(high >> (8 * n) & 0xff) as usize];
         u32::from(byte(0) ^ byte(1) ^ byte(2) ^ byte(3) ^ byte(4))
     }
 }
 
-/// high * x^bits modulo the polynomial of degree `bits`.
+/// `high` times x^`bits`, modulo the polynomial of degree `bits`.
 fn remainder(high: u64, bits: u32) -> u16 {
     let polynomial = u64::from(POLYNOMIALS[bits as usize]);
     let mut rest = high << bits;

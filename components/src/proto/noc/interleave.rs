@@ -1,8 +1,8 @@
-//! Interleaves: which of n places a number belongs to. Each aligned run of n numbers covers each place once.
+//! Interleaves: distribute numbers over n places. Each aligned run of n numbers covers each place once.
 //!
 //! | Preset word | Interleave | Place of x among n |
 //! |---|---|---|
-//! | `hash` | [`Hash`] | a polynomial hash of x: nearly even for every stride |
+//! | `hash` | [`Hash`] | a polynomial hash of x: nearly even for each stride |
 //! | `modulo` | [`Modulo`] | x mod n: uneven for strides that share a factor with n |
 //!
 //! The keys `l2.mapping` and `hbm.mapping` choose it ([`super::AddressMap`]).
@@ -21,7 +21,7 @@ use super::hash::Hash;
 use super::modulo::Modulo;
 use crate::config::Mapping;
 
-/// Maps numbers to `n` places, any n.
+/// An interleave over any number of places.
 #[derive(Clone, Debug)]
 pub enum Interleave {
     /// By a polynomial hash.
@@ -31,7 +31,7 @@ pub enum Interleave {
 }
 
 impl Interleave {
-    /// The interleave that a preset names, over `n` places, at least 1.
+    /// The interleave of a preset word over `n` places, at least 1.
     pub fn new(mapping: Mapping, n: u32) -> Self {
         match mapping {
             Mapping::Hash => Interleave::Hash(Hash::new(n)),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn strided_numbers_hashed_leave_no_place_with_twice_its_share() {
+    fn hash_gives_no_place_twice_its_share_for_any_stride() {
         for n in COUNTS {
             let hash = Interleave::new(Mapping::Hash, n);
             for stride in (0..14).map(|k| 1u64 << k).chain([3, 5, 10, 80, 96, 1000, 5120]) {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn stride_of_as_many_numbers_as_places_modulo_stays_on_one_place_and_hash_covers_all() {
+    fn stride_of_n_uses_one_place_with_modulo_and_all_with_hash() {
         let places = |mapping| {
             let interleave = Interleave::new(mapping, 8);
             let places = (0..64).map(|n| 1 << interleave.map(8 * n).0);

@@ -9,7 +9,7 @@ pub struct Modulo {
 }
 
 impl Modulo {
-    /// Over `n` places, at least 1.
+    /// A plain interleave over `n` places, at least 1.
     pub fn new(n: u32) -> Self {
         Modulo { n: u64::from(n) }
     }

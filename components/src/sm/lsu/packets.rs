@@ -169,7 +169,7 @@ impl Lsu {
         (packet.line, packet.sectors) = (access.line, access.sectors);
         packet.tag = tag(builder.entry, builder.sent);
         (packet.kind, packet.cache) = (builder.kind, builder.cache);
-        packet.set_out(self.log.is_on());
+        packet.start_stamps(self.log.is_on());
         packet.note(Stage::Issue, pending.issued);
         packet.note(Stage::Lsu, now);
         (packet.l1_hit, packet.l2_hit) = (false, false);

@@ -156,7 +156,7 @@ impl Job {
         packet.sectors =
             (first / SECTOR..=(first + piece.bytes as usize - 1) / SECTOR).fold(0, |mask, n| mask | 1 << n);
         packet.cache = CacheOp::Global;
-        packet.set_out(true);
+        packet.start_stamps(true);
     }
 
     /// Sets the line to that of a piece in shared memory.
