@@ -281,7 +281,7 @@ impl Gpu {
         // All steps are multiples of the alignment, so the end does not depend on the quantum.
         let at = Cycle((end.0 + LAUNCH_ALIGNMENT).next_multiple_of(LAUNCH_ALIGNMENT));
         self.clock.run(at, |_| false);
-        self.clock.wait_until(at);
+        self.clock.skip_to(at);
         self.clock.run_until_quiescent(LAUNCH_ALIGNMENT);
         self.write_back();
     }

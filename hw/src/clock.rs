@@ -9,7 +9,7 @@
 //! The *lookahead* L is the shortest latency of a link between two tiles, or the quantum if that is shorter. A message sent in cycle t is
 //! visible in cycle t + L at the earliest. A link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles run
 //! in turn: if one has run up to cycle t, the other may run up to t + L. The first window covers L cycles, each later one 2 L. If the tile
-//! graph is not bipartite, all tiles are leaves and every window covers L. If no tile is due, the clock jumps to the next cycle with work.
+//! graph is not bipartite, all tiles are leaves and every window covers L. If no tile is due, the clock skips to the next due cycle.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -42,14 +42,16 @@ pub enum Stop {
     Condition,
     /// The cycle limit is reached.
     Limit,
-    /// No component will ever be due again.
+    /// No component is due in any later cycle.
     Quiet,
 }
 
-/// Reads one component.
+/// A function that reads one component.
 type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
 
-/// The machine between two windows of a run. One role may be ahead of the other by one lookahead, so counters are for display.
+/// The machine between two windows of a run.
+///
+/// One role may be ahead of the other by one lookahead, so counters read here are only for display.
 pub struct Pause<'a> {
     now: Cycle,
     visit: &'a dyn Fn(&mut ReadComponent<'_>),
@@ -83,7 +85,7 @@ impl Clock {
     pub fn new(mut tiles: Vec<Tile>) -> Self {
         let due = DueTable::new(tiles.len());
         for (n, tile) in tiles.iter_mut().enumerate() {
-            tile.join(&due, n);
+            tile.join_machine(&due, n);
             tile.wake_all(Cycle::ZERO);
         }
         let latencies = tiles.iter().filter_map(Tile::remote_latency);
@@ -120,7 +122,7 @@ impl Clock {
     /// Sets the quantum, in cycles. No result depends on it.
     ///
     /// # Panics
-    /// If it is 0 or longer than the present quantum.
+    /// If it is 0 or longer than the current quantum.
     pub fn set_quantum(&mut self, quantum: u64) {
         assert!(
             (1..=self.quantum).contains(&quantum),
@@ -135,11 +137,11 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Advances to cycle `at` without ticks. Does nothing if cycle `at` has passed.
+    /// Skips to cycle `at` without ticks. Does nothing if cycle `at` has passed.
     ///
     /// # Panics
     /// If a component is due before cycle `at`.
-    pub fn wait_until(&mut self, at: Cycle) {
+    pub fn skip_to(&mut self, at: Cycle) {
         let now = self.now;
         let is_free = self
             .tiles
@@ -153,7 +155,7 @@ impl Clock {
             trace!(cycle = now.0, path = "clock", to = at.0, "clock jumps");
             self.now = at;
         }
-        self.begin_windows();
+        self.begin_passed_trace_windows();
     }
 
     /// Resets every component. All are due in cycle `at`, the next to run.
@@ -171,14 +173,14 @@ impl Clock {
         self.run_observed(limit, |pause| stop(pause.now()))
     }
 
-    /// As [`Clock::run`], but `stop` can read the components.
+    /// Runs like [`Clock::run`], but `stop` can read the components.
     ///
     /// # Panics
     /// If a component panics, on any thread.
     pub fn run_observed(&mut self, limit: Cycle, mut stop: impl FnMut(&Pause<'_>) -> bool) -> Stop {
-        let reason = self.lead(|leader| leader.run(limit, &mut stop));
+        let reason = self.with_leader(|leader| leader.run(limit, &mut stop));
         if reason == Stop::Limit {
-            self.begin_windows();
+            self.begin_passed_trace_windows();
         }
         reason
     }
@@ -190,7 +192,7 @@ impl Clock {
     /// # Panics
     /// If a component panics, on any thread.
     pub fn run_until_quiescent(&mut self, step: u64) {
-        self.lead(|leader| {
+        self.with_leader(|leader| {
             let mut is_quiescent = false;
             loop {
                 let reason = leader.run_to(leader.now() + step)?;
@@ -203,7 +205,7 @@ impl Clock {
     }
 
     /// Starts the worker threads and calls `action` with their leader, on this thread.
-    fn lead<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
+    fn with_leader<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
@@ -217,7 +219,7 @@ impl Clock {
                 scope.spawn(move || span.in_scope(|| pool.follow(number)))
             };
             let others: Vec<_> = (1..self.threads).map(follow).collect();
-            let result = leader.lead(action);
+            let result = leader.with_followers(action);
             for other in others {
                 other.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -227,8 +229,8 @@ impl Clock {
         result
     }
 
-    /// Begins the trace windows that a jump of the clock has passed.
-    fn begin_windows(&mut self) {
+    /// Begins the trace windows whose first cycle the clock has skipped.
+    fn begin_passed_trace_windows(&mut self) {
         let now = self.now;
         self.tiles
             .iter_mut()

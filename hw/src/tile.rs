@@ -2,13 +2,13 @@
 //!
 //! Links inside a tile may have a latency of one cycle. Links between tiles bound the quantum.
 //!
-//! The wheel holds wake-ups. A sent message wakes its receiver in the cycle in which it becomes visible. A component names the cycle of
-//! its own next wake-up. A component without a wake-up costs nothing.
+//! The wheel holds wake-ups. A message wakes its receiver in the cycle in which it becomes visible. A tick returns the cycle of the
+//! component's own next wake-up. A component without a wake-up costs no host time.
 //!
 //! # Invariants
 //! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later wake-ups wait in the overflow list.
-//! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel at the start of a window, before any is due.
-//! - A tile is at most a quantum ahead of its receivers. A quantum has at most half the horizon, and so has a link between tiles. So two
+//! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel at the start of a window, before they are due.
+//! - A tile is at most a quantum ahead of its receivers. A quantum and a link between tiles are each at most half the horizon long. So two
 //!   cycles of a mailbox never share a bit.
 
 pub(crate) mod due;
@@ -32,10 +32,10 @@ pub use slot::Slot;
 pub(crate) use slot::TileState;
 pub use trace_window::Sampler;
 
-/// The number of cycles on the wheel.
+/// The number of cycles on a timing wheel.
 pub const HORIZON: u64 = 64;
 
-/// The largest number of components in a tile: the bits of a mask on the wheel.
+/// The largest number of components in a tile: one bit each in a mask on the wheel.
 pub const MAX_COMPONENTS: usize = 64;
 
 /// Collects the components of a tile.
@@ -80,7 +80,7 @@ impl TileBuilder {
     pub fn fill_boxed(&mut self, slot: &Slot, component: Box<dyn Component>) {
         assert!(
             Arc::ptr_eq(&self.shared, &slot.shared),
-            "{}: a slot of another tile",
+            "{}: the slot is one of another tile",
             component.path()
         );
         self.components[slot.index] = Some(component);
@@ -103,12 +103,12 @@ impl TileBuilder {
             in_order: true,
             overflow: vec![Cycle::NEVER; n],
             next_overflow: Cycle::NEVER,
-            skip: true,
-            watch: None,
+            skips_idle: true,
+            trace: None,
             watched: 0,
             pulses: 0,
             pulse_end: Cycle::NEVER,
-            ran: 0,
+            woken: 0,
             components,
         }
     }
@@ -131,15 +131,17 @@ pub struct Tile {
     /// Wake-ups beyond the horizon, by component.
     overflow: Vec<Cycle>,
     next_overflow: Cycle,
-    skip: bool,
-    watch: Option<TraceWindow>,
-    /// The components to sample now. None outside the trace window.
+    /// True if components tick only when they are due.
+    skips_idle: bool,
+    trace: Option<TraceWindow>,
+    /// Mask of the components to sample now. 0 outside the trace window.
     watched: u64,
-    /// Watched components that were due in the cycle before `pulse_end`. They tick again in that cycle, so that a pulse ends.
+    /// Mask of the watched components that were due in the cycle before `pulse_end`. They tick again in `pulse_end`, so a pulse of their
+    /// signals ends.
     pulses: u64,
     pulse_end: Cycle,
-    /// Components that the wheel has woken since the window began.
-    ran: u64,
+    /// Mask of the components that have been due since the window began.
+    woken: u64,
 }
 
 impl Tile {
@@ -184,19 +186,19 @@ impl Tile {
     }
 
     /// Turns idle-skipping on or off. It is on by default. No result may depend on it.
-    pub fn set_skipping(&mut self, skip: bool) {
-        self.skip = skip;
+    pub fn set_skipping(&mut self, skips_idle: bool) {
+        self.skips_idle = skips_idle;
     }
 
     /// True if components are ticked only when they are due.
     pub fn is_skipping(&self) -> bool {
-        self.skip
+        self.skips_idle
     }
 
     /// Samples the components whose bit is set in `watched`, in the cycles of `window`.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
-        self.watch = Some(TraceWindow::new(sampler, watched, window));
+        self.trace = Some(TraceWindow::new(sampler, watched, window));
     }
 
     /// Flushes the sampler after a panic during a window.
@@ -216,34 +218,34 @@ impl Tile {
 
     /// Puts every component on the wheel for cycle `now`.
     pub fn wake_all(&mut self, now: Cycle) {
-        self.shared.wheel.add(now, self.all());
+        self.shared.wheel.add(now, self.all_mask());
     }
 
-    /// The first cycle from `now` on in which a component is due, with messages from other tiles.
+    /// The first cycle from `now` on in which a component is due.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        if !self.skip || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
+        if !self.skips_idle || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
             return now;
         }
         let message = self.shared.remote.mail.next(now);
-        self.next_known(now).min(message)
+        self.next_local(now).min(message)
     }
 
-    /// The first cycle from `now` on in which a component is due, without messages from other tiles.
+    /// The first cycle from `now` on in which a component is due. Wake-ups in the mailbox are left out.
     #[inline]
-    fn next_known(&self, now: Cycle) -> Cycle {
+    fn next_local(&self, now: Cycle) -> Cycle {
         self.shared.wheel.next(now).min(self.next_overflow).min(self.pulse_end)
     }
 
     /// The first cycle of a trace window that has not begun.
     pub(crate) fn next_trace_window(&self) -> Cycle {
-        self.watch.as_ref().map_or(Cycle::NEVER, TraceWindow::next)
+        self.trace.as_ref().map_or(Cycle::NEVER, TraceWindow::next)
     }
 
-    /// Adds the tile to a machine, with its number there and the machine's due table.
+    /// Adds the tile to a machine, with its number and the due table of the machine.
     ///
     /// # Panics
     /// If the tile is part of a machine already.
-    pub(crate) fn join(&self, due: &DueTable, tile: usize) {
+    pub(crate) fn join_machine(&self, due: &DueTable, tile: usize) {
         let joined = self.shared.remote.due.set((due.clone(), tile));
         assert!(joined.is_ok(), "a tile is part of one machine");
     }
@@ -270,7 +272,7 @@ impl Tile {
     }
 
     /// A mask of all components.
-    fn all(&self) -> u64 {
+    fn all_mask(&self) -> u64 {
         u64::MAX
             .checked_shr((MAX_COMPONENTS - self.components.len()) as u32)
             .unwrap_or(0)
@@ -280,7 +282,7 @@ impl Tile {
     #[inline]
     fn take_due(&mut self, now: Cycle) -> u64 {
         let due = self.shared.wheel.take(now);
-        self.ran |= due;
+        self.woken |= due;
         match self.next_overflow <= now {
             true => due | self.take_overflow(now),
             false => due,
@@ -290,8 +292,8 @@ impl Tile {
     #[inline]
     fn run_cycle(&mut self, now: Cycle) {
         let mut due = self.take_due(now);
-        if !self.skip {
-            due = self.all();
+        if !self.skips_idle {
+            due = self.all_mask();
         }
         if self.watched != 0 || self.pulses != 0 {
             due |= self.take_pulses(now, due);
@@ -321,12 +323,12 @@ impl Tile {
     #[cold]
     #[inline(never)]
     fn sample(&mut self, index: usize, now: Cycle) {
-        if let Some(watch) = &mut self.watch {
-            watch.sampler.sample(now, index, self.components[index].as_ref());
+        if let Some(trace) = &mut self.trace {
+            trace.sampler.sample(now, index, self.components[index].as_ref());
         }
     }
 
-    /// The watched components whose pulses end now. The components in `due` may begin new ones.
+    /// The watched components whose pulses end now. The components in `due` may begin new pulses.
     fn take_pulses(&mut self, now: Cycle, due: u64) -> u64 {
         let ended = match self.pulse_end <= now {
             true => self.pulses & self.watched,
@@ -337,6 +339,7 @@ impl Tile {
         ended
     }
 
+    /// Puts the component's next wake-up on the wheel or in the overflow list.
     #[inline]
     fn schedule(&mut self, index: usize, now: Cycle, activity: Activity) {
         match activity {
@@ -353,6 +356,7 @@ impl Tile {
         self.next_overflow = self.next_overflow.min(at);
     }
 
+    /// Removes the components from the overflow list that are due in cycle `now`.
     fn take_overflow(&mut self, now: Cycle) -> u64 {
         let mut due = 0;
         self.next_overflow = Cycle::NEVER;

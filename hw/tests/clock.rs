@@ -184,13 +184,13 @@ fn quiet_machine_message_from_outside_is_ticked_when_it_is_visible() {
     for latency in [1, 7, 32] {
         let (mut clock, seen, mut to, mut from) = with_host(latency);
         assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
-        clock.wait_until(Cycle(1_000_000));
+        clock.skip_to(Cycle(1_000_000));
         to.send(clock.now(), 5);
         let stop = clock.run(Cycle::NEVER, |now| from.is_ready(now));
         let arrival = 1_000_000 + u64::from(latency);
         assert_eq!(ticks(&seen), [0, arrival], "latency {latency}");
         if stop == Stop::Quiet {
-            clock.wait_until(clock.now() + u64::from(latency));
+            clock.skip_to(clock.now() + u64::from(latency));
         }
         assert_eq!(from.recv(clock.now()), Some(5 + arrival));
     }
@@ -201,7 +201,7 @@ fn quiet_machine_message_from_outside_is_ticked_when_it_is_visible() {
 fn waiting_past_a_due_component_panics() {
     let (mut clock, _) = alone(|_| Activity::Until(Cycle(40)));
     clock.run(Cycle(10), |_| false);
-    clock.wait_until(Cycle(50));
+    clock.skip_to(Cycle(50));
 }
 
 /// When which message was received.
@@ -386,7 +386,7 @@ fn window_that_begins_while_nothing_is_ticked_is_begun_all_the_same() {
     assert_eq!(at_the_limit, ["begin 199 with 2", "flush 199"]);
     let waiting = heard(300..400, |clock| {
         clock.run(Cycle::NEVER, |_| false);
-        clock.wait_until(Cycle(500));
+        clock.skip_to(Cycle(500));
     });
     assert_eq!(waiting, ["begin 500 with 2", "flush 500"]);
 }

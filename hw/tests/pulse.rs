@@ -111,7 +111,7 @@ fn watched_from(from: u64) -> (Vec<(u64, bool)>, u32) {
     let mut clock = Clock::new(vec![tile]);
     clock.run(Cycle(5), |_| false);
     clock.run(Cycle(50), |_| false);
-    clock.wait_until(Cycle(60));
+    clock.skip_to(Cycle(60));
     let seen = seen.0.lock().expect("no panic").clone();
     let ticks = *ticks.lock().expect("no panic");
     (seen, ticks)

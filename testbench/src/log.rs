@@ -188,8 +188,8 @@ mod tests {
     fn jump_of_the_clock_is_logged_with_both_cycles() {
         let mut clock = Clock::new(Vec::new());
         let log = log_of(|| {
-            clock.wait_until(Cycle(64));
-            clock.wait_until(Cycle(64));
+            clock.skip_to(Cycle(64));
+            clock.skip_to(Cycle(64));
         });
         assert_eq!(log, "        0 clock                       clock jumps to=64\n");
     }

@@ -313,7 +313,7 @@ fn run_after(scenario: &str, stopped_after: Option<u64>, begin: Cycle) -> (Outco
         }
         None => {
             gpu.clock_mut().run(begin, |_| false);
-            gpu.clock_mut().wait_until(begin);
+            gpu.clock_mut().skip_to(begin);
         }
     }
     for (buffer, address) in bench.data() {

@@ -49,7 +49,11 @@ mod tests {
         pool.give(packet);
         let mut packet = pool.take(PacketKind::Load, 128, 1, 0, false);
         packet.note(Stage::L1, Cycle(9));
-        assert_eq!(packet.stamps.at(Stage::L1), Some(Cycle(5)), "an untimed packet keeps its stamps");
+        assert_eq!(
+            packet.stamps.at(Stage::L1),
+            Some(Cycle(5)),
+            "an untimed packet keeps its stamps"
+        );
         pool.give(packet);
         let packet = pool.take(PacketKind::Load, 128, 1, 0, true);
         assert_eq!(packet.stamps.at(Stage::L1), None);

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Reads of the round before a thread sleeps: about 10 us. A larger number takes the core from other programs
+/// Reads of the round before a thread sleeps: about 10 us. A larger number keeps the core from other programs
 /// (`hw/docs/performance.md`).
 const SPINS: u32 = 1024;
 
@@ -58,12 +58,13 @@ impl ThreadBarrier {
         !self.broken.load(Ordering::Acquire)
     }
 
+    /// Breaks the barrier: every wait ends with `false`.
     fn break_up(&self) {
         self.broken.store(true, Ordering::SeqCst);
         self.wake_all();
     }
 
-    /// A guard that breaks the barrier if this thread panics while it holds the guard.
+    /// A guard that breaks the barrier if its thread panics.
     pub(super) fn guard(&self) -> PanicGuard<'_> {
         PanicGuard(self)
     }
@@ -72,6 +73,7 @@ impl ThreadBarrier {
         self.round.load(Ordering::SeqCst) != round || self.broken.load(Ordering::SeqCst)
     }
 
+    /// Waits until round `round` is over: spins first, then sleeps.
     fn wait_for_next(&self, round: usize) {
         for _ in 0..self.spins {
             if self.is_over(round) {

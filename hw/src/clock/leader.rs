@@ -18,7 +18,8 @@ use crate::time::Cycle;
 pub(super) struct WorkerPool<'a> {
     workers: Vec<CachePadded<Mutex<Worker<'a>>>>,
     window: PostedWindow,
-    done: AtomicBool,
+    /// True once the leader has ended the run.
+    is_over: AtomicBool,
     barrier: ThreadBarrier,
 }
 
@@ -29,14 +30,14 @@ impl<'a> WorkerPool<'a> {
             barrier: ThreadBarrier::new(workers.len()),
             workers: workers.into_iter().map(Mutex::new).map(CachePadded::new).collect(),
             window: PostedWindow::default(),
-            done: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
         }
     }
 
     /// Runs each window on worker `number`, until the leader ends the run.
     pub(super) fn follow(&self, number: usize) {
         let _guard = self.barrier.guard();
-        while self.barrier.wait() && !self.done.load(Ordering::Acquire) {
+        while self.barrier.wait() && !self.is_over.load(Ordering::Acquire) {
             self.worker(number).run(self.window.read());
             self.barrier.wait();
         }
@@ -52,9 +53,9 @@ impl<'a> WorkerPool<'a> {
         (0..self.workers.len()).map(|number| self.worker(number))
     }
 
-    /// Runs a window on all threads, or on this thread if `is_small` returns true. Returns `None` if another thread has panicked.
-    fn run(&self, window: Window, is_small: impl FnOnce() -> bool) -> Option<()> {
-        if self.workers.len() == 1 || is_small() {
+    /// Runs a window on all threads, or on this thread if `fits_one_thread` returns true. Returns `None` if another thread has panicked.
+    fn run(&self, window: Window, fits_one_thread: impl FnOnce() -> bool) -> Option<()> {
+        if self.workers.len() == 1 || fits_one_thread() {
             self.workers().for_each(|mut worker| worker.run(window));
             return Some(());
         }
@@ -67,7 +68,7 @@ impl<'a> WorkerPool<'a> {
     }
 }
 
-/// A window that all threads read. The barrier orders the accesses.
+/// The window that all threads read. The barrier orders the accesses.
 #[derive(Default)]
 struct PostedWindow {
     is_interconnect: AtomicBool,
@@ -95,12 +96,14 @@ impl PostedWindow {
     }
 }
 
-/// How far the tiles of each role have run, and what runs next.
+/// The progress of the tiles of each role. Chooses the next window.
 pub(super) struct Leader<'a> {
-    interconnect: Cycle,
-    leaves: Cycle,
+    /// The first cycle that interconnect tiles have not run.
+    interconnect_at: Cycle,
+    /// The first cycle that leaves have not run.
+    leaves_at: Cycle,
     lookahead: u64,
-    /// By tile number.
+    /// One bit per tile, by tile number.
     interconnect_tiles: &'a BitSlice,
     due: &'a DueTable,
     pool: &'a WorkerPool<'a>,
@@ -116,8 +119,8 @@ impl<'a> Leader<'a> {
         pool: &'a WorkerPool<'a>,
     ) -> Self {
         Leader {
-            interconnect: now,
-            leaves: now,
+            interconnect_at: now,
+            leaves_at: now,
             lookahead,
             interconnect_tiles,
             due,
@@ -127,24 +130,24 @@ impl<'a> Leader<'a> {
 
     /// The first cycle that not all tiles have run.
     pub(super) fn now(&self) -> Cycle {
-        self.interconnect.min(self.leaves)
+        self.interconnect_at.min(self.leaves_at)
     }
 
     /// The first cycle that no tile has run.
-    fn latest(&self) -> Cycle {
-        self.interconnect.max(self.leaves)
+    fn furthest(&self) -> Cycle {
+        self.interconnect_at.max(self.leaves_at)
     }
 
     /// Calls `action` while the other threads follow, then ends them. Returns `None` if one of them has panicked.
-    pub(super) fn lead<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    pub(super) fn with_followers<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let pool = self.pool;
         let _guard = pool.barrier.guard();
         let result = action(self)?;
-        pool.done.store(true, Ordering::Release);
+        pool.is_over.store(true, Ordering::Release);
         pool.barrier.wait().then_some(result)
     }
 
-    /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. Then all tiles have run up to the same cycle.
+    /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. At the end all tiles have run up to one cycle.
     pub(super) fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
             let next = self.due.earliest();
@@ -153,7 +156,7 @@ impl<'a> Leader<'a> {
                 break if self.call(stop) { Stop::Condition } else { Stop::Quiet };
             }
             // Nothing is due before `next`, so no message is sent before it.
-            self.jump_to(next.min(limit));
+            self.skip_to(next.min(limit));
             if self.now() >= limit {
                 break Stop::Limit;
             }
@@ -180,10 +183,10 @@ impl<'a> Leader<'a> {
         })
     }
 
-    /// Advances to cycle `at`, with ticks where components are due.
+    /// Runs to cycle `at`, with ticks where components are due.
     pub(super) fn run_to(&mut self, at: Cycle) -> Option<Stop> {
         let reason = self.run(at, &mut |_| false)?;
-        self.jump_to(at);
+        self.skip_to(at);
         for mut worker in self.pool.workers() {
             worker.tiles().for_each(|tile| tile.begin_passed_trace_window(at));
         }
@@ -197,38 +200,39 @@ impl<'a> Leader<'a> {
             .all(|mut worker| worker.tiles().all(|tile| tile.is_quiescent()))
     }
 
-    /// Advances to cycle `to` without ticks: no component is due before it. Does nothing if a tile has run cycle `to`.
-    fn jump_to(&mut self, to: Cycle) {
-        let from = self.latest();
+    /// Skips to cycle `to` without ticks: no component is due before it. Does nothing if a tile has run cycle `to`.
+    fn skip_to(&mut self, to: Cycle) {
+        let from = self.furthest();
         if to > from {
             trace!(cycle = from.0, path = "clock", to = to.0, "clock jumps");
-            (self.interconnect, self.leaves) = (to, to);
+            (self.interconnect_at, self.leaves_at) = (to, to);
         }
     }
 
-    /// Lets the role that is behind run until it is one lookahead beyond the other, or until `limit`.
+    /// Runs the role that is behind until it is one lookahead ahead of the other, or until `limit`.
     fn run_window(&mut self, limit: Cycle) -> Option<()> {
         let has_interconnect = self.interconnect_tiles.any();
-        let (role, from, other) = if has_interconnect && self.interconnect < self.leaves {
-            (Role::Interconnect, self.interconnect, self.leaves)
+        let (role, from, other) = if has_interconnect && self.interconnect_at < self.leaves_at {
+            (Role::Interconnect, self.interconnect_at, self.leaves_at)
         } else {
-            (Role::Leaf, self.leaves, self.interconnect)
+            (Role::Leaf, self.leaves_at, self.interconnect_at)
         };
         let end = (other + self.lookahead).min(limit);
         assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
-        self.pool.run(Window { role, from, end }, || self.is_small(role, end))?;
+        self.pool
+            .run(Window { role, from, end }, || self.fits_one_thread(role, end))?;
         match role {
-            Role::Interconnect => self.interconnect = end,
-            Role::Leaf => self.leaves = end,
+            Role::Interconnect => self.interconnect_at = end,
+            Role::Leaf => self.leaves_at = end,
         }
         if !has_interconnect {
-            self.interconnect = self.leaves;
+            self.interconnect_at = self.leaves_at;
         }
         Some(())
     }
 
     /// True if at most one tile is due in the window. Then one thread runs it.
-    fn is_small(&self, role: Role, end: Cycle) -> bool {
+    fn fits_one_thread(&self, role: Role, end: Cycle) -> bool {
         let is_due = |&tile: &usize| self.due.get(tile) < end;
         match role {
             Role::Interconnect => self.interconnect_tiles.iter_ones().filter(is_due).nth(1).is_none(),
@@ -236,11 +240,11 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Lets the role that is behind catch up with the other.
+    /// Runs the role that is behind up to the cycle of the other.
     fn align(&mut self) -> Option<()> {
-        let latest = self.latest();
-        while self.now() < latest {
-            self.run_window(latest)?;
+        let furthest = self.furthest();
+        while self.now() < furthest {
+            self.run_window(furthest)?;
         }
         Some(())
     }

@@ -46,7 +46,8 @@ fn smaller_halves(neighbors: &[Vec<usize>]) -> BitVec {
     interconnect
 }
 
-/// Gives neighbors different colors, from `first` on, and returns the tiles reached. `None` if two neighbors need the same color.
+/// Colors the tiles reached from `first`, with different colors for neighbors. Returns these tiles, or `None` if two neighbors need the
+/// same color.
 fn color(first: usize, neighbors: &[Vec<usize>], reached: &mut BitVec, colors: &mut BitVec) -> Option<Vec<usize>> {
     let mut part = vec![first];
     reached.set(first, true);

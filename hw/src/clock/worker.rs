@@ -1,7 +1,7 @@
 //! The tiles of one host thread.
 //!
-//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last. In the next window it
-//! runs them from last to first. So it begins with the tiles that are still in the host's caches.
+//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last, and of the next window from
+//! last to first. So each window begins with the tiles that are still in the host's caches.
 
 use bitvec::slice::BitSlice;
 
@@ -55,12 +55,13 @@ impl<'a> Worker<'a> {
             let worker = &mut workers[counts[role as usize] * threads / totals[role as usize]];
             counts[role as usize] += 1;
             worker.trace_window = worker.trace_window.min(tile.next_trace_window());
-            worker.of(role).push(tile);
+            worker.of_role(role).push(tile);
         }
         workers
     }
 
-    fn of(&mut self, role: Role) -> &mut Vec<&'a mut Tile> {
+    /// The tiles of a role.
+    fn of_role(&mut self, role: Role) -> &mut Vec<&'a mut Tile> {
         match role {
             Role::Interconnect => &mut self.interconnect,
             Role::Leaf => &mut self.leaves,
@@ -79,7 +80,7 @@ impl<'a> Worker<'a> {
     pub(super) fn run(&mut self, window: Window) {
         let traces = self.trace_window < window.end;
         let (due, backwards) = (self.due, self.backwards);
-        let tiles = self.of(window.role);
+        let tiles = self.of_role(window.role);
         for n in 0..tiles.len() {
             let n = if backwards { tiles.len() - 1 - n } else { n };
             let tile = &mut tiles[n];

@@ -1,7 +1,7 @@
 //! The due table of a machine: for each tile, the earliest cycle in which a component may be due.
 //!
-//! A tile lowers its own entry after it has run; a link lowers the receiver's entry when it sends a message to another tile. So a tile
-//! that sleeps costs one comparison per window.
+//! A tile lowers its own entry after it has run. A link to another tile lowers the receiver's entry with each message. So an idle tile costs
+//! one comparison per window.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -29,11 +29,10 @@ impl Mail {
     }
 
     /// Adds a wake-up, while other threads may add more.
-    ///
-    /// A bit that is set is not set again: a plain load does not take the cache line from other threads. The exchange of `drain_into`
-    /// comes after each load that finds the bit set, so the wake-up reaches the wheel.
     #[inline]
     pub(super) fn post(&self, at: Cycle, component: u8) {
+        // A set bit is not set again: a plain load does not take the host cache line from other threads. If a load finds the bit
+        // set, the swap of `drain_into` comes later, so the wake-up reaches the wheel.
         let cycles = &self.cycles[component as usize];
         if cycles.load(Ordering::Acquire) & bit(at) == 0 {
             cycles.fetch_or(bit(at), Ordering::AcqRel);

@@ -23,12 +23,13 @@ pub(crate) struct TileState {
     pub(super) neighbors: Mutex<Vec<usize>>,
     /// The components to tick when the next quantum begins.
     pub(super) next_quantum: AtomicU64,
-    /// For each component two words. The first is the mask of numbered links with messages in flight ([`crate::link::arrivals`]). The
-    /// second is the cycle up to which their wake-ups are deferred.
+    /// Two words per component. The first is the mask of its numbered links with messages in flight ([`crate::link::arrivals`]). The second
+    /// is the cycle until which their wake-ups are deferred.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
 }
 
-/// The state that other tiles access for every message. It is apart from the state that the tile's own thread writes in every cycle.
+// It has its own host cache lines, because the tile's thread writes the other state in every cycle.
+/// The state that other tiles access with every message.
 #[repr(C)]
 pub(super) struct RemoteState {
     /// The machine's due table and the tile's number in it, once the tile is part of a machine.
@@ -63,7 +64,7 @@ impl TileState {
         }
     }
 
-    /// Wakes a component from another tile.
+    /// Wakes a component in cycle `at`. Called by another tile.
     #[inline(never)]
     pub(crate) fn wake_remote(&self, component: u8, at: Cycle) {
         self.remote.mail.post(at, component);
@@ -73,7 +74,7 @@ impl TileState {
     }
 
     /// Moves the wake-ups from other tiles to the wheel. On the tile's own thread only.
-    pub(super) fn take_mail(&self) {
+    pub(super) fn drain_mail(&self) {
         self.remote.mail.drain_into(&self.wheel);
     }
 

@@ -7,14 +7,14 @@ use crate::time::Cycle;
 
 /// Samples the watched components of one tile, on the tile's thread.
 ///
-/// It sees every change from the first cycle of the window on: a component without a tick has not changed.
+/// It samples after each tick. That shows every change, because a component does not change without a tick.
 pub trait Sampler: Send {
     /// Begins the window, before cycle `now` has run. `components` are all components of the tile. Called once, to record the initial
     /// values.
     fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]);
     /// Samples component `index` after its tick in cycle `now`. The cycle may be before or after the window.
     fn sample(&mut self, now: Cycle, index: usize, component: &dyn Component);
-    /// Passes on the records of a quantum that ends before cycle `end`.
+    /// Writes out the records of a quantum that ends before cycle `end`.
     fn flush(&mut self, end: Cycle);
 }
 

@@ -10,9 +10,9 @@ impl Tile {
     /// Runs the cycles from `from` up to `end`, which is not included.
     pub fn run(&mut self, from: Cycle, end: Cycle) {
         let (due, tile) = self.due_entry();
-        // Raised before the mailbox is emptied. A later message lowers the entry again.
+        // The entry is raised before the mailbox is drained, so a later message lowers it again.
         due.raise(*tile);
-        self.shared.take_mail();
+        self.shared.drain_mail();
         self.wake_for_quantum(from);
         self.begin_trace_window(from, end);
         self.warm_likely(from, end);
@@ -21,7 +21,7 @@ impl Tile {
         self.note_due(end);
     }
 
-    /// Begins a trace window that a jump to cycle `now` has passed.
+    /// Begins a trace window whose first cycle the clock has skipped.
     pub(crate) fn begin_passed_trace_window(&mut self, now: Cycle) {
         if self.next_trace_window() < now {
             self.run(now, now);
@@ -31,7 +31,11 @@ impl Tile {
     fn run_cycles(&mut self, from: Cycle, end: Cycle) {
         let mut now = from;
         loop {
-            now = if self.skip { self.next_known(now).max(now) } else { now };
+            now = if self.skips_idle {
+                self.next_local(now).max(now)
+            } else {
+                now
+            };
             if now >= end {
                 return;
             }
@@ -40,9 +44,9 @@ impl Tile {
         }
     }
 
-    /// Warms the components that are due in the window or ran in the last one.
+    /// Prefetches the components that are due in the window or were due in the last one.
     fn warm_likely(&mut self, from: Cycle, end: Cycle) {
-        let likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.ran);
+        let likely = self.shared.wheel.between(from, end) | std::mem::take(&mut self.woken);
         for index in ones(likely) {
             self.components[index].warm();
         }
@@ -60,18 +64,18 @@ impl Tile {
     /// Begins the trace window if it begins before cycle `end`.
     fn begin_trace_window(&mut self, from: Cycle, end: Cycle) {
         if self.next_trace_window() < end
-            && let Some(watch) = &mut self.watch
+            && let Some(trace) = &mut self.trace
         {
-            self.watched = watch.begin(from, &self.components);
+            self.watched = trace.begin(from, &self.components);
         }
     }
 
     /// Flushes the sampler, and drops it when the trace window is over.
     pub(super) fn flush_sampler(&mut self, end: Cycle) {
-        if let Some(watch) = &mut self.watch
-            && watch.flush(end)
+        if let Some(trace) = &mut self.trace
+            && trace.flush(end)
         {
-            self.watch = None;
+            self.trace = None;
             self.watched = 0;
         }
     }

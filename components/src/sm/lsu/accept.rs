@@ -26,7 +26,8 @@ impl Lsu {
         let mut subcore = self.state.last_subcore;
         for _ in 0..subcores {
             subcore = if subcore + 1 < subcores { subcore + 1 } else { 0 };
-            if arrived >> subcore & 1 == 1 && self.state.subcore_free_at[subcore] <= now && self.can_take(subcore, now) {
+            if arrived >> subcore & 1 == 1 && self.state.subcore_free_at[subcore] <= now && self.can_take(subcore, now)
+            {
                 self.state.last_subcore = subcore;
                 return self.take(subcore, now);
             }

@@ -172,7 +172,11 @@ mod tests {
     fn inactive_lanes_touch_no_line() {
         let access = coalesced(&stride(128), LaneMask(0b101), 4);
         assert_eq!(
-            access.lines().iter().map(|line| (line.line, line.lanes.0)).collect::<Vec<_>>(),
+            access
+                .lines()
+                .iter()
+                .map(|line| (line.line, line.lanes.0))
+                .collect::<Vec<_>>(),
             [(0x1000, 1), (0x1100, 4)]
         );
     }

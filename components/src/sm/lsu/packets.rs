@@ -173,8 +173,13 @@ impl Lsu {
         packet.note(Stage::Issue, pending.issued);
         packet.note(Stage::Lsu, now);
         (packet.l1_hit, packet.l2_hit) = (false, false);
-        let warp_inst = pending.warp_inst.as_ref().expect("an instruction stays until its packets are sent");
-        builder.contents.fill(&mut packet, warp_inst, access.lanes, builder.group);
+        let warp_inst = pending
+            .warp_inst
+            .as_ref()
+            .expect("an instruction stays until its packets are sent");
+        builder
+            .contents
+            .fill(&mut packet, warp_inst, access.lanes, builder.group);
         builder.sent += 1;
         let is_last = builder.sent == builder.access.lines().len();
         state.stats.packets += 1;
