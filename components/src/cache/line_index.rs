@@ -136,6 +136,7 @@ impl LineIndex {
             }
             return;
         }
+        // The list has no backward links: walk to the slot before this one.
         let mut before = first as usize;
         while self.tags[before].next != slot as u32 {
             before = self.tags[before].next as usize;

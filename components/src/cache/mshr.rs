@@ -100,6 +100,7 @@ impl MshrTable {
     pub(crate) fn take_only_target(&mut self, entry: u32, sectors: u8) -> Option<u32> {
         let queues = &mut self.entries[entry as usize].queues;
         let slot = queues[each_sector(sectors).next()?].only()?;
+        // Several targets must be served sector by sector, in order.
         if each_sector(sectors).any(|sector| queues[sector].only() != Some(slot)) {
             return None;
         }

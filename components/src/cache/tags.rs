@@ -94,6 +94,7 @@ impl Tags {
     pub(crate) fn victim(&self, set: usize, may_go: impl Fn(usize) -> bool) -> Option<usize> {
         let first = set * self.shape.ways;
         let of_set = &self.valid[first..first + self.shape.ways];
+        // The highest invalid way, which has the lowest number.
         let free = of_set.last_zero();
         let way = free.or_else(|| self.replacement.victim(set, &|way| may_go(self.number(set, way))))?;
         Some(self.number(set, way))

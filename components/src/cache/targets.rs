@@ -100,6 +100,7 @@ impl MissTargets {
             return None;
         }
         queue.head = self.slots[slot as usize].next[sector];
+        // It was the only slot.
         if queue.head == NONE {
             queue.tail = NONE;
         }

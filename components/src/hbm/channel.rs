@@ -209,6 +209,7 @@ impl Channel {
 
     /// Does a due refresh, or sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
+        // A refresh that must wait blocks all commands until it starts.
         if self.state.refresh.is_due(edge)
             && let Some(start) = self.refresh(edge)
         {
@@ -258,19 +259,18 @@ impl Channel {
 
     /// Sends a column command, if one is possible. Returns the edge at which to try again.
     fn column_command(&mut self, edge: u64) -> u64 {
-        let State {
-            queue,
-            scheduler,
-            timers,
-            ..
-        } = &self.state;
-        let (candidates, write) = (scheduler.column_candidates(queue), scheduler.is_writing());
+        let state = &self.state;
+        let (timers, write) = (&state.timers, state.scheduler.is_writing());
+        let candidates = state.scheduler.column_candidates(&state.queue);
         // While the data bus is busy, no bank can be ready.
         let bus_free = timers.any_column_at(write);
         if candidates != 0 && bus_free > edge {
             return bus_free;
         }
-        match queue.oldest_ready(candidates, edge, |bank| timers.column_at(bank, write)) {
+        match state
+            .queue
+            .oldest_ready(candidates, edge, |bank| timers.column_at(bank, write))
+        {
             Choice::Now(n) => self.send_column(n, edge),
             Choice::At(at) => at,
         }
@@ -278,24 +278,20 @@ impl Channel {
 
     /// Sends an activate or a precharge for a request, if one is possible. Returns the edge at which to try again.
     fn row_command(&mut self, edge: u64) -> u64 {
-        let State {
-            queue,
-            scheduler,
-            timers,
-            row_from,
-            ..
-        } = &self.state;
-        if edge < *row_from {
-            return *row_from;
+        let state = &mut self.state;
+        if edge < state.row_from {
+            return state.row_from;
         }
+        let timers = &state.timers;
         let ready_at = |bank: usize| match timers.banks[bank].row {
             None => timers.activate_at(bank),
             Some(_) => timers.precharge_at(bank),
         };
-        match queue.oldest_ready(scheduler.row_candidates(queue), edge, ready_at) {
+        let candidates = state.scheduler.row_candidates(&state.queue);
+        match state.queue.oldest_ready(candidates, edge, ready_at) {
             Choice::Now(n) => self.send_row(n, edge),
             Choice::At(at) => {
-                self.state.row_from = at.min(scheduler.changes_at(queue));
+                state.row_from = at.min(state.scheduler.changes_at(&state.queue));
                 at
             }
         }
@@ -310,6 +306,7 @@ impl Channel {
         if at > edge {
             return at;
         }
+        // The bus of row commands is busy if a request has just used it.
         if state.row_command == Command::None {
             if state.column_command == Command::None {
                 state.command_line = None;
@@ -326,6 +323,7 @@ impl Channel {
 
     /// Accepts one request, and puts accepted ones that are due into the queue.
     fn accept(&mut self, now: Cycle, edge: u64) {
+        // Accepted requests have an entry of the queue reserved.
         let accepted = self.state.queue.len() + self.state.arriving.len();
         if accepted == self.config.hbm.queue_depth as usize {
             self.state.stats.full_cycles += u64::from(self.has_request(now));
@@ -372,6 +370,7 @@ impl Channel {
             arrived: edge,
         };
         state.queue.push(entry, open);
+        // The new request may have a command at once.
         state.command_from = 0;
         if !open {
             state.row_from = 0;
@@ -450,13 +449,8 @@ impl Component for Channel {
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        let State {
-            arriving,
-            queue,
-            responses,
-            ..
-        } = &self.state;
-        let requests = arriving.len() + queue.len() + responses.len();
+        let state = &self.state;
+        let requests = state.arriving.len() + state.queue.len() + state.responses.len();
         if requests > 0 {
             say(format!("{}: {requests} requests have no response yet", self.path));
         }

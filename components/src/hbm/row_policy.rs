@@ -58,6 +58,7 @@ impl RowPolicy {
 
 #[inline]
 fn next(policy: &impl CloseRows, banks: &[Bank], queue: &Queue) -> Option<(u64, usize)> {
+    // A hit is an entry that needs the open row.
     let is_idle = |n: usize| banks[n].row.is_some() && queue.hits() & queue.of_bank(n) == 0;
     let closes = (0..banks.len()).filter_map(|n| Some((policy.closes_at(&banks[n])?, n)));
     closes.filter(|&(_, n)| is_idle(n)).min()

@@ -84,14 +84,8 @@ impl BankTimers {
 
     /// Opens a row of a closed bank.
     pub(super) fn activate(&mut self, bank: usize, row: u32, edge: u64) {
-        let Timing {
-            t_rcd,
-            t_ras,
-            t_rc,
-            t_rrd,
-            ..
-        } = self.t;
-        self.activate_at = edge + u64::from(t_rrd);
+        let t = &self.t;
+        self.activate_at = edge + u64::from(t.t_rrd);
         let bank = &mut self.banks[bank];
         assert!(
             bank.row.is_none(),
@@ -99,9 +93,9 @@ impl BankTimers {
         );
         bank.row = Some(row);
         bank.used_at = edge;
-        bank.column_at = edge + u64::from(t_rcd);
-        bank.precharge_at = edge + u64::from(t_ras);
-        bank.activate_at = edge + u64::from(t_rc);
+        bank.column_at = edge + u64::from(t.t_rcd);
+        bank.precharge_at = edge + u64::from(t.t_ras);
+        bank.activate_at = edge + u64::from(t.t_rc);
     }
 
     /// Closes the row of a bank.
@@ -115,6 +109,7 @@ impl BankTimers {
     pub(super) fn column(&mut self, bank: usize, write: bool, edge: u64) -> u64 {
         let t = &self.t;
         let bank = &mut self.banks[bank];
+        // A command to the same bank group waits longer than one to another group.
         self.groups[bank.group as usize] = edge + u64::from(t.t_ccd_l);
         self.column_at = edge + u64::from(t.t_ccd_s);
         assert!(
@@ -144,6 +139,7 @@ impl BankTimers {
     /// Closes every row and refreshes all banks.
     pub(super) fn refresh(&mut self, edge: u64) {
         let any_open = self.banks.iter().any(|bank| bank.row.is_some());
+        // Closed banks need no precharge before the refresh.
         let precharge = if any_open { self.t.t_rp } else { 0 };
         let ready = edge + u64::from(precharge) + u64::from(self.t.t_rfc);
         for bank in &mut self.banks {

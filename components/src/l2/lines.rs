@@ -9,7 +9,7 @@ use bitvec::prelude::{BitVec, bitvec};
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tags::{Shape, Tags};
-use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, copy_bytes, copy_sector_bytes, each_sector, sector_masks};
+use crate::proto::mem::{LINE, SECTOR, SECTORS, byte_mask, each_sector, sector_masks};
 use crate::proto::noc::Interleave;
 
 /// All bytes of a sector.
@@ -178,26 +178,16 @@ impl Lines {
     /// Writes the bytes of `sectors` that are in `mask`.
     #[inline(always)]
     pub(super) fn write(&mut self, way: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
-        let state = &mut self.states[way];
-        self.dirty_sets.set(state.set as usize, true);
-        let to = self.bytes.line_mut(way);
-        let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
-        let masks = sector_masks(mask);
-        for sector in each_sector(sectors) {
-            let written = masks[sector];
-            match written {
-                FULL => to[sector] = from[sector],
-                some => copy_sector_bytes(&from[sector], &mut to[sector], some),
-            }
-            state.valid[sector] |= written;
-            state.dirty |= u8::from(written != 0) << sector;
-        }
+        let written = mask & byte_mask(sectors);
+        self.bytes.write(way, written, from);
+        let masks = sector_masks(written);
+        each_sector(sectors).for_each(|sector| self.mark(way, sector, masks[sector]));
     }
 
     /// Fills sectors from memory. Bytes that are valid already are newer, so they stay.
     pub(super) fn merge(&mut self, way: usize, sectors: u8, from: &[u8; LINE]) {
         let missing = byte_mask(sectors) & !self.valid(way);
-        copy_bytes(from, self.bytes.line_mut(way), missing);
+        self.bytes.write(way, missing, from);
         let valid = &mut self.states[way].valid;
         each_sector(sectors).for_each(|sector| valid[sector] = FULL);
     }

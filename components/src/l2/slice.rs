@@ -263,6 +263,7 @@ impl Slice {
         if busy {
             return self.tick_at(state.next_edge);
         }
+        // A request that waits for the data array is looked up when it is free.
         let free = match tag {
             SliceTagState::DataBusy => state.data_free_at,
             _ => NEVER,
@@ -297,6 +298,7 @@ impl Component for Slice {
             memory: self.from_memory.in_flight() != 0,
             host: self.state.write_back.is_some() || self.ports.commands.is_ready(now),
         };
+        // A slow clock has no edge in some cycles, a fast one several.
         for edge in edges {
             self.step(now, edge, inputs);
         }

@@ -344,7 +344,7 @@ pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
 
 /// Copies the bytes of a sector whose bit is set in `mask`.
 #[inline]
-pub fn copy_sector_bytes(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
+fn copy_sector_bytes(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) {
     // Lanes mostly write whole words of 4 bytes.
     let (from, to) = (from.as_chunks::<4>().0, to.as_chunks_mut::<4>().0);
     while mask != 0 {

@@ -223,6 +223,7 @@ impl L1 {
             return Activity::Busy;
         }
         let hit_due = state.hits.front().map(|&(due, _)| due);
+        // Returned packets are due at once.
         let response_due = if state.returned.is_empty() { hit_due } else { Some(now) };
         let respond = response_due.map_or(Activity::Idle, |due| {
             Activity::Until(due.max(state.data_free_at).max(now + 1))
@@ -237,6 +238,7 @@ impl Component for L1 {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // From the last stage to the first, so a packet passes one stage per cycle.
         self.respond(now);
         self.send_to_xbar(now);
         self.take_from_xbar(now);

@@ -333,11 +333,8 @@ impl Component for Lsu {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        let LastTick {
-            accepted,
-            sent,
-            response,
-        } = self.state.last_tick;
+        let last = &self.state.last_tick;
+        let (accepted, sent, response) = (last.accepted, last.sent, last.response);
         probe.bit("accept_valid", Some(accepted.is_some()));
         probe.vector("accept_subcore", 3, accepted.map(|(subcore, ..)| u64::from(subcore)));
         probe.vector("accept_warp", 5, accepted.map(|(_, warp, _)| u64::from(warp)));

@@ -184,6 +184,7 @@ impl SharedMemory {
             passes,
             last: now + u64::from(passes - 1),
         };
+        // Most accesses have one pass. They end in the cycle in which they begin.
         if passes == 1 && self.ports.output[subcore as usize].has_room(now) {
             self.end(current, now);
         } else {
@@ -200,6 +201,7 @@ impl SharedMemory {
         self.perform(&mut warp_inst);
         if route == Route::Other && mbarrier::may_wait(&warp_inst) {
             let until = now + u64::from(self.config.shared.try_wait_cycles);
+            // The banks are free again: only the test waits.
             return self.state.parked.park(warp_inst, until);
         }
         let spent = now.since(warp_inst.issued) + RETURN_CYCLES;

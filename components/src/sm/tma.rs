@@ -189,6 +189,7 @@ impl Tma {
 
     /// Receives a response of shared memory. Sends the bytes of a load on to global memory.
     fn receive_from_shared(&mut self, now: Cycle) {
+        // A load from shared memory becomes a store to the L1 in this tick.
         if !self.ports.l1.has_room(now) {
             return;
         }
@@ -236,6 +237,7 @@ impl Tma {
         let Some(job) = state.jobs.back_mut().filter(|job| job.has_more()) else {
             return;
         };
+        // A piece of zeros needs room in the queue to shared memory, like a read of shared memory.
         let has_room = match job.reads_global_next() {
             true => self.ports.l1.has_room(now),
             false => state.to_shared.len() < TO_SHARED,

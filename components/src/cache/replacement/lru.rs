@@ -71,6 +71,7 @@ impl Replacement for Lru {
         let links = &self.links[set * self.ways..][..self.ways];
         let oldest = self.oldest[set];
         let mut way = oldest;
+        // Back at the oldest way: none may go.
         while !may_go(usize::from(way)) {
             way = links[usize::from(way)].younger;
             if way == oldest {

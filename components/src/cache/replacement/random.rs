@@ -34,6 +34,7 @@ impl Replacement for Random {
     fn victim(&self, _: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
         // The low bits of such a generator have short periods.
         let drawn = ((self.state >> 32) * self.ways) >> 32;
+        // If the drawn way must stay, take the next one that may go.
         let mut ways = (drawn..self.ways).chain(0..drawn).map(|way| way as usize);
         ways.find(|&way| may_go(way))
     }

@@ -24,6 +24,7 @@ impl Channel {
     pub(super) fn send_column(&mut self, n: usize, edge: u64) -> u64 {
         let state = &mut self.state;
         let entry = state.queue.entry(n);
+        // Bursts are sent from the lowest to the highest.
         entry.bursts &= entry.bursts - 1;
         let end = state.timers.column(entry.location.bank as usize, entry.write, edge);
         let is_last = entry.bursts == 0;
@@ -79,6 +80,7 @@ impl Channel {
             entry.row_state = RowState::Conflict;
             self.close_row(bank as usize, edge);
         } else {
+            // A conflict keeps its state when its row opens.
             if entry.row_state == RowState::Hit {
                 entry.row_state = RowState::Closed;
             }

@@ -115,9 +115,11 @@ impl Slice {
             _ if is_present => sectors & !merged & !state.lines.full(way),
             _ => sectors,
         };
+        // A merge needs a target, a fetch also MSHRs.
         if merged | fetched != 0 && !state.mshr.has_room(fetched) {
             return Err(SliceTagState::StallFetch);
         }
+        // A store that misses may need a write-back too.
         if (fetched != 0 || !is_present) && memory_is_full {
             return Err(SliceTagState::StallMemory);
         }
@@ -177,6 +179,7 @@ impl Slice {
             self.fetch(plan.way, plan.fetched, is_timed, now);
         }
         let state = &mut self.state;
+        // A fetch adds its sectors to the entry of the line, so there is one entry for both masks.
         let entry = state.lines.fetch(plan.way);
         let entry = entry.expect("the sectors that a packet waits for are in flight");
         state.mshr.add_target(entry, missing, slot);

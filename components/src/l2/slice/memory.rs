@@ -25,6 +25,7 @@ impl Slice {
     }
 
     fn queue_to_memory(&mut self, packet: Box<Packet>) {
+        // With one channel the map is not needed.
         let channel = match self.ports.memory.len() {
             1 => 0,
             _ => usize::from(self.config.map.channel(packet.line).channel),

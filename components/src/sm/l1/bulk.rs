@@ -15,6 +15,7 @@ impl L1 {
         {
             ports.responses.send(now, packet);
         }
+        // The queue to the crossbar keeps these packets in order with those of the LSU.
         let request = ports.requests.peek(now);
         if request.is_none_or(|packet| !state.xbar_queue.has_room(packet.n_changed())) {
             return;
@@ -22,6 +23,7 @@ impl L1 {
         let mut packet = ports.requests.take(now);
         packet.note(Stage::L1, now);
         if packet.kind == PacketKind::Store {
+            // A valid line must not keep the old bytes.
             self.store(&packet);
         }
         self.queue_to_xbar(packet);

@@ -42,6 +42,7 @@ impl L1 {
         let state = &mut self.state;
         let entry = fill.tag;
         let fillable = state.mshr.fillable(entry);
+        // Stale sectors must not enter the cache.
         if fillable != 0 {
             let evicts = state.lines.install(fill.line_number(), fillable, &fill.bytes);
             state.stats.lines_evicted += u64::from(evicts);
@@ -51,6 +52,7 @@ impl L1 {
                 let bytes = sector * SECTOR..(sector + 1) * SECTOR;
                 let packet = state.mshr.table.packet(slot);
                 packet.bytes[bytes.clone()].copy_from_slice(&fill.bytes[bytes]);
+                // A load hits in the L2 only if all its fills do.
                 packet.l2_hit &= fill.l2_hit;
                 if let Some(mut packet) = state.mshr.table.deliver(slot, sector) {
                     packet.inherit_stamps(fill, Stage::L1, &FILL_STAGES);

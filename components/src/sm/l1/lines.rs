@@ -59,6 +59,7 @@ impl Lines {
             let set = line as usize % self.tags.sets();
             let way = self.tags.victim(set, |_| true).expect("every line of the L1 may leave");
             evicts = self.tags.insert(way, line).is_some();
+            // The valid sectors were those of the victim.
             self.sectors[way] = 0;
             self.bytes.prepare(way);
             way

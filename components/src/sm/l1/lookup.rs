@@ -83,6 +83,7 @@ impl L1 {
     /// Looks up a load that may use the L1. It hits if all its sectors are valid.
     fn look_up_load(&mut self, line: u32, wanted: u8, now: Cycle) -> L1TagState {
         let found = self.state.lines.find(line);
+        // A line can be present with only some of these sectors.
         let valid = found.map_or(0, |(_, sectors)| sectors & wanted);
         let missing = wanted & !valid;
         match found {
@@ -124,6 +125,7 @@ impl L1 {
         // Each fill clears `l2_hit` if it missed in the L2.
         (packet.l1_hit, packet.l2_hit) = (false, true);
         let (cache, is_timed) = (packet.cache, packet.is_timed);
+        // Without a new entry all missing sectors have merged.
         if let Some(entry) = state.mshr.park(line, packet, merged, fetched) {
             let address = u64::from(line) * LINE as u64;
             let mut request = state.pool.take(PacketKind::Load, address, fetched, entry, is_timed);
@@ -202,6 +204,7 @@ impl L1 {
     }
 
     fn hit_pipe_is_full(&self) -> bool {
+        // One packet per cycle of latency, and the one that is due.
         self.state.hits.len() > self.config.latency as usize
     }
 

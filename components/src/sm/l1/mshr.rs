@@ -59,6 +59,7 @@ impl Mshr {
     /// for the fetched sectors. Its number is the tag of the request. The caller has checked for room.
     pub(super) fn park(&mut self, line: u32, packet: Box<Packet>, merged: u8, fetched: u8) -> Option<u32> {
         let slot = self.table.park(packet, merged | fetched);
+        // Several misses of the line can be in flight, each with other fillable sectors.
         let mut entry = self.index.find(line).filter(|_| merged != 0);
         while let Some(n) = entry {
             self.add_target(n, self.misses[n].fillable & merged, slot);

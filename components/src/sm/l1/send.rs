@@ -26,8 +26,10 @@ impl L1 {
                 let bytes = packet.n_sectors() * SECTOR as u32;
                 u64::from(bytes.div_ceil(self.config.data_bytes_per_cycle))
             }
+            // Old values of an atomic, or an acknowledgement.
             _ => 1,
         };
+        // The next response waits until this one has left the data path.
         state.data_free_at = now + cycles;
         state.stats.data_cycles += cycles;
         self.ports.responses.send(now, packet);

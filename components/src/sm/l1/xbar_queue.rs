@@ -45,6 +45,7 @@ impl XbarQueue {
 
     /// True if a packet that changes `changed` sectors fits.
     pub(super) fn has_room(&self, changed: u32) -> bool {
+        // A packet with more sectors than the depth needs a queue without stores.
         self.changed == 0 || self.changed + changed <= self.depth
     }
 

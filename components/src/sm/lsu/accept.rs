@@ -62,6 +62,7 @@ impl Lsu {
         let (state, config) = (&mut self.state, &self.config.lsu);
         let interval = u64::from(config.accept_interval);
         state.next_accept = now + interval;
+        // No message can be accepted earlier, so none needs to wake the LSU earlier.
         self.arrivals.defer_wakeups(now + interval.min(HORIZON - 1));
         state.subcore_free_at[subcore] = now + u64::from(config.issue_interval);
         state.last_tick.accepted = Some((warp_inst.subcore, warp_inst.warp, warp_inst.pc));
@@ -147,6 +148,7 @@ impl Lsu {
         let loads = &mut self.state.stats.constant_loads;
         *loads = (loads.0 + 1, loads.1 + passes);
         let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
+        // The latency counts from issue, so the cycles spent so far are part of it.
         let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
         let (extra, subcore) = (latency.saturating_sub(spent), warp_inst.subcore as usize);
         let output = &mut self.ports.output;

@@ -54,13 +54,8 @@ pub fn generate(warp_inst: &mut WarpInst, local_slot: u64, clusters: &Clusters) 
 
 /// Computes base plus offset of each lane. Patterns are recognized only where all lanes access words of one memory.
 fn compute_addresses(warp_inst: &mut WarpInst) {
-    let WarpInst {
-        grid,
-        operands,
-        addresses,
-        ..
-    } = warp_inst;
-    let (inst, decoded) = grid.instruction(warp_inst.pc);
+    let (inst, decoded) = warp_inst.grid.instruction(warp_inst.pc);
+    let (operands, addresses) = (&warp_inst.operands, &mut warp_inst.addresses);
     let (access, offset) = (inst.mods.access, inst.mods.offset);
     let is_full = warp_inst.lanes == LaneMask::ALL && (access.bytes, access.count) == (4, 1);
     let has_pattern = match warp_inst.info.route {
@@ -116,12 +111,9 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
     let addresses = &warp_inst.addresses;
     let bounds = addresses.bounds(lanes);
     let offset_bits = u64::from(bytes - 1);
-    let fault = |kind: TrapKind, lane: usize| Fault {
-        kind,
-        lane,
-        address: addresses.get(lane),
-        bytes,
-        space: space_name(warp_inst, remote, lane),
+    let fault = |kind: TrapKind, lane: usize| {
+        let space = space_name(warp_inst, remote, lane);
+        Fault::new(kind, lane, addresses.get(lane), bytes, space)
     };
     if bounds.low_bits & offset_bits != 0
         && let Some(lane) = lanes.iter().find(|&lane| addresses.get(lane) & offset_bits != 0)
@@ -210,13 +202,7 @@ fn check_constants(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<
     lanes.iter().find_map(|lane| {
         let address = warp_inst.addresses.get(lane);
         let kind = warp_inst.grid.constant_fault(bank, address, bytes)?;
-        Some(Fault {
-            kind,
-            lane,
-            address,
-            bytes,
-            space: Grid::bank_name(bank),
-        })
+        Some(Fault::new(kind, lane, address, bytes, Grid::bank_name(bank)))
     })
 }
 
@@ -239,13 +225,7 @@ fn check_copy(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<Fault
         } else {
             return None;
         };
-        Some(Fault {
-            kind,
-            lane,
-            address,
-            bytes,
-            space,
-        })
+        Some(Fault::new(kind, lane, address, bytes, space))
     })
 }
 

@@ -16,14 +16,7 @@ pub fn check(warp_inst: &WarpInst) -> Option<Box<Trap>> {
     warp_inst.lanes.iter().find_map(|lane| {
         let bulk = of(warp_inst, lane);
         let (kind, bytes, space, address) = fault(warp_inst, &bulk)?;
-        let fault = Fault {
-            kind,
-            lane,
-            address,
-            bytes,
-            space,
-        };
-        Some(fault.trap(warp_inst))
+        Some(Fault::new(kind, lane, address, bytes, space).trap(warp_inst))
     })
 }
 

@@ -5,19 +5,25 @@ use crate::proto::warp::WarpInst;
 
 /// An access that traps.
 pub struct Fault {
-    /// Cause.
-    pub kind: TrapKind,
-    /// The faulting lane.
-    pub lane: usize,
-    /// Address of the access.
-    pub address: u64,
-    /// Bytes of the access.
-    pub bytes: u32,
-    /// Name of the state space.
-    pub space: &'static str,
+    kind: TrapKind,
+    lane: usize,
+    address: u64,
+    bytes: u32,
+    space: &'static str,
 }
 
 impl Fault {
+    /// The fault of an access of `bytes` bytes at an address of a state space.
+    pub fn new(kind: TrapKind, lane: usize, address: u64, bytes: u32, space: &'static str) -> Self {
+        Fault {
+            kind,
+            lane,
+            address,
+            bytes,
+            space,
+        }
+    }
+
     /// The trap of the thread in the lane.
     #[cold]
     pub fn trap(&self, warp_inst: &WarpInst) -> Box<Trap> {

@@ -77,6 +77,7 @@ impl Fences {
     /// Adds a fence that waits until cycle `due`, and for the accesses in flight if `drains`.
     fn add(&mut self, warp_inst: Box<WarpInst>, drains: bool, due: Cycle) {
         let newest = self.epochs.len() - 1;
+        // Without accesses since the last fence, the two share an epoch.
         if drains && self.epochs[newest] > 0 {
             self.epochs.push_back(0);
         }

@@ -5,7 +5,7 @@ use warpwave_isa::inst::CacheOp;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::opcode::Opcode;
 
-use super::{INVALIDATION, Lsu, State};
+use super::{INVALIDATION, Lsu};
 use crate::proto::addresses::WarpAddresses;
 use crate::proto::cluster::remote;
 use crate::proto::header::{Direction, Header};
@@ -113,17 +113,13 @@ impl Lsu {
         if self.state.grid != Some(warp_inst.grid.id) {
             self.invalidate_l1(&warp_inst);
         }
-        let State {
-            builder,
-            pending,
-            fences,
-            stats,
-            ..
-        } = &mut self.state;
+        let state = &mut self.state;
+        let builder = &mut state.builder;
         let lanes = data::device_lanes(&warp_inst);
         builder.start(&warp_inst, lanes);
-        stats.count_access(warp_inst.inst(), &builder.access, lanes);
-        builder.entry = pending.add(Pending::new(warp_inst, builder.contents, fences.begin_access()));
+        state.stats.count_access(warp_inst.inst(), &builder.access, lanes);
+        let epoch = state.fences.begin_access();
+        builder.entry = state.pending.add(Pending::new(warp_inst, builder.contents, epoch));
         if lanes.is_empty() {
             self.next_group(now);
         }
@@ -164,6 +160,7 @@ impl Lsu {
         let pending = state.pending.get(builder.entry);
         pending.outstanding += 1;
         pending.packet_lanes[builder.sent] = access.lanes;
+        // The pool does not clear packets: every field that is read later is set here.
         let mut packet = state.pool.any();
         packet.sm = self.config.sm;
         (packet.line, packet.sectors) = (access.line, access.sectors);
@@ -213,6 +210,7 @@ impl Lsu {
             state.complete.extend(pending.warp_inst.take());
         }
         builder.is_valid = false;
+        // All responses may have arrived before the building ends.
         if pending.complete_one() {
             self.complete_access(entry, now);
         }

@@ -113,6 +113,7 @@ impl PendingTable {
     /// If the table is full: check [`PendingTable::has_room`] first.
     pub fn add(&mut self, pending: Pending) -> u32 {
         assert!(self.has_room(), "the pending request table is full");
+        // The entry used last is most likely in the host cache.
         match self.free.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = pending;

@@ -81,6 +81,7 @@ impl Lsu {
         let mut n = 0;
         while n < self.state.complete.len() {
             let warp_inst = &self.state.complete[n];
+            // Instructions leave in any order: a full link delays only its own.
             let port = match continues_in_shared(warp_inst) {
                 true => &mut self.ports.shared,
                 false => &mut self.ports.output[warp_inst.subcore as usize],

@@ -1,8 +1,7 @@
 //! Textures and surfaces: computes the texels of each lane, takes them from the responses, and filters them at the end.
 //!
 //! A fetch goes through the L1 like a load, with one group of packets per texel of a lane. Bilinear filtering needs 4 texels, in three
-//! dimensions 8. Assumed: the descriptor of an image hits in its cache, filtering takes no cycles after the last texel, and all lanes of a
-//! warp use one handle. A surface access is a load or store at the coordinates of each lane.
+//! dimensions 8. Assumed: the descriptor of an image hits in its cache, and filtering takes no cycles. All lanes of a warp use one handle. A surface access is a load or store at the coordinates of each lane.
 
 use warpwave_isa::exec::access::load_words;
 use warpwave_isa::exec::texture::{
@@ -54,13 +53,8 @@ fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Fault>> {
 /// A fault of a texture or surface access. `address` is the handle, or the first coordinate.
 fn fault(warp_inst: &WarpInst, kind: TrapKind, lane: usize, address: u64) -> Fault {
     let inst = warp_inst.inst();
-    Fault {
-        kind,
-        lane,
-        address,
-        bytes: inst.mods.access.total(),
-        space: if inst.op == Opcode::Tex { "texture" } else { "surface" },
-    }
+    let space = if inst.op == Opcode::Tex { "texture" } else { "surface" };
+    Fault::new(kind, lane, address, inst.mods.access.total(), space)
 }
 
 fn generate_texels(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetch) -> Option<Fault> {

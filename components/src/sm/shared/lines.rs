@@ -98,6 +98,7 @@ impl SharedMemory {
         lines.last_source = source;
         lines.own_turn = true;
         lines.banks_free_at = now + passes;
+        // The response leaves after the last pass.
         let due = now + u64::from(self.ports.lines[source].latency) + (passes - 1);
         lines.responses[source].push_back((due, packet));
     }
