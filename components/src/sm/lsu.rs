@@ -15,7 +15,7 @@
 //! | Stage of an access | What it does | File |
 //! |---|---|---|
 //! | accept | takes an instruction of one sub-core in turn, checks its addresses, coalesces it, and routes it | `accept` |
-//! | send | builds one packet per cycle, for one line of the access | `packets` |
+//! | send | builds one packet per cycle, for one line of one request of the access | `packets` |
 //! | receive | takes every response, and copies loaded data to the results | `responses` |
 //! | return | sends complete instructions back, or on to shared memory | `responses` |
 //!

@@ -1,4 +1,4 @@
-//! The input ports of a component that have messages in flight, as a mask. A tick reads only these ports.
+//! A mask of the input ports of a component with messages in flight. A tick reads only these ports.
 //!
 //! A component with many ports numbers them when it is built. A port's bit is set while a message is on its link, visible or not.
 //! No result depends on the mask: a tick that reads all ports finds the same messages.
@@ -18,12 +18,12 @@ pub struct ArrivalMask {
     /// The component's tile, and its number there.
     component: Option<(Arc<TileState>, u8)>,
     ports: u32,
-    /// Ports with a sender in another tile. It cannot write to the mask, so their bits are always set.
+    /// Ports with a sender in another tile. Their bits are always set, because that sender cannot write to the mask.
     always: u64,
 }
 
 impl ArrivalMask {
-    /// Gives a port the next number, counted from 0.
+    /// Adds a port. Returns its number, counted from 0.
     ///
     /// # Panics
     /// If there are [`MAX_PORTS`] already, or the link is in use.

@@ -1,6 +1,6 @@
-//! A delay line before a link, for messages that are visible later than a link can hold them.
+//! A delay line before a link, for latencies beyond the longest of a link.
 //!
-//! A link holds a message for fewer cycles than [`crate::tile::HORIZON`]. A pipeline of more stages keeps its youngest messages here, and
+//! A link holds a message for fewer cycles than [`crate::tile::HORIZON`]. A longer pipeline keeps its youngest messages in a delay line, which
 //! hands each on once the link can hold it. Messages stay in order.
 //!
 //! The owner calls [`DelayLine::run`] in each tick, and adds [`DelayLine::activity`] to its own.
@@ -27,7 +27,7 @@ impl<T> Default for DelayLine<T> {
 }
 
 impl<T> DelayLine<T> {
-    /// True if no message is here.
+    /// True if the line has no message.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -35,7 +35,7 @@ impl<T> DelayLine<T> {
     /// Sends a message that takes `extra` cycles more than the link's latency, any number. Messages never overtake.
     ///
     /// # Panics
-    /// If the link has no room: ask [`OutPort::has_room`] first.
+    /// If the link has no room: check [`OutPort::has_room`] first.
     #[inline]
     pub fn send(&mut self, port: &mut OutPort<T>, now: Cycle, extra: u64, message: T) {
         if self.messages.is_empty() && extra <= port.longest_extra() {
@@ -93,19 +93,19 @@ impl<T> DelayLines<T> {
         }
     }
 
-    /// True if no message is here.
+    /// True if no line has a message.
     pub fn is_empty(&self) -> bool {
         self.empty
     }
 
-    /// As [`DelayLine::send`], over the link `n` of `ports`.
+    /// Sends a message over link `n` of `ports`, like [`DelayLine::send`].
     #[inline]
     pub fn send(&mut self, ports: &mut [OutPort<T>], n: usize, now: Cycle, extra: u64, message: T) {
         self.lines[n].send(&mut ports[n], now, extra, message);
         self.empty &= self.lines[n].is_empty();
     }
 
-    /// As [`DelayLine::run`], over each of `ports`.
+    /// Hands on the messages of all lines, like [`DelayLine::run`].
     #[inline]
     pub fn run(&mut self, ports: &mut [OutPort<T>], now: Cycle) {
         if !self.empty {
@@ -139,7 +139,7 @@ mod tests {
     use crate::tile::TileBuilder;
 
     #[test]
-    fn message_of_a_long_pipeline_is_visible_in_its_cycle_and_none_overtakes_it() {
+    fn message_of_a_long_pipeline_is_visible_in_its_cycle_and_in_order() {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let config = LinkConfig {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_is_asked_to_tick_when_the_link_can_hold_the_message() {
+    fn owner_ticks_when_the_link_can_hold_the_message() {
         let mut tile = TileBuilder::new();
         let (from, to) = (tile.slot(), tile.slot());
         let config = LinkConfig {

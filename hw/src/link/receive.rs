@@ -108,7 +108,7 @@ impl<T> InPort<T> {
 
     /// True if no message is in the link, visible or not.
     ///
-    /// Between tiles the answer depends on how far the other tile has run. Use it for quiescence and reports, never inside a tick.
+    /// Between tiles the result depends on how far the other tile has run. Use it for quiescence and reports, never inside a tick.
     pub fn is_empty(&self) -> bool {
         !self.stamp().is_full()
     }

@@ -73,7 +73,7 @@ impl Bench {
     }
 
     /// Takes the fetches and write-backs that the slice has sent.
-    fn to_memory(&mut self) -> Packets {
+    fn memory_requests(&mut self) -> Packets {
         all(&mut self.fetches, self.now)
     }
 
@@ -96,7 +96,7 @@ impl Bench {
 fn load_that_misses_fetches_its_sectors_and_returns_the_bytes() {
     let mut bench = Bench::new(config());
     bench.send(load(3, 0b0110, 7), 3);
-    let fetch = bench.to_memory().remove(0);
+    let fetch = bench.memory_requests().remove(0);
     assert_eq!(
         (fetch.kind, fetch.line, fetch.sectors),
         (PacketKind::Load, line(3), 0b0110)
@@ -121,7 +121,7 @@ fn load_that_hits_gets_its_response_after_the_latency() {
         .expect("sent after the latency, visible 1 cycle later");
     assert_eq!(response.stamps.at(Stage::L2), Some(sent + 1));
     assert!(response.l2_hit && response.bytes == [5; LINE]);
-    assert!(bench.to_memory().is_empty());
+    assert!(bench.memory_requests().is_empty());
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn response_to_a_far_sm_takes_longer_and_does_not_delay_a_near_one() {
 fn store_that_misses_fetches_nothing() {
     let mut bench = Bench::new(config());
     bench.store(3, 0xff, 5);
-    assert!(bench.to_memory().is_empty());
+    assert!(bench.memory_requests().is_empty());
     assert_eq!(bench.slice.counters().store_sectors_missed, 1);
 }
 
@@ -157,7 +157,7 @@ fn load_of_a_partly_written_sector_fetches_it_and_keeps_the_written_bytes() {
     let mut bench = Bench::new(config());
     bench.store(3, 0xff, 5);
     bench.send(load(3, 0b0001, 1), 3);
-    let fetch = bench.to_memory().remove(0);
+    let fetch = bench.memory_requests().remove(0);
     assert_eq!(fetch.sectors, 0b0001);
     let responses = bench.return_packet(fetch, 9);
     assert_eq!(responses[0].bytes[7..9], [5, 9]);
@@ -170,7 +170,7 @@ fn requests_for_a_sector_in_flight_wait_and_are_served_in_order() {
     bench.send(store(3, 0b1, 5, 2), 1);
     bench.send(load(3, 0b0001, 3), 1);
     bench.send(add(3, 1, 1, 4), 4);
-    let mut packets = bench.to_memory();
+    let mut packets = bench.memory_requests();
     assert_eq!(packets.len(), 1);
     let responses = bench.return_packet(packets.remove(0), 9);
     let tags: Vec<_> = responses.iter().map(|packet| packet.tag).collect();
@@ -195,7 +195,7 @@ fn victim_is_written_back_with_its_byte_mask() {
     bench.store(1, 0xff << 32, 5);
     bench.store(2, u128::MAX, 6);
     bench.send(load(3, 0b0001, 1), 4);
-    let packets = bench.to_memory();
+    let packets = bench.memory_requests();
     assert_eq!(packets.len(), 2, "the write-back, then the fetch");
     let back = &packets[0];
     assert_eq!(
@@ -214,10 +214,10 @@ fn miss_stalls_while_every_way_is_pinned() {
         bench.send(load(n, 0b0001, n as u32), 2);
     }
     bench.run(4);
-    let mut packets = bench.to_memory();
+    let mut packets = bench.memory_requests();
     assert_eq!(packets.len(), 2);
     bench.return_packet(packets.remove(0), 9);
-    assert_eq!(bench.to_memory()[0].line, line(3));
+    assert_eq!(bench.memory_requests()[0].line, line(3));
     assert!(bench.slice.counters().pinned_stall_cycles > 0);
 }
 
@@ -228,14 +228,14 @@ fn write_back_command_cleans_dirty_lines_and_keeps_them() {
     bench.store(2, u128::MAX, 6);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(8);
-    let lines: Vec<_> = bench.to_memory().iter().map(|packet| packet.line).collect();
+    let lines: Vec<_> = bench.memory_requests().iter().map(|packet| packet.line).collect();
     assert_eq!((lines.len(), lines.contains(&line(1))), (2, true));
     assert!(bench.slice.is_quiescent());
     bench.send(load(1, 0b1111, 1), LATENCY + 4);
     assert!(all(&mut bench.responses, bench.now)[0].l2_hit);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(8);
-    assert!(bench.to_memory().is_empty(), "no line is dirty");
+    assert!(bench.memory_requests().is_empty(), "no line is dirty");
 }
 
 #[test]
@@ -244,11 +244,11 @@ fn invalidate_command_drops_clean_lines() {
     bench.store(1, u128::MAX, 5);
     bench.host.send(bench.now, SliceCommand::WriteBack);
     bench.run(6);
-    bench.to_memory();
+    bench.memory_requests();
     bench.host.send(bench.now, SliceCommand::Invalidate);
     bench.run(3);
     bench.send(load(1, 0b0001, 1), 4);
-    assert_eq!(bench.to_memory().len(), 1);
+    assert_eq!(bench.memory_requests().len(), 1);
 }
 
 #[test]
