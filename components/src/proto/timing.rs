@@ -1,5 +1,8 @@
 //! Cycles and routing of one instruction, for the scheduler and the LSU.
 
+/// Cycles from the return of an instruction by a unit of the SM to the issue of a dependent one: two links.
+pub(crate) const RETURN_CYCLES: u64 = 2;
+
 /// Cycles and routing of one instruction, from the GPU's configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {

@@ -68,6 +68,7 @@ use crate::proto::event::Log;
 use crate::proto::launch::Trap;
 use crate::proto::mem::{Packet, shown};
 use crate::proto::pool::PacketPool;
+use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::{LsuAck, WarpInst};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::pending::PendingTable;
@@ -76,9 +77,6 @@ use packets::PacketBuilder;
 
 /// Tag of the packet that invalidates the L1.
 const INVALIDATION: u32 = u32::MAX;
-
-/// Cycles from the return of an instruction to the issue of a dependent one: two links.
-pub(super) const RETURN_CYCLES: u64 = 2;
 
 /// Configuration of an LSU.
 #[derive(Clone, Debug)]

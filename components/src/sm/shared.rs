@@ -50,8 +50,8 @@ use warpwave_isa::opcode::Opcode;
 use crate::config;
 use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::{Route, Timing};
+use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::WarpInst;
-use crate::sm::lsu::RETURN_CYCLES;
 use lines::Lines;
 use mbarrier::ParkedTests;
 

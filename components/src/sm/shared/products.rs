@@ -7,8 +7,8 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::gmma;
 
 use super::{SharedMemory, end_of_cta};
+use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::WarpInst;
-use crate::sm::lsu::RETURN_CYCLES;
 
 impl SharedMemory {
     /// Computes products, and sends them to their sub-cores after the latency of the tensor pipe.
