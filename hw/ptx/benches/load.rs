@@ -1,9 +1,9 @@
-//! Speed of the PTX front end on 4 MB of text: compiler output, one long block, or many loops.
+//! Speed of the PTX front end: 4 MB of compiler output, one long block, many loops, and thousands of live values.
 //!
 //! Each figure is the best of five runs. The first column is `parse`, and the second is `compile`, which includes it.
 //!
 //! ```text
-//! cargo bench -p warpwave-ptx                 all three texts
+//! cargo bench -p warpwave-ptx                 all texts
 //! cargo bench -p warpwave-ptx -- corpus       texts with `corpus` in their names
 //! ```
 
@@ -27,10 +27,12 @@ fn main() {
         .collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted));
     println!("{:<24} {:>5} {:>22} {:>22}", "text", "MB", "parse", "compile");
-    let texts: [(&str, Source); 3] = [
+    let texts: [(&str, Source); 5] = [
         ("kernels of the corpus", kernels),
         ("one block", one_block),
         ("many loops", many_loops),
+        ("4,000 live values", || live_values(4_000)),
+        ("20,000 live values", || live_values(20_000)),
     ];
     for (name, text) in texts.into_iter().filter(|(name, _)| is_wanted(name)) {
         let text = text();
@@ -150,6 +152,18 @@ fn many_loops() -> String {
         if out.len() >= SIZE / 10 {
             break;
         }
+    }
+    out + "st.global.f32 [%rd1], %f0;\nret;\n}\n"
+}
+
+/// `n` loads, then `n` products of their results. All loaded values are live at the same time, so most are spilled.
+fn live_values(n: usize) -> String {
+    let mut out = HEAD.replace("%f<99>", &format!("%f<{}>", n + 1));
+    for value in 1..=n {
+        out += &format!("ld.global.f32 %f{value}, [%rd1+{}];\n", 4 * value);
+    }
+    for value in 1..=n {
+        out += &format!("fma.rn.f32 %f0, %f{value}, %f{value}, %f0;\n");
     }
     out + "st.global.f32 [%rd1], %f0;\nret;\n}\n"
 }

@@ -139,3 +139,28 @@ fn values_beyond_the_register_limit_are_spilled() {
         tight.requirements().local_bytes
     );
 }
+
+#[test]
+fn thousands_of_live_values_are_spilled() {
+    const VALUES: u32 = 5000;
+    // Volatile accesses keep their order, so all values are live between the loads and the stores.
+    let loads: String = (0..VALUES)
+        .map(|n| format!("ld.volatile.global.u32 %r{n}, [%p+{}];\n", 4 * n))
+        .collect();
+    let stores: String = (0..VALUES)
+        .map(|n| format!("st.volatile.global.u32 [%p+{}], %r{n};\n", 4 * n))
+        .collect();
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 p)\n{{\n.reg .b32 %r<{VALUES}>;\n.reg .b64 %p;\n\
+         ld.param.u64 %p, [p];\n{loads}{stores}ret;\n}}\n"
+    );
+    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+    let needs = module.entries[0].program.as_ref().unwrap().requirements();
+    assert!(needs.registers <= 255, "{}", needs.registers);
+    // Two registers hold the address, and at most 253 hold values. Each of the others has a word.
+    assert!(
+        (4 * (VALUES - 253)..=4 * VALUES).contains(&needs.local_bytes),
+        "{}",
+        needs.local_bytes
+    );
+}

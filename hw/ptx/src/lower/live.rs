@@ -29,6 +29,25 @@ pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
     false
 }
 
+/// Returns the maximum number of registers that are live at the same time.
+pub(super) fn peak(ranges: &[LiveRanges]) -> usize {
+    let end = ranges
+        .iter()
+        .filter_map(|ranges| ranges.last())
+        .map(|range| range.1)
+        .max();
+    let mut changes = vec![0_isize; end.unwrap_or(0) as usize + 1];
+    for &(start, end) in ranges.iter().flatten() {
+        changes[start as usize] += 1;
+        changes[end as usize] -= 1;
+    }
+    let live = changes.iter().scan(0, |live, change| {
+        *live += change;
+        Some(*live)
+    });
+    live.max().unwrap_or(0) as usize
+}
+
 /// Adds live ranges to a set. Only the part between the first and the last of `more` is examined.
 pub(super) fn merge(times: &mut LiveRanges, more: &[(u32, u32)]) {
     let (Some(&(begins, _)), Some(&(_, ends))) = (more.first(), more.last()) else {
@@ -235,6 +254,15 @@ fn accesses<F: RegClass>(code: &Code, kills: &[bool]) -> (Vec<Vec<BlockId>>, Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn peak_counts_registers_live_at_once() {
+        assert_eq!(peak(&[]), 0);
+        assert_eq!(peak(&[vec![]]), 0);
+        // A range that starts where another ends takes its register.
+        assert_eq!(peak(&[vec![(1, 4), (6, 7)], vec![(4, 6)]]), 1);
+        assert_eq!(peak(&[vec![(1, 4), (6, 9)], vec![(4, 7)], vec![(6, 8)]]), 3);
+    }
 
     #[test]
     fn touching_ranges_merge_without_overlap() {

@@ -31,27 +31,18 @@ pub(super) fn allocate(code: &mut Code, limit: usize, slots: &mut SpillSlots) ->
     // Spill slots need registers for their loads, so the spill target can be below `limit`.
     let mut target = limit;
     loop {
-        let needed = match try_allocate(code) {
-            Ok(allocation) if allocation.count as usize <= limit => {
-                drop_moves(code, &allocation.registers);
-                return Ok(allocation);
-            }
-            Ok(allocation) => allocation.count as usize,
-            Err(needed) => needed,
-        };
-        while !slots.spill_until(code, target) {
-            target = target.checked_sub(1).ok_or(needed)?;
+        let graph = Graph::of(code);
+        let ranges = live::live_ranges::<live::GeneralRegs>(code, &graph);
+        // More live registers than `limit` never fit, and first fit among thousands is slow.
+        if live::peak(&ranges) <= limit
+            && let Some(allocation) = Bundles::joined(code, ranges.clone()).assign(limit)
+        {
+            drop_moves(code, &allocation.registers);
+            return Ok(allocation);
         }
+        let spilled = slots.spill(code, &graph, &ranges, target);
+        target = spilled.ok_or_else(|| Bundles::joined(code, ranges).needed())?;
     }
-}
-
-fn try_allocate(code: &Code) -> Result<Allocation, usize> {
-    let ranges = live::live_ranges::<live::GeneralRegs>(code, &Graph::of(code));
-    let mut bundles = Bundles::of(code, ranges);
-    for mv in moves(code) {
-        bundles.join(mv);
-    }
-    bundles.assign()
 }
 
 /// Minimum register count of a kernel: the allocation unit of the hardware.
@@ -134,6 +125,15 @@ impl Bundles {
         bundles
     }
 
+    /// Creates the bundles of a kernel, and merges those of moves.
+    fn joined(code: &Code, ranges: Vec<LiveRanges>) -> Bundles {
+        let mut bundles = Bundles::of(code, ranges);
+        for mv in moves(code) {
+            bundles.join(mv);
+        }
+        bundles
+    }
+
     /// Merges the bundles of a move's source and destination, so that both share a slot. Does nothing if that is impossible.
     fn join(&mut self, (to, from): (VReg, VReg)) {
         let (Some((a, slot_a)), Some((b, slot_b))) = (self.positions[to.0 as usize], self.positions[from.0 as usize])
@@ -206,38 +206,63 @@ impl Bundles {
         }
     }
 
-    /// Assigns by first fit in two orders, by time and by width, and keeps the result with fewer registers.
-    fn assign(&self) -> Result<Allocation, usize> {
+    /// Assigns at most `limit` registers by first fit in two orders, by time and by width. Keeps the result with fewer registers.
+    fn assign(&self, limit: usize) -> Option<Allocation> {
+        let [by_time, by_width] = self.orders();
+        let first = self.first_fit(&by_time, limit.min(Reg::COUNT));
+        let fewer = first
+            .as_ref()
+            .map_or(limit.min(Reg::COUNT), |(_, count)| count.saturating_sub(1));
+        let (registers, count) = self.first_fit(&by_width, fewer).or(first)?;
+        let count = count.max(MIN_REGISTERS).max(self.min_registers);
+        let registers = registers
+            .into_iter()
+            .map(|number| number.map_or(Reg::ZERO, |n| Reg(n as u8)))
+            .collect();
+        (count <= limit).then_some(Allocation {
+            registers,
+            count: count as u32,
+        })
+    }
+
+    /// Returns the number of registers that first fit needs without a limit.
+    fn needed(&self) -> usize {
+        let counts = self
+            .orders()
+            .into_iter()
+            .filter_map(|order| self.first_fit(&order, usize::MAX));
+        let fewest = counts.map(|(_, count)| count).min().unwrap_or(0);
+        if fewest > Reg::COUNT {
+            return fewest;
+        }
+        fewest.max(MIN_REGISTERS).max(self.min_registers)
+    }
+
+    /// Returns the bundles in order of time, and in order of width.
+    fn orders(&self) -> [Vec<usize>; 2] {
         let mut by_time: Vec<usize> = (0..self.bundles.len())
             .filter(|&n| self.bundles[n].width() > 0)
             .collect();
         by_time.sort_by_key(|&n| self.bundles[n].start());
         let mut by_width = by_time.clone();
         by_width.sort_by_key(|&n| MAX_GROUP_WIDTH - self.bundles[n].width().next_power_of_two());
-        let [first, second] = [by_time, by_width].map(|order| self.first_fit(&order));
-        let best = if second.1 < first.1 { second } else { first };
-        if best.1 > Reg::COUNT {
-            return Err(best.1);
-        }
-        let registers = best
-            .0
-            .into_iter()
-            .map(|number| number.map_or(Reg::ZERO, |n| Reg(n as u8)))
-            .collect();
-        Ok(Allocation {
-            registers,
-            count: best.1.max(MIN_REGISTERS).max(self.min_registers) as u32,
-        })
+        [by_time, by_width]
     }
 
-    fn first_fit(&self, order: &[usize]) -> (Vec<Option<usize>>, usize) {
+    /// Gives each bundle the first registers that are free for it. Returns `None` if more than `limit` are needed.
+    fn first_fit(&self, order: &[usize], limit: usize) -> Option<(Vec<Option<usize>>, usize)> {
         let mut taken_ranges: Vec<LiveRanges> = Vec::new();
         let mut registers = vec![None; self.positions.len()];
+        let mut count = 0;
         for &n in order {
             let bundle = &self.bundles[n];
             let mut base = 0;
             while !fits(&taken_ranges, bundle, base) {
                 base += bundle.alignment();
+            }
+            count = count.max(base + bundle.width());
+            if count > limit {
+                return None;
             }
             for (slot, ranges) in bundle.slots.iter().enumerate().filter(|(_, ranges)| !ranges.is_empty()) {
                 taken_ranges.resize(taken_ranges.len().max(base + slot + 1), LiveRanges::new());
@@ -247,9 +272,7 @@ impl Bundles {
                 registers[vreg.0 as usize] = Some(base + slot);
             }
         }
-        let highest = registers.iter().flatten().max();
-        let count = highest.map_or(0, |highest| highest + 1);
-        (registers, count)
+        Some((registers, count))
     }
 }
 

@@ -4,10 +4,15 @@
 //! same guard, and loaded before every use. The new registers for these loads and stores live for one operation, and are never
 //! spilled.
 
+mod pressure;
+
 use super::code::{Arg, Bits, BlockId, Code, Op, VReg};
 use super::graph::Graph;
-use super::live::{self, LiveRanges};
+use super::live::LiveRanges;
+use pressure::PressureTree;
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
@@ -30,51 +35,45 @@ impl SpillSlots {
         }
     }
 
-    /// Spills values until at most `limit` registers are live at any time. Returns false if no value can be spilled.
-    pub fn spill_until(&mut self, code: &mut Code, limit: usize) -> bool {
-        let graph = Graph::of(code);
-        let ranges = live::live_ranges::<live::GeneralRegs>(code, &graph);
-        let weights = self.weights(code, &graph);
+    /// Spills values until at most `limit` registers are live at any time, and at least one value. Returns the number of live
+    /// registers that the spilling aimed at, or `None` if no value can be spilled.
+    ///
+    /// `ranges` are the live ranges of the code.
+    pub fn spill(&mut self, code: &mut Code, graph: &Graph, ranges: &[LiveRanges], limit: usize) -> Option<usize> {
+        let mut tree = PressureTree::of(ranges);
+        let limit = limit.min(tree.peak().checked_sub(1)?);
+        let costs = costs(code, graph);
+        let cost = |value: VReg| costs[value.0 as usize];
+        let mut candidates = self.candidates(code);
+        candidates.sort_unstable_by_key(|&value| Reverse((cost(value), value)));
+        for value in candidates {
+            for vreg in members(code, value) {
+                tree.add_candidate(value, &ranges[vreg]);
+            }
+        }
         let mut spilled: Vec<VReg> = Vec::new();
         let mut is_spilled = vec![false; code.groups.len()];
-        let changes = changes(&ranges, code);
-        loop {
-            let (pressure, at) = peak_pressure(&changes, &is_spilled);
-            if pressure <= limit {
-                break;
-            }
-            let groups = (0..self.first_temp).map(VReg).filter(|&vreg| {
-                let (first, length) = code.groups[vreg.0 as usize];
-                first == vreg
-                    && !is_spilled[vreg.0 as usize]
-                    && (0..length).any(|n| is_live_at(&ranges[vreg.offset(n).0 as usize], at))
-                    && !self.slots.contains_key(&vreg)
-            });
-            let cost =
-                |vreg: &VReg| weights.get(vreg).copied().unwrap_or(0) / u64::from(code.groups[vreg.0 as usize].1);
-            let Some(vreg) = groups.min_by_key(|vreg| (cost(vreg), *vreg)) else {
+        while tree.peak() > limit {
+            let Some(value) = tree.cheapest_at_peak(&is_spilled, cost) else {
                 break;
             };
-            is_spilled[vreg.0 as usize] = true;
-            spilled.push(vreg);
+            for vreg in members(code, value) {
+                tree.remove(&ranges[vreg]);
+            }
+            is_spilled[value.0 as usize] = true;
+            spilled.push(value);
         }
-        for &vreg in &spilled {
-            self.add_slot(code, vreg);
+        for &value in &spilled {
+            self.add_slot(code, value);
         }
         self.rewrite(code, &is_spilled);
-        !spilled.is_empty()
+        (!spilled.is_empty()).then_some(limit)
     }
 
-    /// Counts the accesses of each group. An access in a loop counts 10 times.
-    fn weights(&self, code: &Code, graph: &Graph) -> HashMap<VReg, u64> {
-        let mut weights = HashMap::new();
-        for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
-            let weight = if in_cycle { 10 } else { 1 };
-            for vreg in body.ops.iter().flat_map(|op| op.uses().chain(op.defs())) {
-                *weights.entry(code.groups[vreg.0 as usize].0).or_default() += weight;
-            }
-        }
-        weights
+    /// Returns the values without a slot, by their first registers. Registers created by spilling are no values.
+    fn candidates(&self, code: &Code) -> Vec<VReg> {
+        let is_value = |vreg: &VReg| code.groups[vreg.0 as usize].0 == *vreg && !self.slots.contains_key(vreg);
+        (0..self.first_temp).map(VReg).filter(is_value).collect()
     }
 
     fn add_slot(&mut self, code: &Code, vreg: VReg) {
@@ -132,33 +131,25 @@ impl SpillSlots {
     }
 }
 
-/// Returns start and end of each live range in time order: time, change of the live count, and group.
-fn changes(ranges: &[LiveRanges], code: &Code) -> Vec<(u32, i32, VReg)> {
-    let mut changes: Vec<(u32, i32, VReg)> = Vec::new();
-    for (list, &(group, _)) in ranges.iter().zip(&code.groups) {
-        changes.extend(
-            list.iter()
-                .flat_map(|&(start, end)| [(start, 1, group), (end, -1, group)]),
-        );
-    }
-    changes.sort_unstable();
-    changes
-}
-
-/// Returns the maximum number of live registers and its time, without spilled registers.
-fn peak_pressure(changes: &[(u32, i32, VReg)], is_spilled: &[bool]) -> (usize, u32) {
-    let (mut now, mut peak) = (0, (0, 0));
-    for &(time, change, _) in changes.iter().filter(|(.., group)| !is_spilled[group.0 as usize]) {
-        now += change;
-        if now > peak.0 {
-            peak = (now, time);
+/// Returns the cost of spilling each group, by its first register: accesses per register. An access in a loop counts 10 times.
+fn costs(code: &Code, graph: &Graph) -> Vec<u64> {
+    let mut costs = vec![0; code.groups.len()];
+    for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
+        let weight = if in_cycle { 10 } else { 1 };
+        for vreg in body.ops.iter().flat_map(|op| op.uses().chain(op.defs())) {
+            costs[code.groups[vreg.0 as usize].0.0 as usize] += weight;
         }
     }
-    (peak.0 as usize, peak.1)
+    for (cost, &(_, length)) in costs.iter_mut().zip(&code.groups) {
+        *cost /= u64::from(length);
+    }
+    costs
 }
 
-fn is_live_at(ranges: &[(u32, u32)], time: u32) -> bool {
-    ranges.iter().any(|&(start, end)| (start..end).contains(&time))
+/// Returns the indices of the registers of a group.
+fn members(code: &Code, first: VReg) -> Range<usize> {
+    let index = first.0 as usize;
+    index..index + usize::from(code.groups[index].1)
 }
 
 /// Returns the loads or stores of a value: one if size and alignment allow, otherwise one per register.
