@@ -110,12 +110,13 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Compiles the program, builds the machine, places the data and checks every launch.
+    /// Compiles the kernels that are launched, builds the machine, places the data and checks every launch.
     ///
     /// # Errors
     /// If the program is not PTX, or if a [`HostError`] refuses the data or a launch.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
-        let module = warpwave_ptx::compile(&scenario.ptx).map_err(BenchError::Ptx)?;
+        let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel));
+        let module = module.map_err(BenchError::Ptx)?;
         let too_new = module.too_new_for(config.compute_capability());
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
@@ -273,7 +274,32 @@ pub(crate) fn grids(
         host::build_grid(index as u32, launch, module, placement, storage, config)
             .map_err(|error| BenchError::Launch { index, error })
     };
-    scenario.launches.iter().enumerate().map(grid).collect()
+    let mut grids = scenario
+        .launches
+        .iter()
+        .enumerate()
+        .map(grid)
+        .collect::<Result<Vec<_>, _>>()?;
+    number_instructions(&mut grids);
+    Ok(grids)
+}
+
+/// Numbers the instructions of all programs, so that no two have the same number. Launches of one kernel share its program.
+fn number_instructions(grids: &mut [Grid]) {
+    let mut end = 0;
+    let mut numbered: Vec<Arc<Program>> = Vec::new();
+    for grid in grids {
+        let known = numbered.iter().find(|program| program.name() == grid.program.name());
+        if let Some(program) = known {
+            grid.program = Arc::clone(program);
+            continue;
+        }
+        if end > 0 {
+            grid.program = Arc::new(Program::clone(&grid.program).with_base_index(end));
+        }
+        end += grid.program.code().len() as u32;
+        numbered.push(Arc::clone(&grid.program));
+    }
 }
 
 /// Runs one launch on `gpu`. Returns its results, the counters after it, and its error, if any.

@@ -8,6 +8,7 @@ mod subscribe;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::Gpu as Machine;
@@ -39,7 +40,7 @@ pub struct Gpu {
 
 /// A compiled PTX text, with its variables in device memory.
 pub struct Module {
-    ptx: Ptx,
+    ptx: Arc<Ptx>,
     placement: Placement,
 }
 
@@ -96,7 +97,9 @@ impl Gpu {
         subscription.subscribers.push(Box::new(subscriber));
     }
 
-    /// Compiles a PTX text and places its variables in device memory.
+    /// Checks a PTX text and places its variables in device memory. The first launch of a kernel compiles the kernel.
+    ///
+    /// The process keeps compiled kernels, so further GPUs that load the same text compile nothing.
     ///
     /// # Errors
     /// If the text is not PTX, needs a newer GPU, or device memory is full.
@@ -105,7 +108,7 @@ impl Gpu {
             findings,
             text: ptx.to_owned(),
         };
-        let module = warpwave_ptx::compile(ptx).map_err(refuse)?;
+        let module = warpwave_ptx::load(ptx, |_| false).map_err(refuse)?;
         let too_new = module.too_new_for(self.machine.config().compute_capability());
         if !too_new.is_empty() {
             return Err(refuse(too_new));

@@ -187,6 +187,12 @@ impl Scenario {
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         Draft::load(path)?.build(None)
     }
+
+    /// True if a launch names this kernel, or none: then the program has only one.
+    pub(crate) fn launches_kernel(&self, kernel: &str) -> bool {
+        let names = |launch: &Launch| launch.entry.as_ref().is_none_or(|entry| entry == kernel);
+        self.launches.iter().any(names)
+    }
 }
 
 #[cfg(test)]

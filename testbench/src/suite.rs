@@ -58,6 +58,7 @@ pub struct Figure {
     /// Simulated cycles.
     pub cycles: u64,
     /// CPU seconds of this thread, from reading the scenario to the last check. Wall time if the system does not report CPU time.
+    /// Only the first run of a kernel in a process compiles the kernel.
     pub seconds: f64,
     /// CPU seconds of the launches alone, without compiling and building the machine.
     pub launch_seconds: f64,

@@ -2,11 +2,14 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use warpwave::bench::Bench;
 use warpwave::components::gpu::LaunchError;
 use warpwave::components::preset;
 use warpwave::components::sm::l1::L1;
 use warpwave::gpu::{Event, Factory, Gpu, GpuError};
+use warpwave::scenario::{Launch, Scenario};
 
 #[path = "../examples/own_prefetcher.rs"]
 mod own_prefetcher;
@@ -117,4 +120,71 @@ fn faults_of_a_user_are_errors_and_the_gpu_stays_usable() {
         .launch(&module, "saxpy", (1, 32), &[&32u32, &2.0f32, &x, &x])
         .unwrap_err();
     assert!(matches!(fault, GpuError::Launch(LaunchError::Sim(_))), "{fault}");
+}
+
+/// A text of the kernels `a`, `b` and `c`, of 1, 2 and 3 instructions.
+fn three_kernels(test: &str) -> String {
+    let sync = "bar.sync 0;";
+    format!(
+        "// {test}\n.version 8.0\n.target sm_80\n.entry a() {{ ret; }}\n.entry b() {{ {sync} ret; }}\n\
+         .entry c() {{ {sync} {sync} ret; }}\n"
+    )
+}
+
+/// The kernels of a text that this process has compiled.
+fn compiled(text: &str) -> Vec<String> {
+    let module = warpwave_ptx::load(text, |_| false).unwrap();
+    let entries = module.entries.iter().filter(|entry| entry.is_compiled());
+    entries.map(|entry| entry.name.clone()).collect()
+}
+
+#[test]
+fn launch_compiles_its_kernel_alone() {
+    let text = three_kernels("a GPU");
+    let mut gpu = Gpu::preset("tiny").unwrap();
+    let module = gpu.load(&text).unwrap();
+    assert_eq!(compiled(&text), [""; 0]);
+    gpu.launch(&module, "b", (1, 32), &[]).unwrap();
+    assert_eq!(compiled(&text), ["b"]);
+    let mut other = Gpu::preset("tiny").unwrap();
+    let module = other.load(&text).unwrap();
+    other.launch(&module, "b", (1, 32), &[]).unwrap();
+    other.launch(&module, "c", (1, 32), &[]).unwrap();
+    assert_eq!(compiled(&text), ["b", "c"]);
+}
+
+#[test]
+fn launches_of_one_kernel_share_its_program() {
+    let launch = |kernel: &str| Launch {
+        entry: Some(kernel.to_owned()),
+        grid: [1; 3],
+        block: [32, 1, 1],
+        dynamic_shared_bytes: 0,
+        cluster: None,
+        args: Vec::new(),
+    };
+    let scenario = Scenario {
+        name: "kernels".to_owned(),
+        title: None,
+        claim: None,
+        ptx_path: "kernels.ptx".to_owned(),
+        ptx: three_kernels("a bench"),
+        gpu: None,
+        buffers: Vec::new(),
+        globals: Vec::new(),
+        launches: ["c", "b", "c"].map(launch).into(),
+        asserts: Vec::new(),
+    };
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let [first, second] = [(); 2].map(|()| Bench::new(&scenario, config.clone()).unwrap());
+    assert_eq!(compiled(&scenario.ptx), ["b", "c"]);
+    let [c, b, again] = first.programs() else {
+        panic!("three launches")
+    };
+    assert!(Arc::ptr_eq(c, again) && !Arc::ptr_eq(c, b));
+    assert!(Arc::ptr_eq(c, &second.programs()[0]));
+    // The three instructions of `c` come first: it is launched first.
+    assert_eq!((c.base_index(), b.base_index()), (0, 3));
+    let exits: Vec<_> = first.instructions().iter().map(|text| text == "EXIT").collect();
+    assert_eq!(exits, [false, false, true, false, true]);
 }

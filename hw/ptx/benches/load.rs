@@ -1,6 +1,7 @@
 //! Speed of the PTX front end: 4 MB of compiler output, one long block, many loops, and thousands of live values.
 //!
-//! Each figure is the best of five runs. The first column is `parse`, and the second is `compile`, which includes it.
+//! Each figure is the best of five runs. The columns are `parse`, `compile`, and `load` with the first kernel alone. The last two
+//! include `parse`.
 //!
 //! ```text
 //! cargo bench -p warpwave-ptx                 all texts
@@ -10,6 +11,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Size of a text in bytes.
@@ -26,9 +28,13 @@ fn main() {
         .filter(|argument| !argument.starts_with("--"))
         .collect();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| name.contains(wanted));
-    println!("{:<24} {:>5} {:>22} {:>22}", "text", "MB", "parse", "compile");
-    let texts: [(&str, Source); 5] = [
+    println!(
+        "{:<24} {:>5} {:>22} {:>22} {:>22}",
+        "text", "MB", "parse", "compile", "load"
+    );
+    let texts: [(&str, Source); 6] = [
         ("kernels of the corpus", kernels),
+        ("49 kernels", || blocks(49)),
         ("one block", one_block),
         ("many loops", many_loops),
         ("4,000 live values", || live_values(4_000)),
@@ -42,13 +48,25 @@ fn main() {
                 warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render(name, &text)));
             assert_eq!(module.unsupported().count(), 0);
         });
+        let loaded = best(|| load_first(&text));
         println!(
-            "{name:<24} {:>5.2} {} {}",
+            "{name:<24} {:>5.2} {} {} {}",
             megabytes(&text),
             rate(&text, read),
-            rate(&text, made)
+            rate(&text, made),
+            rate(&text, loaded)
         );
     }
+}
+
+/// Loads a text with its first kernel alone.
+fn load_first(text: &str) {
+    // A comment makes another text each time, because the process keeps modules.
+    static RUN: AtomicUsize = AtomicUsize::new(0);
+    let text = format!("{text}// {}\n", RUN.fetch_add(1, Ordering::Relaxed));
+    let first = AtomicBool::new(true);
+    let module = warpwave_ptx::load(&text, |_| first.swap(false, Ordering::Relaxed)).expect("the text was compiled");
+    assert!(module.entries[0].is_compiled());
 }
 
 fn megabytes(text: &str) -> f64 {
@@ -139,6 +157,23 @@ fn one_block() -> String {
         }
     }
     out + "st.global.f32 [%rd1], %f0;\nret;\n}\n"
+}
+
+/// `n` kernels, each of one block with 500 loads.
+fn blocks(n: usize) -> String {
+    let (head, kernel) = HEAD.split_once(".visible").unwrap_or_default();
+    let mut out = head.to_owned();
+    for number in 0..n {
+        out += &format!(".visible{}", kernel.replace(" k(", &format!(" k{number}(")));
+        for offset in 0..500 {
+            out += &format!(
+                "ld.global.f32 %f1, [%rd1+{}];\nfma.rn.f32 %f0, %f1, %f1, %f0;\n",
+                4 * offset
+            );
+        }
+        out += "st.global.f32 [%rd1], %f0;\nret;\n}\n";
+    }
+    out
 }
 
 /// Many small loops one after the other. The text has a tenth of the size, because the time grows faster than the block count.

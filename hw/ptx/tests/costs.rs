@@ -44,7 +44,7 @@ fn count(instruction: &str, kind: char, stored: u32) -> usize {
          st.global.{ty} [%p+16], %{kind}1;\nst.global.{ty} [%p+24], %{kind}{stored};\nret;\n}}\n"
     );
     let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-    let program = module.entries[0].program.as_ref();
+    let program = module.entries[0].program().as_ref();
     let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
     program.code().len()
 }

@@ -30,7 +30,11 @@ fn finding(form: &str) -> Option<String> {
     let shown = |findings: &[warpwave_ptx::Diagnostic]| findings[0].render("form", &text);
     match warpwave_ptx::compile(&text) {
         Err(findings) => Some(shown(&findings)),
-        Ok(module) => module.entries[0].program.as_ref().err().map(|findings| shown(findings)),
+        Ok(module) => module.entries[0]
+            .program()
+            .as_ref()
+            .err()
+            .map(|findings| shown(findings)),
     }
 }
 

@@ -16,7 +16,9 @@ fn findings(text: &str) -> Vec<Diagnostic> {
         Err(findings) => findings,
         Ok(module) => {
             let entry = module.entries.into_iter().next_back();
-            entry.and_then(|entry| entry.program.err()).unwrap_or_default()
+            entry
+                .and_then(|entry| entry.program().clone().err())
+                .unwrap_or_default()
         }
     }
 }

@@ -66,7 +66,7 @@ fn each_pass_gives_the_expected_code() {
 fn compilation_is_deterministic() {
     let ptx = include_str!("ok/triton_softmax.ptx");
     let [first, second] = [(); 2].map(|()| warpwave_ptx::compile(ptx).unwrap());
-    let code = |module: &warpwave_ptx::Module| module.entries[0].program.as_ref().unwrap().code().to_vec();
+    let code = |module: &warpwave_ptx::Module| module.entries[0].program().as_ref().unwrap().code().to_vec();
     assert_eq!(code(&first), code(&second));
 }
 
@@ -76,7 +76,7 @@ fn unsupported_instruction_affects_its_entry_only() {
         ".version 7.8\n.target sm_80\n.entry a() { tcgen05.wait::st; tcgen05.wait::ld; ret; }\n.entry b() { ret; }\n";
     let module = warpwave_ptx::compile(ptx).unwrap();
     assert_eq!(module.unsupported().count(), 2);
-    assert!(module.entry("b").unwrap().program.is_ok());
+    assert!(module.entry("b").unwrap().program().is_ok());
     let first = module.unsupported().next().unwrap().render("a.ptx", ptx);
     let expected = "\
 unsupported: instruction `tcgen05.wait::st`
@@ -97,7 +97,7 @@ fn same_code(first: &str, second: &str) {
         );
         let module =
             warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-        let program = module.entries[0].program.as_ref();
+        let program = module.entries[0].program().as_ref();
         let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
         program.code().iter().map(ToString::to_string).collect::<Vec<_>>()
     });
@@ -148,7 +148,7 @@ fn module_data_is_placed_filled_and_relocated() {
     assert_eq!(module.globals[0].bytes, [0; 16]);
     assert_eq!(module.globals[0].relocations, [relocation(0, 0), relocation(8, 4)]);
     assert_eq!(module.globals[1].bytes, [7, 0, 0, 0, 0, 0, 0, 0]);
-    let needs = module.entries[0].program.as_ref().unwrap().requirements();
+    let needs = module.entries[0].program().as_ref().unwrap().requirements();
     // 20 bytes of `tile`, then the dynamic part at the next multiple of 16.
     assert_eq!(needs.shared_bytes, 32);
     assert_eq!(needs.required_block, Some([32, 2, 1]));
@@ -263,11 +263,11 @@ fn unsupported_data_affects_entries_that_can_reach_it() {
             let found: Vec<_> = module.unsupported().map(|finding| finding.message.as_str()).collect();
             assert_eq!(found, [reason], "{data} {code}");
             assert_eq!(
-                module.entry("uses").unwrap().program.is_err(),
+                module.entry("uses").unwrap().program().is_err(),
                 is_reached,
                 "{data} {code}"
             );
-            assert!(module.entry("other").unwrap().program.is_ok(), "{data} {code}");
+            assert!(module.entry("other").unwrap().program().is_ok(), "{data} {code}");
         }
     }
 }
@@ -297,12 +297,12 @@ fn entry_reaches_data_through_other_data_and_functions() {
         let text = with_data(&data, code);
         let module =
             warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-        let findings = module.entry("uses").unwrap().program.as_ref().expect_err(&data);
+        let findings = module.entry("uses").unwrap().program().as_ref().expect_err(&data);
         assert_eq!(
             findings[0].message, "an address of 64 bits in a variable of `.u32`",
             "{data}"
         );
-        assert!(module.entry("other").unwrap().program.is_ok(), "{data}");
+        assert!(module.entry("other").unwrap().program().is_ok(), "{data}");
     }
 }
 
@@ -313,7 +313,7 @@ fn finding_of_call(code: &str) -> String {
          .entry k(.param .align 8 .b8 given[8]) {{ .reg .b32 %r<4>; .reg .b64 %d; .param .align 8 .b8 a[8]; .param .b32 c; .param .b64 wide;\n{code} ret; }}\n"
     );
     let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-    let findings = module.entries[0].program.as_ref().expect_err(code);
+    let findings = module.entries[0].program().as_ref().expect_err(code);
     findings[0].message.clone()
 }
 

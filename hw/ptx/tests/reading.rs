@@ -119,7 +119,8 @@ fn calls_nest_at_most_128_deep() {
             .expect("it is PTX")
             .entries
             .remove(0)
-            .program
+            .program()
+            .clone()
     };
     assert!(program(128).is_ok());
     let findings = program(129).expect_err("one call too many");
@@ -136,7 +137,7 @@ fn chain_of_thousands_of_functions_is_refused() {
         .expect("it is PTX")
         .entries
         .remove(0);
-    assert!(entry.program.is_err());
+    assert!(entry.program().is_err());
 }
 
 #[test]

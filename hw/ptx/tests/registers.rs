@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testbench/corpus")
@@ -33,7 +34,12 @@ fn warps(registers: u32) -> u32 {
 fn allocated(text: &str) -> HashMap<String, u32> {
     let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", findings[0].render("text", text)));
     let entries = module.entries.into_iter();
-    let registers = |entry: warpwave_ptx::Entry| Some((entry.name, entry.program.ok()?.requirements().registers));
+    let registers = |entry: warpwave_ptx::Entry| {
+        Some((
+            entry.name.clone(),
+            entry.program().as_ref().ok()?.requirements().registers,
+        ))
+    };
     entries.filter_map(registers).collect()
 }
 
@@ -101,7 +107,7 @@ fn kernels_with_system_calls_have_the_vendors_register_count() {
 }
 
 /// Returns a kernel with a directive. It reads 24 words and writes them in reverse order, so all are live at once.
-fn reversal(directive: &str) -> warpwave_isa::program::Program {
+fn reversal(directive: &str) -> Arc<warpwave_isa::program::Program> {
     let loads: String = (0..24)
         .map(|n| format!("ld.volatile.global.u32 %r{n}, [%p+{}];\n", 4 * n))
         .collect();
@@ -113,7 +119,7 @@ fn reversal(directive: &str) -> warpwave_isa::program::Program {
          ld.param.u64 %p, [p];\n{loads}{stores}ret;\n}}\n"
     );
     let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-    module.entries[0].program.clone().unwrap()
+    module.entries[0].program().clone().unwrap()
 }
 
 #[test]
@@ -155,7 +161,7 @@ fn thousands_of_live_values_are_spilled() {
          ld.param.u64 %p, [p];\n{loads}{stores}ret;\n}}\n"
     );
     let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-    let needs = module.entries[0].program.as_ref().unwrap().requirements();
+    let needs = module.entries[0].program().as_ref().unwrap().requirements();
     assert!(needs.registers <= 255, "{}", needs.registers);
     // Two registers hold the address, and at most 253 hold values. Each of the others has a word.
     assert!(

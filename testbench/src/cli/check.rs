@@ -9,7 +9,7 @@ use warpwave_components::sm::timing;
 use warpwave_components::text_file;
 use warpwave_isa::program::Program;
 use warpwave_ptx::diag::render_all;
-use warpwave_ptx::{Diagnostic, Entry, Module, compile};
+use warpwave_ptx::{Diagnostic, Module, compile};
 
 use super::failure::{Failure, INPUT, worse};
 use super::print;
@@ -56,7 +56,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
 
 /// Prints the machine code of each kernel without unsupported statements.
 fn list(module: &Module, gpu: &GpuConfig) -> Result<(), Failure> {
-    let programs = module.entries.iter().filter_map(|entry| entry.program.as_ref().ok());
+    let programs = module.entries.iter().filter_map(|entry| entry.program().as_ref().ok());
     programs
         .map(|program| listing(program, gpu))
         .try_for_each(|listing| print(&listing))
@@ -67,8 +67,9 @@ fn needs(module: &Module) -> String {
         "{:<40} {:>9} {:>12} {:>11} {:>7} {:>13}\n",
         "kernel", "registers", "shared bytes", "local bytes", "params", "instructions"
     );
-    for Entry { name, program } in &module.entries {
-        let _ = match program {
+    for entry in &module.entries {
+        let name = &entry.name;
+        let _ = match entry.program() {
             Ok(program) => {
                 let needs = program.requirements();
                 writeln!(

@@ -81,24 +81,10 @@ fn entry(launch: &Launch, module: &Module) -> Result<Arc<Program>, HostError> {
             entries: entries(),
         })?,
     };
-    let unsupported = |findings: &Vec<_>| HostError::Unsupported {
+    entry.program().clone().map_err(|findings| HostError::Unsupported {
         entry: entry.name.clone(),
-        findings: findings.clone(),
-    };
-    // Numbers of instructions are unique in the module, so a waveform can show instructions of several kernels.
-    let first = first_instruction(module, &entry.name);
-    entry
-        .program
-        .as_ref()
-        .map(|program| Arc::new(program.clone().with_base_index(first)))
-        .map_err(unsupported)
-}
-
-/// The number of a kernel's first instruction: the sum of the lengths of the kernels before it.
-fn first_instruction(module: &Module, entry: &str) -> u32 {
-    let before = module.entries.iter().take_while(|other| other.name != entry);
-    let lengths = before.filter_map(|other| Some(other.program.as_ref().ok()?.code().len()));
-    lengths.sum::<usize>() as u32
+        findings,
+    })
 }
 
 fn check_sizes(launch: &Launch, program: &Program) -> Result<(), HostError> {

@@ -39,7 +39,7 @@ pub fn ptx_text(PtxText(text): PtxText<'_>) {
 fn check_module(module: &Module, text: &str) {
     check_findings(&module.warnings, text);
     for entry in &module.entries {
-        match &entry.program {
+        match entry.program() {
             Ok(program) => check_program(program),
             Err(findings) => {
                 assert!(!findings.is_empty(), "{}: unsupported without a finding", entry.name);

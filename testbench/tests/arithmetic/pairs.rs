@@ -14,7 +14,7 @@ pub const BLOCK: usize = 256;
 pub fn results(what: &str, text: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
     let shown = |findings: &[warpwave_ptx::Diagnostic]| findings[0].render(what, text);
     let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", shown(&findings)));
-    let program = module.entries[0].program.clone();
+    let program = module.entries[0].program().clone();
     let program = program.unwrap_or_else(|findings| panic!("{}", shown(&findings)));
     let blocks = pairs.len().div_ceil(BLOCK);
     let storage = Storage::new(1 << 28);
@@ -42,7 +42,7 @@ pub fn results(what: &str, text: &str, pairs: &[[u64; 2]]) -> Vec<u64> {
         ctas_per_sm: 1,
         timing: Vec::new(),
         predecoded: Arc::default(),
-        program: Arc::new(program),
+        program,
     };
     reference::run(&grid, &mut memory, u64::MAX).unwrap();
     let bytes = memory.get(output, 8 * pairs.len()).unwrap();

@@ -2,6 +2,7 @@
 //! safe. An earlier use of the register is a fault.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
@@ -149,13 +150,14 @@ impl<'p> Listing<'p> {
 }
 
 /// All programs of the corpus, with their names.
-fn programs() -> Vec<(String, Program)> {
+fn programs() -> Vec<(String, Arc<Program>)> {
     let texts = texts::all();
-    let of_text = |text: &texts::Text| -> Vec<(String, Program)> {
+    let of_text = |text: &texts::Text| -> Vec<(String, Arc<Program>)> {
         let module = warpwave_ptx::compile(&text.ptx).expect("checked by another test");
-        let entries = module.entries.into_iter();
-        let program =
-            |entry: warpwave_ptx::Entry| Some((format!("{}/{}", text.path(), entry.name), entry.program.ok()?));
+        let entries = module.entries.iter();
+        let program = |entry: &warpwave_ptx::Entry| {
+            Some((format!("{}/{}", text.path(), entry.name), entry.program().clone().ok()?))
+        };
         entries.filter_map(program).collect()
     };
     texts.iter().flat_map(of_text).collect()
@@ -184,7 +186,7 @@ fn shorter_stall_or_missing_counter_is_a_fault() {
         .into_iter()
         .find(|text| text.path() == "triton3.9.0-sm_80/softmax");
     let module = warpwave_ptx::compile(&text.expect("stored").ptx).expect("PTX");
-    let program = module.entries[0].program.as_ref().expect("runs");
+    let program = module.entries[0].program().as_ref().expect("runs");
     let mut listing = Listing::of(program, &config);
     assert_eq!(listing.faults(), Vec::<String>::new());
     let targets: Vec<u32> = program

@@ -123,7 +123,7 @@ fn load<'t>(text: &'t Text, cases: &[Case], only: &str) -> Loaded<'t> {
         let is_meant = format!("{}/{}", text.path(), entry.name).contains(only);
         Kernel {
             name: entry.name.clone(),
-            state: match &entry.program {
+            state: match entry.program() {
                 Err(findings) => State::Unsupported(findings.iter().map(|finding| finding.message.clone()).collect()),
                 Ok(_) if !is_meant => State::Untried,
                 Ok(_) => tried(text, &entry.name, cases),
