@@ -75,7 +75,7 @@ impl PressureTree {
         self.nodes[1].peak
     }
 
-    /// Returns the cheapest candidate that is live when the pressure first reaches its peak, without those that are spilled.
+    /// Returns the cheapest candidate live when the pressure first reaches its peak. Skips spilled candidates.
     pub fn cheapest_at_peak(&mut self, is_spilled: &[bool], cost: impl Fn(VReg) -> u64) -> Option<VReg> {
         let mut node = 1;
         let mut cheapest: Option<(u64, VReg)> = None;
