@@ -284,7 +284,8 @@ pub(crate) fn grids(
     Ok(grids)
 }
 
-/// Numbers the instructions of all programs, so that no two have the same number. Launches of one kernel share its program.
+/// Gives each instruction of all programs its own number, so a waveform can show instructions of several kernels. Launches of one
+/// kernel share its program.
 fn number_instructions(grids: &mut [Grid]) {
     let mut end = 0;
     let mut numbered: Vec<Arc<Program>> = Vec::new();
