@@ -13,6 +13,7 @@ enum Element {
     Bf16,
     Tf32,
     F32,
+    F64,
     S8,
     U8,
     S32,
@@ -26,6 +27,7 @@ impl Element {
             F16 => f16::from_f32(value as f32).to_le_bytes().to_vec(),
             Bf16 => bf16::from_f32(value as f32).to_le_bytes().to_vec(),
             Tf32 | F32 => (value as f32).to_le_bytes().to_vec(),
+            F64 => f64::from(value).to_le_bytes().to_vec(),
             S8 | U8 => vec![value as u8],
             S32 => value.to_le_bytes().to_vec(),
         }
@@ -37,6 +39,7 @@ impl Element {
             Bf16 => "bf16",
             Tf32 => "tf32",
             F32 => "f32",
+            F64 => "f64",
             S8 => "s8",
             U8 => "u8",
             S32 => "s32",
@@ -91,10 +94,11 @@ impl Case {
             _ => format!("{sum}.{factor}.{factor}.{sum}"),
         };
         let [a, b, c] = [list('a', 0), list('b', 1), list('c', 2)];
+        let register = if self.factors == F64 { "b64" } else { "b32" };
         format!(
             ".version 8.0\n.target sm_80\n.address_size 64\n\
              .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u32 stride) {{\n\
-             .reg .b32 %a<8>, %b<8>, %c<8>, %s;\n.reg .b64 %p<4>;\n.shared .align 32 .b8 tile[2048];\n\
+             .reg .{register} %a<8>, %b<8>, %c<8>;\n.reg .b32 %s;\n.reg .b64 %p<4>;\n.shared .align 32 .b8 tile[2048];\n\
              ld.param.u64 %p0, [a];\nld.param.u64 %p1, [b];\nld.param.u64 %p2, [c];\nld.param.u64 %p3, [d];\nld.param.u32 %s, [stride];\n\
              wmma.load.a.sync.aligned.{}.{shape}.global.{factor} {a}, [%p0], %s;\n\
              wmma.load.b.sync.aligned.{}.{shape}.{factor} {b}, [%p1], %s;\n\
@@ -110,6 +114,11 @@ impl Case {
     }
 
     fn holds(&self) {
+        self.holds_as(&self.text());
+    }
+
+    /// Runs the kernel as `text`, another spelling of [`Case::text`].
+    fn holds_as(&self, text: &str) {
         const STRIDE: usize = 48;
         let [m, n, k] = self.shape;
         let memory = |matrix: usize, element: Element, sizes: [usize; 2], at: &dyn Fn(usize, usize) -> i32| {
@@ -129,7 +138,7 @@ impl Case {
         let b = memory(1, factors, [k, n], &|row, column| value(factors, 1, row, column));
         let c = memory(2, sums, [m, n], &|row, column| value(sums, 2, row, column));
         let d = memory(2, sums, [m, n], &product);
-        let kernel = Kernel::of(&self.text()).input(&a).input(&b).input(&c);
+        let kernel = Kernel::of(text).input(&a).input(&b).input(&c);
         kernel.changed(&c, &d).number(STRIDE as u32).holds();
     }
 }
@@ -165,5 +174,25 @@ fn products_of_every_shape_and_layout_are_exact() {
             registers,
         }
         .holds();
+    }
+}
+
+/// nvcc writes the rounding behind the types, the PTX ISA before them. Both mean the only rounding of the product.
+#[test]
+fn products_of_doubles_take_their_rounding_before_or_behind_the_types() {
+    const TYPES: &str = ".f64.f64.f64.f64 ";
+    for layout in 0..8 {
+        let case = Case {
+            shape: [8, 8, 4],
+            factors: F64,
+            sums: F64,
+            rows: [layout & 1 == 0, layout & 2 == 0, layout & 4 == 0],
+            registers: [1, 1, 2],
+        };
+        for types in [TYPES, ".rn.f64.f64.f64.f64 ", ".f64.f64.f64.f64.rn "] {
+            let text = case.text();
+            assert!(text.contains(TYPES));
+            case.holds_as(&text.replace(TYPES, types));
+        }
     }
 }
