@@ -61,6 +61,8 @@ pub enum Space {
     Local,
     /// `.param`.
     Param,
+    /// `.reg`, for a parameter or result of a `.func`.
+    Reg,
     /// `.shared`.
     Shared,
     /// `.tex`, the legacy space of texture handles.

@@ -5,6 +5,7 @@
 //! machine supports an instruction.
 
 mod barrier;
+mod call;
 mod declare;
 mod modifiers;
 mod operand;
@@ -63,6 +64,8 @@ pub(crate) struct Body<'t, 'a> {
     pub function: &'t Function<'a>,
     /// Parameters in order.
     pub params: Vec<SymbolId>,
+    /// Registers of the parameters and results that the function declares in registers.
+    pub param_registers: HashMap<SymbolId, Vec<RegId>>,
     /// Variables of the function: shared, local and call parameters.
     pub symbols: Vec<SymbolId>,
     /// Type of each register.
@@ -147,6 +150,8 @@ struct Checker<'t, 'a> {
     module: &'t Module<'a>,
     checked: Checked<'t, 'a>,
     scopes: Scopes<'a>,
+    /// The first declaration of each function.
+    prototypes: HashMap<&'a str, &'t Function<'a>>,
     /// File indices that `.file` declares, plus undefined ones already reported.
     files: HashSet<u32>,
     body: Body<'t, 'a>,
@@ -172,6 +177,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 numbers: HashMap::new(),
             },
             scopes: Scopes::default(),
+            prototypes: HashMap::new(),
             files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
             in_video_instruction: false,
@@ -196,6 +202,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 self.findings.push(finding.help("give one of them another name"));
             }
             self.checked.functions.insert(function.name.text);
+            self.prototypes.entry(function.name.text).or_insert(function);
             if function.body.is_some() && !defined.insert(function.name.text) {
                 self.redefined(function.name, "function");
             }
@@ -208,7 +215,10 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.reported.clear();
         self.scopes.open();
         for param in function.returns.iter().chain(&function.params) {
-            let symbol = self.variable(param);
+            let symbol = match param.space {
+                Space::Reg => self.register_param(param),
+                _ => self.variable(param),
+            };
             self.body.params.push(symbol);
         }
         self.block(block);
@@ -354,6 +364,7 @@ impl<'t, 'a> Body<'t, 'a> {
             number: 0,
             function,
             params: Vec::new(),
+            param_registers: HashMap::new(),
             symbols: Vec::new(),
             registers: Vec::new(),
             has_dropped_registers: false,

@@ -168,7 +168,7 @@ fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
         let message = format!("vector `{}` is wider than 128 bits", name.text);
         findings.push(Diagnostic::malformed(name.span, message).help("use `.v2`, or an array"));
     }
-    if variable.ty == Type::Pred {
+    if variable.ty == Type::Pred && variable.space != Space::Reg {
         let message = format!("`{}` is a predicate, and only a register can hold one", name.text);
         findings.push(Diagnostic::malformed(name.span, message).help("use `.b8`, or `.reg .pred`"));
     }

@@ -360,6 +360,87 @@ fn call_variables_of_wrong_size_or_number_are_refused() {
     }
 }
 
+/// Returns the first finding of a module with functions whose parameters are registers.
+fn finding_of_register_call(code: &str) -> String {
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.global .u32 word;\n.func (.reg .u32 r) f(.reg .u32 a) {{ mov.u32 r, a; ret; }}\n\
+         .func (.reg .f32 r) g(.param .align 4 .b8 a[8]) {{ ret; }}\n\
+         .entry k(.param .b32 given) {{ .reg .b32 %r<4>; .reg .f32 %f; .reg .b16 %h; .reg .b64 %d; .reg .pred %p; .param .b64 wide;\n{code} ret; }}\n"
+    );
+    let findings = match warpwave_ptx::compile(&text) {
+        Err(findings) => findings,
+        Ok(module) => module.entries[0].program.clone().expect_err(code),
+    };
+    assert_eq!(findings.len(), 1, "{code}: {findings:?}");
+    findings[0].message.clone()
+}
+
+#[test]
+fn registers_and_literals_of_a_call_have_the_types_of_the_function() {
+    let cases = [
+        (
+            "call (%r1), f, (%d);",
+            "this register holds 64 bits, the instruction needs 32 bits",
+        ),
+        (
+            "call (%h), f, (%r1);",
+            "this register holds 16 bits, the instruction needs 32 bits",
+        ),
+        (
+            "call (%r1), f, (%p);",
+            "this register holds a predicate, the instruction needs 32 bits",
+        ),
+        (
+            "call (%f), f, (%r1);",
+            ".f32 register where the instruction works on .u32",
+        ),
+        (
+            "call (%r1), f, (1.0);",
+            "float literal where the instruction works on .u32",
+        ),
+        (
+            "call (%r1), f, (%r1, %r2);",
+            "the number of arguments differs from the function's parameters",
+        ),
+        (
+            "call (%r1, %r2), f, (%r1);",
+            "the number of results differs from the function's results",
+        ),
+        (
+            "call (%r1), f, (wide);",
+            "`wide` has 8 bytes, but the function declares 4",
+        ),
+        (
+            "call (%f), g, (%r1);",
+            "a register of this call has 4 bytes, but the function declares 8",
+        ),
+        (
+            "call (%r1), f, (word);",
+            "`word` is not a `.param` variable of this function: a call cannot take it",
+        ),
+        (
+            "call (%r1), f, (given);",
+            "`given` is not a `.param` variable of this function: a call cannot take it",
+        ),
+    ];
+    for (code, message) in cases {
+        assert_eq!(finding_of_register_call(code), message, "{code}");
+    }
+    for (head, message) in [
+        (".entry k(.reg .u32 a)", "a kernel takes no parameters in registers"),
+        (
+            ".func f(.reg .u32 a[2])",
+            "a parameter in a register takes no alignment and no array size",
+        ),
+        (".func f(.reg .u32 a, .reg .u32 a)", "register `a` is defined twice"),
+    ] {
+        let findings =
+            warpwave_ptx::compile(&format!(".version 8.0\n.target sm_80\n{head} {{ ret; }}")).expect_err(head);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0].message, message);
+    }
+}
+
 #[test]
 fn array_without_size_takes_it_from_initial_values() {
     let text = ".version 8.0\n.target sm_80\n.global .b8 bytes[] = {1, 2, 3};\n.const .u16 pairs[][2] = {{1, 2}, {3, 4}};\n\

@@ -308,3 +308,81 @@ fn partly_stored_parameter_is_zero_elsewhere() {
         call.uni (c), same, (a);\nld.param.u32 %a2, [c]; }\nadd.u32 %r, %r, %a2;\nsub.u32 %a1, %a1, 1;\nsetp.ne.u32 %p1, %a1, 0;\n@%p1 bra loop;";
     Kernel::of(&with_function(SAME, body)).output(&[0x600; 32]).holds();
 }
+
+/// Registers of every width go to a function and come back. The function sees copies: its own parameter is not that of the caller.
+#[test]
+fn parameters_and_results_in_registers_have_their_values() {
+    let functions = "\
+        .func (.reg .u32 r, .reg .f64 s) both(.reg .u32 a, .reg .f64 b)\n{\nadd.u32 r, a, 5;\nadd.u32 a, a, 100;\nadd.f64 s, b, b;\nret;\n}\n\
+        .func (.reg .pred r) odd(.reg .b32 a)\n{\n.reg .b32 x;\nand.b32 x, a, 1;\nsetp.eq.u32 r, x, 1;\nret;\n}\n\
+        .func (.reg .u32 r) chosen(.reg .pred p, .reg .u32 a, .reg .u32 b)\n{\nselp.u32 r, a, b, p;\nret;\n}\n\
+        .func (.reg .b128 r) turned(.reg .b128 a)\n{\n.reg .b64 x, y;\nmov.b128 {x, y}, a;\nmov.b128 r, {y, x};\nret;\n}\n\
+        .func (.reg .u16 r) next(.reg .u16 a)\n{\nadd.u16 r, a, 1;\nret;\n}\n";
+    let body = "\
+        .reg .b32 x, y;\n.reg .f64 d, e;\n.reg .pred o;\n.reg .b128 q;\n.reg .u16 h;\nmov.u32 x, %t;\ncvt.rn.f64.u32 d, %t;\n\
+        call (y, e), both, (x, d);\ncall (o), odd, (x);\ncall (%a1), chosen, (o, y, 1000);\ncvt.rzi.u32.f64 %a2, e;\n\
+        cvt.u64.u32 %d1, %t;\nmov.b128 q, {%d1, 7};\ncall (q), turned, (q);\nmov.b128 {%d2, %d3}, q;\ncvt.u32.u64 %a3, %d2;\n\
+        cvt.u32.u64 %a4, %d3;\ncvt.u16.u32 h, %t;\ncall (h), next, (h);\ncall (h), next, (h);\ncvt.u32.u16 %a5, h;\n\
+        setp.lt.u32 %p1, %t, 8;\nmov.u32 %a6, 3;\n@%p1 call (%a6, _), both, (0x10, 0d4000000000000000);\n\
+        mad.lo.u32 %r, %a1, 10000, %a2;\nmad.lo.u32 %a3, %a3, 1000, %a4;\nadd.u32 %r, %r, %a3;\nadd.u32 %r, %r, %a5;\nadd.u32 %r, %r, x;\nadd.u32 %r, %r, %a6;";
+    let body = body.replace("mov.b128 q, {%d1, 7}", "mov.u64 %d4, 7;\nmov.b128 q, {%d1, %d4}");
+    let expected: Vec<u32> = (0..32)
+        .map(|t| {
+            let chosen = if t % 2 == 1 { t + 5 } else { 1000 };
+            let guarded = if t < 8 { 0x15 } else { 3 };
+            chosen * 10_000 + 2 * t + (7 * 1000 + t) + (t + 2) + t + guarded
+        })
+        .collect();
+    Kernel::of(&with_function(functions, &body)).output(&expected).holds();
+}
+
+/// A call may mix registers and `.param` variables with either kind of parameter.
+#[test]
+fn registers_and_param_variables_stand_for_each_other_in_calls() {
+    let functions = "\
+        .func (.reg .u32 r) loads(.param .u32 a)\n{\nld.param.u32 r, [a];\nadd.u32 r, r, 1;\nret;\n}\n\
+        .func (.param .u32 r) stores(.reg .u32 a)\n{\nadd.u32 a, a, 20;\nst.param.u32 [r], a;\nret;\n}\n";
+    let body = "\
+        .param .b32 v, w;\nst.param.b32 [v], %t;\ncall (%a1), loads, (v);\ncall (%a2), loads, (%a1);\ncall (w), stores, (%a2);\n\
+        ld.param.b32 %a3, [w];\ncall (%a4), stores, (%a3);\ncall (v), stores, (300);\nld.param.b32 %a5, [v];\ncall (w), loads, (v);\n\
+        ld.param.b32 %a6, [w];\nadd.u32 %r, %a4, %a6;";
+    let expected: Vec<u32> = (0..32).map(|t| (t + 1 + 1 + 20 + 20) + (300 + 20 + 1)).collect();
+    Kernel::of(&with_function(functions, body)).output(&expected).holds();
+}
+
+/// The parameter is read again behind two calls of the function by itself, and so is the result of the first.
+#[test]
+fn recursive_calls_keep_parameters_and_results_in_registers() {
+    let function = "\
+        .func (.reg .u32 r, .reg .pred odd) tree(.reg .u32 n)\n{\n.reg .u32 x, y, m;\n.reg .pred z, o;\nmov.u32 r, n;\nsetp.ne.u32 odd, n, n;\n\
+        setp.lt.u32 z, n, 2;\n@z setp.eq.u32 odd, n, 1;\n@z bra done;\nsub.u32 m, n, 1;\ncall (x, odd), tree, (m);\nsub.u32 m, n, 2;\n\
+        call (y, o), tree, (m);\nxor.pred odd, odd, o;\nadd.u32 r, x, y;\nadd.u32 r, r, n;\ndone:\nret;\n}\n";
+    let body = ".reg .pred o;\nand.b32 %a1, %t, 7;\ncall (%r, o), tree, (%a1);\n@o add.u32 %r, %r, 1000;";
+    fn tree(n: u32) -> (u32, bool) {
+        if n < 2 {
+            return (n, n == 1);
+        }
+        let [(x, odd), (y, other)] = [tree(n - 1), tree(n - 2)];
+        (n + x + y, odd ^ other)
+    }
+    let expected: Vec<u32> = (0..32)
+        .map(|t| {
+            let (sum, odd) = tree(t % 8);
+            sum + if odd { 1000 } else { 0 }
+        })
+        .collect();
+    Kernel::of(&with_function(function, body)).output(&expected).holds();
+}
+
+#[test]
+fn call_through_a_pointer_passes_registers() {
+    let functions = "\
+        .func (.reg .u32 r) plus(.reg .u32 a, .reg .u64 b)\n{\n.reg .u32 x;\ncvt.u32.u64 x, b;\nadd.u32 r, a, x;\nret;\n}\n\
+        .func (.reg .u32 r) times(.reg .u32 a, .reg .u64 b)\n{\n.reg .u32 x;\ncvt.u32.u64 x, b;\nmul.lo.u32 r, a, x;\nret;\n}\n\
+        .func (.reg .u32 r) other(.reg .u64 a, .reg .u64 b)\n{\nmov.u32 r, 0;\nret;\n}\n";
+    let body = "\
+        and.b32 %a1, %t, 1;\nsetp.eq.u32 %p1, %a1, 0;\nmov.u64 %d1, plus;\nmov.u64 %d2, times;\nmov.u64 %d4, other;\nselp.b64 %d1, %d1, %d2, %p1;\n\
+        mov.u64 %d3, 9;\np: .callprototype (.reg .u32 _) _ (.reg .u32 _, .reg .u64 _);\ncall (%r), %d1, (%t, %d3), p;";
+    let expected: Vec<u32> = (0..32).map(|t| if t % 2 == 0 { t + 9 } else { 9 * t }).collect();
+    Kernel::of(&with_function(functions, body)).output(&expected).holds();
+}

@@ -65,6 +65,28 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Declares the register of a parameter or result, and returns the symbol of the parameter.
+    pub(super) fn register_param(&mut self, param: &'t Variable<'a>) -> SymbolId {
+        let symbol = SymbolId(self.checked.symbols.len() as u32);
+        self.checked.symbols.push(param);
+        let name = param.name;
+        if self.body.function.is_entry {
+            let finding = Diagnostic::malformed(name.span, "a kernel takes no parameters in registers");
+            self.findings.push(finding.help("use `.param`"));
+        }
+        if param.vector > 1 {
+            let finding = Diagnostic::unsupported(name.span, "a vector as a parameter in registers");
+            self.findings.push(finding.help("use one parameter for each element"));
+        }
+        let register = RegId(self.body.registers.len() as u32);
+        self.body.registers.push(param.ty);
+        if name.text != "_" && !self.scopes.declare(name.text, Meaning::Register(register)) {
+            self.redefined(name, "register");
+        }
+        self.body.param_registers.insert(symbol, vec![register]);
+        symbol
+    }
+
     /// Returns the symbol of an earlier declaration of the same variable. A definition replaces an `.extern` declaration.
     fn declared_before(&mut self, variable: &'t Variable<'a>) -> Option<SymbolId> {
         let Some(Meaning::Symbol(symbol)) = self.scopes.in_innermost(variable.name.text) else {

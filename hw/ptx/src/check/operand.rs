@@ -21,6 +21,9 @@ impl<'t, 'a> Checker<'t, 'a> {
         // An undefined operand has no width to check.
         if self.findings.len() == before {
             self.check_shape(instruction, &operands);
+            if instruction.opcode.text == "call" {
+                self.check_call(instruction, &operands);
+            }
         }
         let op = Op {
             instruction,
@@ -218,7 +221,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 
     /// Checks a register of exactly `bits` bits with a type that fits `ty`, or an immediate.
-    fn check_typed(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
+    pub(super) fn check_typed(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
         match value {
             Value::Register(reg) => {
                 let found = self.type_of(*reg);

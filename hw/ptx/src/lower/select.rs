@@ -5,6 +5,7 @@
 //! Intermediate values are computed without a guard.
 
 mod address;
+mod arguments;
 mod atomic;
 mod bits;
 mod bulk;

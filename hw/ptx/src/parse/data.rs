@@ -17,7 +17,8 @@ struct Head {
 impl<'a> Parser<'a> {
     /// Parses `.global .align 4 .b8 table[4] = {1, 2}, other;`.
     pub(super) fn variables(&mut self, linkage: Linkage) -> Parsed<Vec<Variable<'a>>> {
-        let head = self.head(linkage)?;
+        let space = self.space()?;
+        let head = self.head(linkage, space)?;
         let mut variables = Vec::new();
         loop {
             let mut variable = self.declarator(&head)?;
@@ -33,18 +34,28 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses `.param .u64 .ptr .global .align 1 name`. PTX also allows registers here in a `.func`.
+    /// Parses `.param .u64 .ptr .global .align 1 name`, or `.reg .u32 name` in a `.func`.
     pub(super) fn parameter(&mut self) -> Parsed<Variable<'a>> {
         if self.dotted() == Some(".reg") {
-            let span = self.token().span;
-            return Err(Diagnostic::unsupported(span, "parameters in registers").help("use `.param`"));
+            return self.register_parameter();
         }
-        let head = self.head(Linkage::Internal)?;
+        let space = self.space()?;
+        let head = self.head(Linkage::Internal, space)?;
         self.declarator(&head)
     }
 
-    fn head(&mut self, linkage: Linkage) -> Parsed<Head> {
-        let space = self.space()?;
+    fn register_parameter(&mut self) -> Parsed<Variable<'a>> {
+        self.next();
+        let head = self.head(Linkage::Internal, Space::Reg)?;
+        let variable = self.declarator(&head)?;
+        if variable.align.is_none() && variable.dims.is_empty() {
+            return Ok(variable);
+        }
+        let message = "a parameter in a register takes no alignment and no array size";
+        Err(Diagnostic::malformed(variable.name.span, message).help("use `.param`"))
+    }
+
+    fn head(&mut self, linkage: Linkage, space: Space) -> Parsed<Head> {
         let mut head = Head {
             linkage,
             space,

@@ -1,6 +1,6 @@
 //! Calls: each call is replaced by the code of its function.
 //!
-//! Parameters and results are in registers (`param`). `copy_prop` and register allocation remove the copies. A call through a
+//! Parameters and results are in registers (`param`, `arguments`). `copy_prop` and register allocation remove the copies. A call through a
 //! register tests all functions with matching parameters and a taken address. A recursive call is in `recursion`.
 
 use super::{Form, Frame, Selected, Selector};
@@ -8,7 +8,7 @@ use crate::ast::Type;
 use crate::check::{Body, SymbolId, Value};
 use crate::diag::Diagnostic;
 use crate::lower::callgraph;
-use crate::lower::code::{Arg, Op, VGuard, VReg};
+use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 
@@ -87,9 +87,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let (returns, params) = body.params.split_at(body.function.returns.len());
         let same = |expected: &[SymbolId], values: &[Value<'a>]| {
             expected.len() == values.len()
-                && expected.iter().zip(values).all(|(&param, value)| match value {
-                    Value::Symbol(symbol, _) => self.param_bytes(*symbol) == self.param_bytes(param),
-                    _ => true,
+                && expected.iter().zip(values).all(|(&param, value)| {
+                    let given = self.argument_bytes(value);
+                    given.is_none_or(|bytes| bytes == self.param_bytes(param))
                 })
         };
         same(returns, given.0) && same(params, given.1)
@@ -134,9 +134,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if recursive {
             self.begin_recursion();
         }
+        self.receive_arguments(callee);
         returns.iter().for_each(|&result| self.init_param(result));
         self.select_steps();
         self.guard = VGuard::ALWAYS;
+        self.hand_back_results(callee);
         self.end_recursion();
         self.frames.pop();
         if let Some(before) = stack {
@@ -168,79 +170,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         Some(self.branch_if(guard.negated()))
     }
-
-    pub(super) fn pass_arguments(&mut self, form: &Form<'t, 'a>, params: &[SymbolId], given: &[Value<'a>]) -> Selected {
-        if params.len() != given.len() {
-            return Err(form.malformed("the number of arguments differs from the function's parameters"));
-        }
-        for (&param, value) in params.iter().zip(given) {
-            let Value::Symbol(argument, _) = value else {
-                return Err(unsupported(form, "arguments in registers"));
-            };
-            self.check_size(form, *argument, param)?;
-            self.copy_param(param, *argument);
-        }
-        Ok(())
-    }
-
-    fn return_results(&mut self, form: &Form<'t, 'a>, returns: &[SymbolId], targets: &[Value<'a>]) -> Selected {
-        self.check_results(form, returns, targets)?;
-        for (&result, value) in returns.iter().zip(targets) {
-            let Value::Symbol(target, _) = value else {
-                return Err(unsupported(form, "results in registers"));
-            };
-            self.copy_param(*target, result);
-        }
-        Ok(())
-    }
-
-    /// Checks that a call takes all results of its function, or none.
-    pub(super) fn check_results(&self, form: &Form<'t, 'a>, returns: &[SymbolId], targets: &[Value<'a>]) -> Selected {
-        if !targets.is_empty() && targets.len() != returns.len() {
-            return Err(form.malformed("the number of results differs from the function's results"));
-        }
-        for (&result, value) in returns.iter().zip(targets) {
-            if let Value::Symbol(target, _) = value {
-                self.check_size(form, *target, result)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that a call's variable has the size of the function's parameter or result.
-    fn check_size(&self, form: &Form<'t, 'a>, given: SymbolId, param: SymbolId) -> Selected {
-        let [found, expected] = [given, param].map(|symbol| self.param_bytes(symbol));
-        if found == expected {
-            return Ok(());
-        }
-        let name = self.checked.symbols[given.0 as usize].name.text;
-        Err(form.malformed(&format!(
-            "`{name}` has {found} bytes, but the function declares {expected}"
-        )))
-    }
-
-    /// Writes words to the variable of a call's result.
-    pub(super) fn write_result(&mut self, form: &Form<'t, 'a>, destination: &Value<'a>, words: &[Arg]) -> Selected {
-        let Value::Symbol(target, _) = destination else {
-            return Err(unsupported(form, "results in registers"));
-        };
-        let first = self.param_vregs(*target);
-        for (n, &word) in (0..).zip(words) {
-            self.emit(Op::machine(Opcode::Mov).dst(VReg(first.0 + n)).src(&[word]));
-        }
-        Ok(())
-    }
-
-    fn copy_param(&mut self, to: SymbolId, from: SymbolId) {
-        let words = self.param_bytes(to).min(self.param_bytes(from)).div_ceil(4);
-        let (to, from) = (self.param_vregs(to), self.param_vregs(from));
-        for n in 0..words {
-            let move_one = Op::machine(Opcode::Mov)
-                .dst(VReg(to.0 + n))
-                .src(&[Arg::vreg(VReg(from.0 + n))]);
-            self.emit(move_one);
-        }
-    }
 }
 
 /// Returns the results and arguments of `call (r), f, (a, b)`.
@@ -258,6 +187,6 @@ fn lists_around<'v, 'a>(operands: &'v [Value<'a>], at: usize) -> (&'v [Value<'a>
     (list(operands[..at].first()), list(operands.get(at + 1)))
 }
 
-fn unsupported(form: &Form<'_, '_>, what: &str) -> Diagnostic {
+pub(super) fn unsupported(form: &Form<'_, '_>, what: &str) -> Diagnostic {
     Diagnostic::unsupported(form.op.instruction.span, what)
 }

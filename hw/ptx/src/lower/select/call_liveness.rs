@@ -156,8 +156,11 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
             }
         }
         for &result in &self.body.params[..self.body.function.returns.len()] {
-            self.words(result)
-                .for_each(|word| steps[word].0.push(self.body.code.len()));
+            let registers = self.body.param_registers.get(&result).into_iter().flatten();
+            registers
+                .map(|register| register.0 as usize)
+                .chain(self.words(result))
+                .for_each(|variable| steps[variable].0.push(self.body.code.len()));
         }
         steps
     }
@@ -239,8 +242,9 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
             return;
         };
         for value in results {
-            if let Value::Symbol(symbol, _) = value {
-                live.fill(self.words(*symbol), false);
+            match value {
+                Value::Symbol(symbol, _) => live.fill(self.words(*symbol), false),
+                value => self.mark(value, live, false),
             }
         }
     }
