@@ -20,7 +20,7 @@ fn module(form: &str) -> String {
     format!(
         ".version 8.6\n.target sm_90a\n.address_size 64\n.entry k(.param .u64 param) {{\n\
          .reg .pred %p<8>;\n.reg .b8 %b<4>;\n.reg .b16 %h<16>;\n.reg .b32 %r<16>;\n.reg .b64 %d<16>;\n.reg .b128 %q<4>;\n\
-         .shared .align 16 .b8 buffer[1024];\n{form}\nret;\n}}\n"
+         .reg .u32 %u<2>;\n.reg .f32 %f<2>;\n.reg .u64 %v<2>;\n.reg .f64 %g<2>;\n.shared .align 16 .b8 buffer[1024];\n{form}\nret;\n}}\n"
     )
 }
 

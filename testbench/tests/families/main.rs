@@ -19,6 +19,7 @@ mod sums;
 mod syncs;
 mod tiles;
 mod vectors;
+mod widths;
 
 mod data;
 mod generic;

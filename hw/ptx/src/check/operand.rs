@@ -157,7 +157,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             return;
         }
         // In mixed precision (`sub.f32.f16`) each operand has its own type.
-        let mixed = types.len() > 1 && !letters.contains('v');
+        let mixed = types.len() > 1 && !letters.contains(['v', 'e']);
         let Some(&ty) = types.last().filter(|_| !mixed) else {
             return;
         };
@@ -210,7 +210,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 }
                 _ => self.check_predicate(value, span),
             },
-            'v' => self.check_memory_value(rules, value, span),
+            'v' | 'e' => self.check_memory_value(rules, value, letter == 'v', span),
             'm' if !matches!(value, Value::Address(..) | Value::Handle(_)) => {
                 let finding = Diagnostic::malformed(span, "expected an address");
                 self.findings.push(finding.help("write it in brackets: `[%rd1+4]`"));
@@ -228,12 +228,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 if found.bits() != bits {
                     self.mismatch(found, bits, span);
                 } else if kind_clash(ty, found) {
-                    let message = format!(
-                        "{} register where the instruction works on {}",
-                        dotted(found),
-                        dotted(ty)
-                    );
-                    self.report(span, message);
+                    self.clash(ty, found, span);
                 }
             }
             Value::Float(_) if !ty.is_float() && !ty.is_bits() => {
@@ -248,6 +243,15 @@ impl<'t, 'a> Checker<'t, 'a> {
             Value::Not(inner) | Value::Pair(inner, _) => self.check_typed(ty, bits, inner, span),
             _ => {}
         }
+    }
+
+    fn clash(&mut self, ty: Type, found: Type, span: Span) {
+        let message = format!(
+            "{} register where the instruction works on {}",
+            dotted(found),
+            dotted(ty)
+        );
+        self.report(span, message);
     }
 
     fn mismatch(&mut self, found: Type, bits: u32, span: Span) {
@@ -277,8 +281,8 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// Checks the register or vector of a memory access: `.v2` or `.v4` elements, each wide enough for the value.
-    fn check_memory_value(&mut self, rules: &OperandRules, value: &Value<'a>, span: Span) {
+    /// Checks the register or vector of a memory access: the number of elements, and each element. `relaxed` allows wider registers.
+    fn check_memory_value(&mut self, rules: &OperandRules, value: &Value<'a>, relaxed: bool, span: Span) {
         let elements = match value {
             Value::Vector(parts) => parts.as_slice(),
             single => std::slice::from_ref(single),
@@ -292,14 +296,21 @@ impl<'t, 'a> Checker<'t, 'a> {
             return;
         }
         for element in elements {
-            let Value::Register(reg) = element else {
-                continue;
-            };
-            let found = self.type_of(*reg);
-            let exact = rules.ty.is_float() && rules.ty.bits() >= 32;
-            if found.bits() < rules.ty.bits() || (exact && found.bits() != rules.ty.bits()) {
-                self.mismatch(found, rules.ty.bits(), span);
+            match element {
+                Value::Register(reg) if relaxed => self.check_relaxed(rules.ty, *reg, span),
+                value => self.check_typed(rules.ty, rules.ty.bits(), value, span),
             }
+        }
+    }
+
+    /// Checks a register of a load or store: at least as wide as the type. A float is exact, or in a bit register.
+    fn check_relaxed(&mut self, ty: Type, reg: RegId, span: Span) {
+        let found = self.type_of(reg);
+        let other_float = matches!(found, Type::F32 | Type::F64) && !ty.is_bits();
+        if found.bits() < ty.bits() || (other_float && ty.is_float() && found.bits() != ty.bits()) {
+            self.mismatch(found, ty.bits(), span);
+        } else if kind_clash(ty, found) {
+            self.clash(ty, found, span);
         }
     }
 

@@ -10,6 +10,7 @@
 //! | `u` | 32-bit source for any type |
 //! | `p` | predicate source; `P` predicate result, or `p\|q` |
 //! | `v` | register or vector for a value in memory; its registers may be wider |
+//! | `e` | register or vector for a value in memory, of exactly the instruction's type |
 //! | `m` | address in brackets |
 //! | `l` | label |
 //! | `x` | not checked |
@@ -44,8 +45,8 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
         "ld" | "ldu" => "vm?x",
         "st" => "mv?x",
         "atom" if has(".L2::cache_hint") => "xmxx?xx",
-        "atom" => "vmv?vx",
-        "red" => "mv?x",
+        "atom" => "eme?ex",
+        "red" => "me?x",
         "bra" => "l",
         "brx" => "xx",
         "call" => "x?xxx",
@@ -120,7 +121,7 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
 
 /// True if the meaning of the opcode depends on a type, so that one without a type is malformed.
 pub(super) fn needs_type(signature: &str) -> bool {
-    signature.contains(['d', 'a', 'v'])
+    signature.contains(['d', 'a', 'v', 'e'])
 }
 
 /// True for a video instruction. Its operands can select bytes and halves.

@@ -31,28 +31,48 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".satfinite") != is_byte_pair(to) {
             return Err(form.unsupported());
         }
+        let target = form.operand(0)?;
+        let result = self.dst_of(form, target, to)?;
+        let is_plain = !to.is_float() && !from.is_float() && !form.has(".sat");
+        let (own, words) = (to.bits().div_ceil(32) as u8, self.word_count(target));
+        if is_plain {
+            return self.integer_to_integer(form, result, to, from);
+        }
+        if words <= own {
+            return self.converted(form, result, to, from);
+        }
+        // A result narrower than its register is extended to it.
+        let narrow = self.code.new_group(own);
+        self.converted(form, narrow, to, from)?;
+        self.widen(result, words, Arg::vreg(narrow), own == 2, to.is_signed());
+        Ok(())
+    }
+
+    /// Selects a conversion with a result of exactly its type's registers.
+    fn converted(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         match (to.is_float(), from.is_float()) {
-            (false, false) => self.integer_to_integer(form, to, from),
-            (true, false) => self.integer_to_float(form, to, from),
-            (false, true) => self.float_to_integer(form, to, from),
-            (true, true) => self.float_to_float(form, to, from),
+            (false, false) => self.saturated(form, result, to, from),
+            (true, false) => self.integer_to_float(form, result, to, from),
+            (false, true) => self.float_to_integer(form, result, to, from),
+            (true, true) => self.float_to_float(form, result, to, from),
         }
     }
 
-    fn integer_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
-        let result = self.dst_of(form, form.operand(0)?, to)?;
+    fn saturated(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
+        let source = self.arg(form, form.operand(1)?, from)?;
+        let value = self.extended(source, from);
+        let op = Op::machine(Opcode::I2i).src(&[value]).mods(|mods| {
+            mods.from = sign(from);
+            mods.ty = isa_type(to).unwrap_or_default();
+            mods.sat = true;
+        });
+        self.emit(op.dst(result));
+        Ok(())
+    }
+
+    fn integer_to_integer(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let words = self.word_count(form.operand(0)?);
         let source = self.arg(form, form.operand(1)?, from)?;
-        if form.has(".sat") {
-            let value = self.extended(source, from);
-            let op = Op::machine(Opcode::I2i).src(&[value]).mods(|mods| {
-                mods.from = sign(from);
-                mods.ty = isa_type(to).unwrap_or_default();
-                mods.sat = true;
-            });
-            self.emit(op.dst(result));
-            return Ok(());
-        }
         // A result narrower than its register is extended to it. Bits above the value of a 16-bit register are undefined.
         let narrows = to.bits() < from.bits() || (to.bits() == from.bits() && to.bits() < 32);
         let free = to.bits() == 16 && self.is_half_register(form);
@@ -73,30 +93,33 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
-    /// Writes a value of one word, or of two if `whole`, to a register of one or two words.
+    /// Writes a value of one word, or of two if `whole`, to a register of one, two or four words.
     pub(super) fn widen(&mut self, result: VReg, words: u8, value: Arg, whole: bool, signed: bool) {
         if words == 1 {
             self.copy(result, value.part(0), Type::B32);
             return;
         }
-        if whole {
+        if whole && words == 2 {
             self.copy(result, value, Type::B64);
             return;
         }
-        // The high word comes first: the value may be in the low word of the result.
-        let high = match value.known() {
+        let (ty, filled) = if whole { (Type::B64, 2) } else { (Type::B32, 1) };
+        // The upper words come first: the value may be in the low words of the result.
+        let top = value.part(filled - 1);
+        let upper = match top.known() {
             Some(known) if signed => Arg::imm(u64::from((known as i32 >> 31) as u32)),
             Some(_) => Arg::ZERO,
-            None if signed => self.compute(shift_right_signed(value, 31)),
+            None if signed => self.compute(shift_right_signed(top, 31)),
             None => Arg::ZERO,
         };
-        self.copy(result, value, Type::B32);
-        self.copy(result.offset(1), high, Type::B32);
+        self.copy(result, value, ty);
+        for n in filled..words {
+            self.copy(result.offset(n), upper, Type::B32);
+        }
     }
 
-    fn integer_to_float(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+    fn integer_to_float(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let ty = isa_type(to).ok_or_else(|| form.unsupported())?;
-        let result = self.dst_of(form, form.operand(0)?, to)?;
         let source = self.arg(form, form.operand(1)?, from)?;
         let value = self.extended(source, from);
         let op = Op::machine(Opcode::I2f).dst(result).src(&[value]).mods(|mods| {
@@ -109,9 +132,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    fn float_to_integer(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+    fn float_to_integer(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let (ty, from_ty) = both(form, to, from)?;
-        let result = self.dst_of(form, form.operand(0)?, to)?;
         let source = self.arg(form, form.operand(1)?, from)?;
         let op = Op::machine(Opcode::F2i).dst(result).src(&[source]).mods(|mods| {
             mods.ty = ty;
@@ -123,9 +145,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    fn float_to_float(&mut self, form: &Form<'t, 'a>, to: Type, from: Type) -> Selected {
+    fn float_to_float(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let (ty, from_ty) = both(form, to, from)?;
-        let result = self.dst_of(form, form.operand(0)?, to)?;
         let source = self.arg(form, form.operand(1)?, from)?;
         let integral = [".rni", ".rzi", ".rmi", ".rpi"].iter().any(|&round| form.has(round));
         let op = match (ty, from_ty) {

@@ -241,6 +241,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let value = Arg::of(Bits::Const { bank, offset });
             let result = self.dst_of(form, target, form.ty())?;
             let words = self.word_count(target);
+            if access.bytes == 16 {
+                for n in 0..words {
+                    self.copy(result.offset(n), value.part(n), Type::B32);
+                }
+                continue;
+            }
             self.widen(result, words, value, access.bytes == 8, access.signed);
         }
         Ok(())

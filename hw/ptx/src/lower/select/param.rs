@@ -206,12 +206,20 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let offsets = (location.first..).step_by(access.bytes.into());
         for (at, target) in offsets.zip(targets).filter(|(_, target)| **target != Value::Sink) {
             let result = self.dst_of(form, target, form.ty())?;
+            let words = self.word_count(target);
             if access.bytes > 4 {
-                self.move_words(result, location.word(at), access.bytes / 4);
+                let first = location.word(at);
+                if words > access.bytes / 4 {
+                    let pair = self.temp_pair();
+                    self.move_words(pair, first, 2);
+                    self.widen(result, words, Arg::vreg(pair), true, access.signed);
+                } else {
+                    self.move_words(result, first, access.bytes / 4);
+                }
                 continue;
             }
             let value = self.piece(Arg::vreg(location.word(at)), at % 4, form.ty());
-            self.widen(result, self.word_count(target), value, false, access.signed);
+            self.widen(result, words, value, false, access.signed);
         }
         Ok(())
     }
