@@ -1,6 +1,6 @@
 //! Generic addresses: one instruction accesses every state space.
 
-use super::{Kernel, one_word_each};
+use super::{Kernel, one_word_each, with_function};
 
 /// A generic store with all lanes in shared memory never reaches the L2. The block must still end.
 #[test]
@@ -45,4 +45,42 @@ fn generic_loads_read_parameters_constants_and_memory() {
         })
         .collect();
     Kernel::of(&text).output(&expected).number(30).holds();
+}
+
+/// Loads, stores and atomics without a state space name variables of shared, local and global memory.
+#[test]
+fn accesses_without_a_space_reach_the_variables_that_they_name() {
+    let body = "\
+        .shared .align 16 .b32 words[64];\n.shared .align 8 .b64 count;\n.local .align 8 .b8 own[64];\n.reg .b32 %x, %y;\n.reg .b64 %at;\n\
+        mov.u64 %d1, 5;\nst.u64 [count], %d1;\nbar.sync 0;\natom.add.u64 %d2, [count], 1;\nred.add.u64 [count], 2;\nbar.sync 0;\nld.u64 %d3, [count];\ncvt.u32.u64 %r, %d3;\n\
+        st.u32 [own+8], %t;\nadd.u32 %x, %t, 1;\nst.v2.u32 [own+16], {%x, %r};\nld.v2.u32 {%a1, %a2}, [own+16];\nld.volatile.u32 %a3, [own+8];\n\
+        mov.u64 %d4, own;\nld.local.u32 %a4, [%d4+8];\nadd.u32 %a1, %a1, %a4;\n\
+        setp.eq.u32 %p1, %t, 3;\nmov.u32 %y, 77;\n@%p1 st.u32 [words+20], %y;\nbar.sync 0;\nld.relaxed.cta.u32 %a5, [words+20];\nst.u32 [wide+4], %a5;\nld.u32 %a6, [wide+4];\n\
+        atom.exch.b32 %a7, [wide], %a6;\natom.v2.f32.add {%f1, %f2}, [floats], {0f3F800000, 0f40000000};\nbar.sync 0;\nld.shared.f32 %f3, [floats+4];\ncvt.rzi.u32.f32 %a8, %f3;\n\
+        add.u32 %r, %a1, %a2;\nadd.u32 %r, %r, %a3;\nadd.u32 %r, %r, %a5;\nadd.u32 %r, %r, %a6;\nmad.lo.u32 %r, %a8, 1000, %r;";
+    let head = ".global .align 8 .b32 wide[2];\n.shared .align 8 .f32 floats[2];\n.visible .entry";
+    let body = format!(
+        "setp.eq.u32 %p2, %t, 0;\nmov.u64 %d0, 0;\n@%p2 st.u64 [floats], %d0;\nbar.sync 0;\n{}",
+        body.replace("{0f3F800000, 0f40000000}", "{%f4, %f5}")
+            .replace("atom.v2", "mov.f32 %f4, 0f3F800000;\nmov.f32 %f5, 0f40000000;\natom.v2")
+    );
+    let text = one_word_each("sm_90", &body).replace(".visible .entry", head);
+    let expected: Vec<u32> = (0..32)
+        .map(|t| {
+            let count = 5 + 32 * 3;
+            64 * 1000 + (t + 1 + t) + count + t + 77 + 77
+        })
+        .collect();
+    Kernel::of(&text).output(&expected).holds();
+}
+
+/// Each activation of a recursive function has its own copy of the variable.
+#[test]
+fn accesses_without_a_space_reach_variables_on_the_stack() {
+    let function = "\
+        .func (.reg .u32 r) sum(.reg .u32 n)\n{\n.local .align 4 .b32 own[2];\n.reg .u32 m;\n.reg .pred z;\nst.u32 [own+4], n;\nmov.u32 r, 0;\n\
+        setp.eq.u32 z, n, 0;\n@z bra done;\nsub.u32 m, n, 1;\ncall (r), sum, (m);\nld.u32 m, [own+4];\nadd.u32 r, r, m;\ndone:\nret;\n}\n";
+    let text = with_function(function, "and.b32 %a1, %t, 7;\ncall (%r), sum, (%a1);");
+    let expected: Vec<u32> = (0..32).map(|t| (t % 8) * (t % 8 + 1) / 2).collect();
+    Kernel::of(&text).output(&expected).holds();
 }

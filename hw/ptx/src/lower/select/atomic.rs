@@ -2,7 +2,7 @@
 
 use super::convert::isa_type;
 use super::integer::parts;
-use super::memory::{cache_of, scope_of, space_of};
+use super::memory::{cache_of, scope_of};
 use super::qualifiers::MEMORY_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
@@ -20,6 +20,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         match vector(form) {
             Some(8) => form.only(&[MEMORY_QUALIFIERS, &[".v8"]].concat())?,
             _ => form.only(MEMORY_QUALIFIERS)?,
+        }
+        if self.access_space(form, usize::from(form.opcode() == "atom")) == Space::Local {
+            return Err(form.malformed("an atomic on a `.local` variable, which only one thread can reach"));
         }
         let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
         let ty = isa_type(form.ty()).filter(|ty| is_ptx_atomic(op, *ty));
@@ -40,7 +43,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn atomic_scalar(&mut self, form: &Form<'t, 'a>, op: AtomOp, ty: Ty) -> Selected {
         let returns = form.opcode() == "atom";
         let address = usize::from(returns);
-        let mem = self.mem_operand(form, address, space_of(form))?;
+        let mem = self.mem_operand(form, address, self.access_space(form, address))?;
         let mut args = [mem.base, Arg::ZERO, Arg::ZERO];
         let hints = usize::from(form.has(".L2::cache_hint"));
         for n in address + 1..(form.operands().len().saturating_sub(hints)).min(address + 3) {

@@ -7,13 +7,13 @@ use super::integer::parts;
 use super::qualifiers::MEMORY_QUALIFIERS;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
-use crate::check::Value;
+use crate::check::{SymbolId, Value};
 use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Bits, Op, VGuard, VReg, Wide};
 use crate::lower::layout::{CONST_BANK, VarLoc};
 use warpwave_isa::inst::{CacheOp, Mods, Scope};
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{Access, Space};
+use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space};
 
 /// Limit of a displacement: 24 bits, signed.
 const MAX_DISPLACEMENT: i64 = 1 << 23;
@@ -53,6 +53,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Value::Symbol(symbol, _) if self.stack_location(*symbol).is_some() && space == Space::Local => {
                 (self.address_of(form, *symbol, 0)?, *offset)
             }
+            Value::Symbol(symbol, _) if space == Space::Generic && self.space_of_variable(*symbol).is_some() => {
+                (self.generic_address(form, *symbol)?, *offset)
+            }
             Value::Symbol(symbol, _) => match (self.layout.location(*symbol), space) {
                 (Some(VarLoc::Shared(at)), Space::Shared | Space::Cluster)
                 | (Some(VarLoc::Local(at)), Space::Local) => (Arg::ZERO, i64::from(at) + offset),
@@ -78,6 +81,38 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut mem = MemOperand { space, base, offset };
         self.limit_offset(&mut mem, wide);
         Ok(mem)
+    }
+
+    /// Returns the space of a variable in shared or local memory; `None` for any other variable.
+    fn space_of_variable(&self, symbol: SymbolId) -> Option<Space> {
+        match self.layout.location(symbol) {
+            _ if self.stack_location(symbol).is_some() => Some(Space::Local),
+            Some(VarLoc::Shared(_)) => Some(Space::Shared),
+            Some(VarLoc::Local(_)) => Some(Space::Local),
+            _ => None,
+        }
+    }
+
+    /// Returns the generic address of a variable in shared or local memory.
+    fn generic_address(&mut self, form: &Form<'t, 'a>, symbol: SymbolId) -> Result<Arg, Diagnostic> {
+        let window = match self.space_of_variable(symbol) {
+            Some(Space::Local) => LOCAL_WINDOW,
+            _ => SHARED_WINDOW,
+        };
+        let address = self.address_of(form, symbol, 0)?;
+        Ok(self.compute(Op::wide(Wide::Add).src(&[address, Arg::imm(window)])))
+    }
+
+    /// Returns the space of an access. A generic access that names a shared or local variable has the space of the variable.
+    pub(super) fn access_space(&self, form: &Form<'t, 'a>, n: usize) -> Space {
+        let space = space_of(form);
+        match form.operands().get(n) {
+            Some(Value::Address(base, _)) if space == Space::Generic => match **base {
+                Value::Symbol(symbol, _) => self.space_of_variable(symbol).unwrap_or(space),
+                _ => space,
+            },
+            _ => space,
+        }
     }
 
     /// Returns an address with the width of its register.
@@ -107,7 +142,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".param") || form.has(".param::entry") || form.has(".param::func") || form.has(".const") {
             return self.load_constant(form, targets, access);
         }
-        let space = space_of(form);
+        let space = self.access_space(form, 1);
         // Not inside an expansion: that contains the load itself.
         if space == Space::Generic && self.layout.constants_are_generic() && self.frame().line.is_none() {
             return self.load_any_space(form);
@@ -262,7 +297,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".param") || form.has(".param::func") {
             return self.store_param(form, values, access);
         }
-        let mem = self.mem_operand(form, 0, space_of(form))?;
+        let mem = self.mem_operand(form, 0, self.access_space(form, 0))?;
         let value = self.gather(form, values, access)?;
         if form.has(".release") {
             self.release(scope_of(form));
