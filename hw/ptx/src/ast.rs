@@ -3,6 +3,7 @@
 //! Names borrow from the text. Every part that a finding can point at has a [`Span`].
 
 use crate::diag::Span;
+use std::collections::HashSet;
 use warpwave_isa::source::SourcePos;
 
 /// A name and its span.
@@ -231,6 +232,18 @@ pub enum Init<'a> {
     Byte(Box<Init<'a>>, u32, Span),
     /// A list in braces. Missing elements are zero.
     List(Vec<Init<'a>>, Span),
+}
+
+impl<'a> Init<'a> {
+    /// Adds the names of all symbols in the value to `names`.
+    pub(crate) fn names(&self, names: &mut HashSet<&'a str>) {
+        match self {
+            Init::Symbol(name, ..) => _ = names.insert(name.text),
+            Init::Byte(inner, ..) => inner.names(names),
+            Init::List(items, _) => items.iter().for_each(|item| item.names(names)),
+            Init::Int(..) | Init::Float(..) => {}
+        }
+    }
 }
 
 /// A floating-point literal, bit for bit.

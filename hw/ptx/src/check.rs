@@ -37,6 +37,8 @@ pub(crate) struct Checked<'t, 'a> {
     pub symbols: Vec<&'t Variable<'a>>,
     /// Number of module-scope variables, at the front of `symbols`.
     pub n_module_symbols: usize,
+    /// Variables that initial values inside functions name: by the initialised variable and the name.
+    pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
     /// Names of all functions, with and without a body.
     pub functions: HashSet<&'a str>,
     /// Function bodies in text order.
@@ -51,10 +53,26 @@ impl<'t, 'a> Checked<'t, 'a> {
         self.numbers.get(function).copied()
     }
 
+    /// Returns the variables of the module's image: those of module scope, then `.global` and `.const` ones of functions.
+    pub fn static_variables(&self) -> impl Iterator<Item = (SymbolId, &'t Variable<'a>)> + '_ {
+        let of_module = (0..self.n_module_symbols as u32).map(SymbolId);
+        let of_functions = self.bodies.iter().flat_map(|body| body.symbols.iter().copied());
+        let variable = |symbol: SymbolId| (symbol, self.symbols[symbol.0 as usize]);
+        let is_static = |(_, variable): &(SymbolId, &Variable<'_>)| is_static(variable);
+        of_module
+            .map(variable)
+            .chain(of_functions.map(variable).filter(is_static))
+    }
+
     /// Returns the body of a function.
     pub fn body(&self, function: &str) -> Option<&Body<'t, 'a>> {
         Some(&self.bodies[self.number(function)?])
     }
+}
+
+/// True for a variable with one instance in the module, wherever it is declared.
+fn is_static(variable: &Variable<'_>) -> bool {
+    matches!(variable.space, Space::Global | Space::Const)
 }
 
 /// Code of a function as a flat list, without scopes.
@@ -66,7 +84,7 @@ pub(crate) struct Body<'t, 'a> {
     pub params: Vec<SymbolId>,
     /// Registers of the parameters and results that the function declares in registers.
     pub param_registers: HashMap<SymbolId, Vec<RegId>>,
-    /// Variables of the function: shared, local and call parameters.
+    /// Variables of the function: static, shared and local ones, and call parameters.
     pub symbols: Vec<SymbolId>,
     /// Type of each register.
     pub registers: Vec<Type>,
@@ -172,6 +190,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             checked: Checked {
                 symbols: Vec::new(),
                 n_module_symbols: 0,
+                init_names: HashMap::new(),
                 functions: HashSet::new(),
                 bodies: Vec::new(),
                 numbers: HashMap::new(),
@@ -240,6 +259,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 Statement::Registers(registers) => self.registers(registers),
                 Statement::Variable(variable) => {
                     let symbol = self.variable(variable);
+                    self.function_variable(variable, symbol);
                     self.body.symbols.push(symbol);
                     if variable.space == Space::Param {
                         self.body.code.push(Step::Param(symbol));

@@ -41,10 +41,10 @@ pub(crate) fn check(module: &Module<'_>) -> Vec<Diagnostic> {
 /// Reports the first variable that brings the global variables above [`GLOBAL_BYTES`].
 fn check_globals(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     let mut bytes = 0u64;
-    let mut globals = module
-        .variables
-        .iter()
-        .filter(|variable| variable.space == Space::Global);
+    let mut variables: Vec<&Variable<'_>> = module.variables.iter().collect();
+    let bodies = module.functions.iter().filter_map(|function| function.body.as_ref());
+    bodies.for_each(|body| add_variables(&body.statements, &mut variables));
+    let mut globals = variables.into_iter().filter(|variable| variable.space == Space::Global);
     let last = globals.find(|variable| {
         bytes = bytes.saturating_add(variable.bytes());
         bytes > GLOBAL_BYTES
@@ -53,6 +53,17 @@ fn check_globals(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
         let message = "the module's global variables are larger than 2 GiB";
         let finding = Diagnostic::unsupported(variable.name.span, message);
         findings.push(finding.help("pass buffers to the kernel instead"));
+    }
+}
+
+/// Adds the variables that a function declares.
+fn add_variables<'m, 'a>(statements: &'m [Statement<'a>], variables: &mut Vec<&'m Variable<'a>>) {
+    for statement in statements {
+        match statement {
+            Statement::Variable(variable) => variables.push(variable),
+            Statement::Block(block) => add_variables(&block.statements, variables),
+            _ => {}
+        }
     }
 }
 

@@ -218,6 +218,12 @@ fn malformed_initial_value_is_an_error_with_its_reason() {
         assert_eq!(findings[0].message, reason, "{data}");
         assert_eq!(findings[0].severity, Severity::Malformed, "{data}");
     }
+    let later = with_data("", ".global .u64 own = later; .global .u32 later;");
+    let findings = warpwave_ptx::compile(&later).unwrap_err();
+    assert_eq!(findings[0].message, "undefined symbol `later`");
+    let picture = with_data("", ".global .texref own;");
+    let findings = warpwave_ptx::compile(&picture).unwrap_err();
+    assert_eq!(findings[0].message, "`own` is a texture or surface inside a function");
     let shared = with_data("", ".shared .u32 own = 1;");
     let findings = warpwave_ptx::compile(&shared).unwrap_err();
     assert_eq!(
@@ -283,6 +289,14 @@ fn entry_reaches_data_through_other_data_and_functions() {
         (
             format!("{bad}.global .b8 way[2] = {{0, 0xFF00(t)}};\n.const .u64 first = way;"),
             "ld.const.u64 %d, [first];",
+        ),
+        (
+            format!("{bad}.func f() {{ .global .u64 way = t; .reg .b64 %d; mov.u64 %d, way; ret; }}"),
+            "call f;",
+        ),
+        (
+            "".to_owned(),
+            ".global .u32 bad = words; .global .u64 t[2] = {0, bad}; mov.u64 %d, t;",
         ),
         (
             format!("{bad}.func deep() {{ .reg .b64 %d; mov.u64 %d, t; ret; }}\n.func f() {{ call deep; ret; }}"),

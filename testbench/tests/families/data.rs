@@ -1,6 +1,6 @@
-//! Initial values of module variables: addresses of other variables and of functions, bytes of addresses, nested lists.
+//! Initial values of variables: addresses of other variables and of functions, bytes of addresses, nested lists.
 
-use super::Kernel;
+use super::{Kernel, with_function};
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
     .const .align 8 .u32 front[2] = {1, 2};\n.const .align 8 .u32 numbers[4] = {10, 11, 12, 13};\n.global .align 8 .u32 words[4] = {20, 21, 22, 23};\n";
@@ -207,4 +207,24 @@ fn variable_declared_extern_before_its_definition_has_the_value_of_the_definitio
          .const .align 4 .u32 fixed[2] = {32, 33};\n.extern .const .align 4 .u32 fixed[2];",
         &[("ld.global.u32 %r, [later];", 31), ("ld.const.u32 %r, [fixed+4];", 33)],
     );
+}
+
+/// A `.global` or `.const` variable of a function exists once in the module. Its initial value sees the names of its scope.
+#[test]
+fn variables_of_functions_have_their_initial_values_and_one_instance() {
+    let functions = "\
+        .global .b32 same = 1000;\n.global .b64 outer = same;\n\
+        .func (.reg .u32 r) next()\n{\n.global .b32 same = 7;\n.const .b32 steps[3] = {1, 2, 3};\n.reg .b32 x, y;\n\
+        ld.const.u32 y, [steps+8];\natom.global.add.u32 x, [same], y;\nadd.u32 r, x, y;\nret;\n}\n";
+    let body = "\
+        .global .align 4 .b32 own[2] = {50, 60};\n.global .b64 same = own+4;\n.const .b64 both[2] = {same, generic(outer)};\n.shared .b32 tile;\n.reg .b32 %x, %y;\n\
+        ld.global.u64 %d1, [same];\nld.global.u32 %a1, [%d1];\n\
+        { .global .b32 own = 4;\nld.global.u32 %a2, [own];\nst.shared.u32 [tile], %a2;\n}\n\
+        ld.const.u64 %d2, [both];\nld.global.u64 %d2, [%d2];\nld.global.u32 %a3, [%d2-4];\nld.const.u64 %d3, [both+8];\nld.u64 %d3, [%d3];\nld.global.u32 %a4, [%d3];\n\
+        ld.shared.u32 %a5, [tile];\nmov.u32 %r, 0;\nsetp.eq.u32 %p1, %t, 0;\n@!%p1 bra done;\ncall (%x), next;\ncall (%y), next;\nmad.lo.u32 %r, %y, 100, %x;\ndone:\n\
+        add.u32 %r, %r, %a1;\nadd.u32 %r, %r, %a3;\nadd.u32 %r, %r, %a4;\nadd.u32 %r, %r, %a5;";
+    let text = with_function(functions, body);
+    // 7 + 3 and 10 + 3 by the two calls of thread 0. Every thread adds 60, 50, 1000 and 4.
+    let expected: Vec<u32> = (0..32).map(|t| if t == 0 { 1310 + 1114 } else { 1114 }).collect();
+    Kernel::of(&text).output(&expected).holds();
 }

@@ -2,8 +2,9 @@
 
 use super::scope::Meaning;
 use super::{Checker, RegId, SymbolId};
-use crate::ast::{Linkage, Registers, Space, Variable};
+use crate::ast::{Linkage, Registers, Space, Type, Variable};
 use crate::diag::Diagnostic;
+use std::collections::HashSet;
 
 /// Maximum number of registers in a function. It bounds the memory that a short text can take.
 const MAX_REGISTERS: u32 = 1 << 20;
@@ -61,6 +62,22 @@ impl<'t, 'a> Checker<'t, 'a> {
             };
             if !is_new {
                 self.redefined(name, "register");
+            }
+        }
+    }
+
+    /// Resolves the names in the initial value of a function's variable, and reports a texture or surface.
+    pub(super) fn function_variable(&mut self, variable: &Variable<'a>, symbol: SymbolId) {
+        if variable.ty == Type::Handle || variable.space == Space::Tex {
+            let message = format!("`{}` is a texture or surface inside a function", variable.name.text);
+            let finding = Diagnostic::malformed(variable.name.span, message);
+            self.findings.push(finding.help("declare it at module scope"));
+        }
+        let mut names = HashSet::new();
+        variable.init.iter().for_each(|init| init.names(&mut names));
+        for name in names {
+            if let Some(Meaning::Symbol(named)) = self.scopes.get(name) {
+                self.checked.init_names.insert((symbol, name), named);
             }
         }
     }

@@ -4,7 +4,6 @@
 //! function whose address the module takes.
 
 use super::graph::order::in_cycles;
-use crate::ast::Init;
 use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
 use std::collections::HashSet;
 
@@ -27,7 +26,7 @@ pub(crate) fn calls_external(checked: &Checked<'_, '_>, name: &str) -> bool {
 fn address_taken(checked: &Checked<'_, '_>) -> Vec<usize> {
     let mut names = HashSet::new();
     for variable in &checked.symbols {
-        variable.init.iter().for_each(|init| names_in_init(init, &mut names));
+        variable.init.iter().for_each(|init| init.names(&mut names));
     }
     for op in checked.bodies.iter().flat_map(ops) {
         if op.instruction.opcode.text != "call" {
@@ -148,7 +147,7 @@ pub(super) fn functions<'c, 't, 'a>(
     numbers.map(|n| &checked.bodies[n]).collect()
 }
 
-/// Returns the module variables that a kernel can reach, through its functions and through addresses in other variables.
+/// Returns the variables that a kernel can reach, through its functions and through addresses in other variables.
 pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kernel: &Body<'_, '_>) -> HashSet<SymbolId> {
     let symbols = &checked.symbols[..checked.n_module_symbols];
     let mut found = HashSet::new();
@@ -161,9 +160,15 @@ pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kerne
             continue;
         }
         let mut names = HashSet::new();
-        let variable = symbols.get(symbol.0 as usize);
-        let init = variable.and_then(|variable| variable.init.as_ref());
-        init.into_iter().for_each(|init| names_in_init(init, &mut names));
+        let init = checked.symbols[symbol.0 as usize].init.as_ref();
+        init.into_iter().for_each(|init| init.names(&mut names));
+        names.retain(|name| match checked.init_names.get(&(symbol, *name)) {
+            Some(&inner) => {
+                worklist.push(inner);
+                false
+            }
+            None => true,
+        });
         let named = (0..)
             .zip(symbols)
             .filter(|(_, variable)| names.contains(variable.name.text));
@@ -183,15 +188,6 @@ fn variables_in(value: &Value<'_>, found: &mut Vec<SymbolId>) {
             parts.iter().for_each(|part| variables_in(part, found));
         }
         _ => {}
-    }
-}
-
-fn names_in_init<'a>(init: &Init<'a>, names: &mut HashSet<&'a str>) {
-    match init {
-        Init::Symbol(name, ..) => _ = names.insert(name.text),
-        Init::Byte(inner, ..) => names_in_init(inner, names),
-        Init::List(items, _) => items.iter().for_each(|item| names_in_init(item, names)),
-        Init::Int(..) | Init::Float(..) => {}
     }
 }
 

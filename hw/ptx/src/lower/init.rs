@@ -48,6 +48,8 @@ pub(super) struct Initializers<'f, 't, 'a> {
     checked: &'f Checked<'t, 'a>,
     locations: &'f HashMap<SymbolId, VarLoc>,
     names: HashMap<&'a str, SymbolId>,
+    /// The variable that is being initialised.
+    symbol: SymbolId,
     pub findings: Vec<Diagnostic>,
     /// True if a value is the generic address of a constant.
     pub generic_constants: bool,
@@ -105,13 +107,15 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             checked,
             locations,
             names: names.collect(),
+            symbol: SymbolId(0),
             findings: Vec::new(),
             generic_constants: false,
         }
     }
 
-    /// Writes the initial value of a variable.
-    pub fn fill(&mut self, image: &mut Image<'_>, init: &Init<'a>) {
+    /// Writes the initial value of variable `symbol`.
+    pub fn fill(&mut self, symbol: SymbolId, image: &mut Image<'_>, init: &Init<'a>) {
+        self.symbol = symbol;
         match init {
             Init::List(items, _) => self.list(image, items, 0, 0),
             single => _ = self.single(image, single, 0, image.bytes.len()),
@@ -229,7 +233,8 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
     /// Returns the address of a variable, in its own space or generic, or of a function.
     fn address(&mut self, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
         let text = name.text;
-        let Some(symbol) = self.names.get(text) else {
+        let inner = self.checked.init_names.get(&(self.symbol, text));
+        let Some(symbol) = inner.or_else(|| self.names.get(text)) else {
             return self.function(name, offset, generic);
         };
         match self.locations.get(symbol) {

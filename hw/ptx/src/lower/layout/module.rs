@@ -83,10 +83,9 @@ impl ModuleLayout {
             uses_stack: checked.bodies.iter().any(callgraph::uses_stack),
             ..ModuleLayout::default()
         };
-        let variables = &checked.symbols[..checked.n_module_symbols];
         let mut in_memory = Vec::new();
-        for (n, variable) in variables.iter().enumerate() {
-            in_memory.extend(layout.place(SymbolId(n as u32), variable));
+        for (symbol, variable) in checked.static_variables() {
+            in_memory.extend(layout.place(symbol, variable));
         }
         let constants = layout.constants.iter().map(Constant::as_variable);
         layout.variables = constants.chain(in_memory).collect();
@@ -97,8 +96,9 @@ impl ModuleLayout {
             findings.push(Diagnostic::malformed(Span::default(), message));
         }
         if layout.constant_image.len() > CONST_BYTES {
-            let last = variables.iter().rfind(|variable| variable.space == Space::Const);
-            let span = last.map(|variable| variable.name.span).unwrap_or_default();
+            let constants = checked.static_variables();
+            let last = constants.filter(|(_, variable)| variable.space == Space::Const).last();
+            let span = last.map(|(_, variable)| variable.name.span).unwrap_or_default();
             findings.push(Diagnostic::malformed(span, "the constant variables exceed 64 KiB"));
         }
         layout
@@ -107,15 +107,13 @@ impl ModuleLayout {
     /// Writes the initial values. Malformed values become `findings`.
     fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
         let mut initializers = Initializers::new(checked, &self.locations);
-        let variables = checked.symbols[..checked.n_module_symbols].iter();
-        for (n, variable) in (0..).zip(variables) {
+        for (symbol, variable) in checked.static_variables() {
             let Some(init) = &variable.init else { continue };
-            let symbol = SymbolId(n);
             match self.locations.get(&symbol) {
                 Some(&VarLoc::Global(index)) => {
                     let global = &mut self.globals[index as usize];
                     let mut image = Image::new(variable, &mut global.bytes);
-                    initializers.fill(&mut image, init);
+                    initializers.fill(symbol, &mut image, init);
                     global.relocations = image.relocations;
                 }
                 Some(&VarLoc::Const(offset)) => {
@@ -124,7 +122,7 @@ impl ModuleLayout {
                         .len()
                         .min(offset as usize + variable.bytes() as usize);
                     let mut image = Image::new(variable, &mut self.constant_image[offset as usize..end]);
-                    initializers.fill(&mut image, init);
+                    initializers.fill(symbol, &mut image, init);
                     let moved = image.relocations.into_iter().map(|relocation| Relocation {
                         at: relocation.at + offset,
                         ..relocation
