@@ -175,6 +175,8 @@ struct Checker<'t, 'a> {
     body: Body<'t, 'a>,
     /// True while the current instruction is a video instruction.
     in_video_instruction: bool,
+    /// True while the current instruction is a `mov.v4`, which can read a whole special register.
+    in_vector_move: bool,
     /// Sums of the current instruction, and its source type if that is not an integer type.
     sums: Vec<Sum>,
     non_integer: Option<Type>,
@@ -200,6 +202,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
             in_video_instruction: false,
+            in_vector_move: false,
             sums: Vec::new(),
             non_integer: None,
             reported: HashSet::new(),

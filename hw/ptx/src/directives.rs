@@ -175,7 +175,7 @@ fn check_size(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
 
 fn check_variable(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     let name = variable.name;
-    if variable.vector * variable.ty.bits() > 128 {
+    if variable.vector * variable.ty.bits() > 128 && variable.space != Space::Reg {
         let message = format!("vector `{}` is wider than 128 bits", name.text);
         findings.push(Diagnostic::malformed(name.span, message).help("use `.v2`, or an array"));
     }

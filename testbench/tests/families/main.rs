@@ -18,6 +18,7 @@ mod stack;
 mod sums;
 mod syncs;
 mod tiles;
+mod vector_registers;
 mod vectors;
 mod widths;
 

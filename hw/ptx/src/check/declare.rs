@@ -1,8 +1,8 @@
 //! Declarations of variables and registers.
 
-use super::scope::Meaning;
+use super::scope::{Family, Meaning};
 use super::{Checker, RegId, SymbolId};
-use crate::ast::{Linkage, Registers, Space, Type, Variable};
+use crate::ast::{Linkage, Name, Registers, Space, Type, Variable};
 use crate::diag::Diagnostic;
 use std::collections::HashSet;
 
@@ -36,6 +36,9 @@ impl<'t, 'a> Checker<'t, 'a> {
     }
 
     pub(super) fn registers(&mut self, registers: &Registers<'a>) {
+        if let Some((name, _)) = registers.names.first() {
+            self.vector_type(*name, registers.ty, registers.vector);
+        }
         for &(name, count) in &registers.names {
             let first = RegId(self.body.registers.len() as u32);
             let n = count.unwrap_or(1) * registers.vector;
@@ -51,19 +54,31 @@ impl<'t, 'a> Checker<'t, 'a> {
             self.body
                 .registers
                 .extend(std::iter::repeat_n(registers.ty, n as usize));
-            if registers.vector != 1 {
-                self.findings.push(
-                    Diagnostic::unsupported(name.span, "vector registers").help("use scalar registers and `{ }` lists"),
-                );
-            }
-            let is_new = match count {
-                Some(count) => self.scopes.declare_family(name.text, first, count),
-                None => self.scopes.declare(name.text, Meaning::Register(first)),
+            let width = registers.vector;
+            let is_new = match (count, width) {
+                (Some(count), _) => self.scopes.declare_family(name.text, Family { first, count, width }),
+                (None, 1) => self.scopes.declare(name.text, Meaning::Register(first)),
+                (None, _) => self.scopes.declare(name.text, Meaning::Vector(first, width)),
             };
             if !is_new {
                 self.redefined(name, "register");
             }
         }
+    }
+
+    /// Reports a vector of predicates, or of more than 128 bits.
+    fn vector_type(&mut self, name: Name<'a>, ty: Type, width: u32) {
+        let finding = match ty {
+            _ if width == 1 => return,
+            Type::Pred => Diagnostic::malformed(name.span, format!("`{}` is a vector of predicates", name.text))
+                .help("use one register for each predicate"),
+            _ if width * ty.bits() > 128 => {
+                let message = format!("vector `{}` is wider than 128 bits", name.text);
+                Diagnostic::malformed(name.span, message).help("use `.v2`, or several registers")
+            }
+            _ => return,
+        };
+        self.findings.push(finding);
     }
 
     /// Resolves the names in the initial value of a function's variable, and reports a texture or surface.
@@ -91,16 +106,18 @@ impl<'t, 'a> Checker<'t, 'a> {
             let finding = Diagnostic::malformed(name.span, "a kernel takes no parameters in registers");
             self.findings.push(finding.help("use `.param`"));
         }
-        if param.vector > 1 {
-            let finding = Diagnostic::unsupported(name.span, "a vector as a parameter in registers");
-            self.findings.push(finding.help("use one parameter for each element"));
-        }
-        let register = RegId(self.body.registers.len() as u32);
-        self.body.registers.push(param.ty);
-        if name.text != "_" && !self.scopes.declare(name.text, Meaning::Register(register)) {
+        self.vector_type(name, param.ty, param.vector);
+        let first = self.body.registers.len() as u32;
+        let registers = first..first + param.vector;
+        self.body.registers.extend(registers.clone().map(|_| param.ty));
+        let meaning = match param.vector {
+            1 => Meaning::Register(RegId(first)),
+            width => Meaning::Vector(RegId(first), width),
+        };
+        if name.text != "_" && !self.scopes.declare(name.text, meaning) {
             self.redefined(name, "register");
         }
-        self.body.param_registers.insert(symbol, vec![register]);
+        self.body.param_registers.insert(symbol, registers.map(RegId).collect());
         symbol
     }
 

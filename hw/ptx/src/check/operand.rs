@@ -11,6 +11,8 @@ impl<'t, 'a> Checker<'t, 'a> {
         let guard = self.guard(instruction);
         let is_branch = matches!(instruction.opcode.text, "bra");
         self.in_video_instruction = is_video(instruction.opcode.text);
+        let is_v4 = instruction.qualifiers.iter().any(|name| name.text == ".v4");
+        self.in_vector_move = is_v4 && instruction.opcode.text == "mov";
         let before = self.findings.len();
         self.begin_sums(instruction);
         let operands = instruction
@@ -72,7 +74,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             }
             OperandKind::Address(base, offset) => Value::Address(Box::new(self.value(base, false)), *offset),
             OperandKind::Handle(parts) => Value::Handle(self.values(parts)),
-            OperandKind::Vector(parts) => Value::Vector(self.values(parts)),
+            OperandKind::Vector(parts) => Value::Vector(self.elements(parts)),
             OperandKind::List(parts) => Value::List(self.values(parts)),
         }
     }
@@ -81,9 +83,25 @@ impl<'t, 'a> Checker<'t, 'a> {
         operands.iter().map(|operand| self.value(operand, false)).collect()
     }
 
+    /// Resolves the elements of a vector, and reports a vector among them.
+    fn elements(&mut self, operands: &[Operand<'a>]) -> Vec<Value<'a>> {
+        let mut values = self.values(operands);
+        for (value, operand) in values.iter_mut().zip(operands) {
+            if matches!(value, Value::Vector(_)) {
+                self.report(operand.span, "an element of a vector is a vector itself".to_owned());
+                *value = Value::Sink;
+            }
+        }
+        values
+    }
+
     pub(super) fn named(&mut self, name: Name<'a>) -> Value<'a> {
         match self.scopes.get(name.text) {
             Some(Meaning::Register(reg)) => Value::Register(reg),
+            Some(Meaning::Vector(first, width)) => {
+                let registers = first.0..first.0 + width;
+                Value::Vector(registers.map(|n| Value::Register(RegId(n))).collect())
+            }
             Some(Meaning::Symbol(symbol)) => Value::Symbol(symbol, 0),
             Some(Meaning::Label(label)) => Value::Label(label),
             Some(Meaning::Prototype) => Value::Prototype,
@@ -92,6 +110,11 @@ impl<'t, 'a> Checker<'t, 'a> {
             None if self.checked.functions.contains(name.text) => Value::Function(name.text),
             None if name.text == "WARP_SZ" => Value::Int(32),
             None if is_special(name.text, "") => Value::Special(name.text, ""),
+            None if self.in_vector_move && is_special(name.text, ".x") => {
+                // The fourth element of a special register is zero.
+                let [x, y, z] = [".x", ".y", ".z"].map(|component| Value::Special(name.text, component));
+                Value::Vector(vec![x, y, z, Value::Int(0)])
+            }
             None => {
                 let is_register = name.text.starts_with('%');
                 self.undefined(name, if is_register { "register" } else { "symbol" });
@@ -109,6 +132,11 @@ impl<'t, 'a> Checker<'t, 'a> {
             && is_selector(component)
         {
             return Value::Part(Box::new(Value::Register(reg)), component);
+        }
+        if let Some(Meaning::Vector(first, width)) = self.scopes.get(name.text)
+            && let Some(n) = element_number(component).filter(|&n| n < width)
+        {
+            return Value::Register(RegId(first.0 + n));
         }
         let is_known = is_special(name.text, ".x") || is_special(name.text, "");
         if is_known || self.scopes.get(name.text).is_some() {
@@ -174,8 +202,10 @@ impl<'t, 'a> Checker<'t, 'a> {
         {
             self.check_operand(&rules, letter, value, operand.span);
         }
-        if opcode.text == "mov" {
-            self.check_packing(ty, operands, instruction);
+        match opcode.text {
+            "mov" if rules.vector > 1 => self.check_vector_move(&rules, operands, instruction),
+            "mov" => self.check_packing(ty, operands, instruction),
+            _ => {}
         }
     }
 
@@ -314,6 +344,18 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Checks `mov.v2.u32 %v, {%r1, %r2}`: as many elements on both sides, each of the instruction's type.
+    fn check_vector_move(&mut self, rules: &OperandRules, operands: &[Value<'a>], instruction: &Instruction<'a>) {
+        if rules.ty == Type::Pred || rules.vector * rules.ty.bits() as usize > 128 {
+            let message = format!("`mov.v{}` takes no `{}`", rules.vector, rules.ty.dotted());
+            self.report(instruction.opcode.span, message);
+            return;
+        }
+        for (value, operand) in operands.iter().zip(&instruction.operands) {
+            self.check_memory_value(rules, value, false, operand.span);
+        }
+    }
+
     /// Checks that the parts of a packing `mov` fill the whole, as in `mov.b64 {%lo, %hi}, %rd`.
     fn check_packing(&mut self, ty: Type, operands: &[Value<'a>], instruction: &Instruction<'a>) {
         for (value, operand) in operands.iter().zip(&instruction.operands) {
@@ -356,6 +398,17 @@ fn vector_width(instruction: &Instruction<'_>) -> usize {
         _ => None,
     };
     instruction.qualifiers.iter().find_map(width).unwrap_or(1)
+}
+
+/// Returns the number of a vector element: `.x` or `.r` is 0.
+fn element_number(component: &str) -> Option<u32> {
+    Some(match component {
+        ".x" | ".r" => 0,
+        ".y" | ".g" => 1,
+        ".z" | ".b" => 2,
+        ".w" | ".a" => 3,
+        _ => return None,
+    })
 }
 
 /// True if an instruction of one type cannot use a register of the other. Bit types match every type of their width.

@@ -9,6 +9,8 @@ use super::{LabelId, RegId, SymbolId};
 pub(super) enum Meaning {
     /// A register.
     Register(RegId),
+    /// A vector register: its first element, and the number of elements.
+    Vector(RegId, u32),
     /// A variable or parameter.
     Symbol(SymbolId),
     /// A position in the code.
@@ -22,12 +24,32 @@ pub(super) enum Meaning {
 /// Maximum number of digits of a register number.
 const MAX_DIGITS: usize = 7;
 
+/// Registers with a common name and a number.
+#[derive(Clone, Copy)]
+pub(super) struct Family {
+    /// First register of member 0.
+    pub first: RegId,
+    pub count: u32,
+    /// Elements of each member; 1 for scalar registers.
+    pub width: u32,
+}
+
+impl Family {
+    fn member(self, index: u32) -> Meaning {
+        let first = RegId(self.first.0 + index * self.width);
+        match self.width {
+            1 => Meaning::Register(first),
+            width => Meaning::Vector(first, width),
+        }
+    }
+}
+
 /// Names declared in one `{ }`.
 #[derive(Default)]
 struct Scope<'a> {
     names: HashMap<&'a str, Meaning>,
-    /// First register and count of each family such as `%r<8>`. A family needs no entry for each member.
-    families: HashMap<&'a str, (u32, u32)>,
+    /// Each family such as `%r<8>`. A family needs no entry for each member.
+    families: HashMap<&'a str, Family>,
 }
 
 impl Scope<'_> {
@@ -43,10 +65,10 @@ impl Scope<'_> {
     }
 
     fn family_member(&self, family: &str, index: &str) -> Option<Meaning> {
-        let &(first, count) = self.families.get(family)?;
+        let &family = self.families.get(family)?;
         let canonical = index == "0" || !index.starts_with('0');
         let index: u32 = index.parse().ok()?;
-        (canonical && index < count).then_some(Meaning::Register(RegId(first + index)))
+        (canonical && index < family.count).then(|| family.member(index))
     }
 }
 
@@ -74,13 +96,13 @@ impl<'a> Scopes<'a> {
         scope.get(name).is_none() && scope.names.insert(name, meaning).is_none()
     }
 
-    /// Declares `name0` to `name(count-1)` as the registers from `first`. Returns false if the family exists.
+    /// Declares `name0` to `name(count-1)`. Returns false if the family exists.
     #[must_use]
-    pub fn declare_family(&mut self, name: &'a str, first: RegId, count: u32) -> bool {
+    pub fn declare_family(&mut self, name: &'a str, family: Family) -> bool {
         let Some(scope) = self.stack.last_mut() else {
             return true;
         };
-        scope.families.insert(name, (first.0, count)).is_none()
+        scope.families.insert(name, family).is_none()
     }
 
     /// Looks up a name in the innermost scope only.
@@ -98,11 +120,18 @@ impl<'a> Scopes<'a> {
 mod tests {
     use super::*;
 
+    /// Eight scalar registers from register 0.
+    const EIGHT: Family = Family {
+        first: RegId(0),
+        count: 8,
+        width: 1,
+    };
+
     #[test]
     fn inner_declaration_hides_outer_register_until_scope_closes() {
         let mut scopes = Scopes::default();
         scopes.open();
-        assert!(scopes.declare_family("%r", RegId(0), 8));
+        assert!(scopes.declare_family("%r", EIGHT));
         scopes.open();
         assert!(scopes.declare("%r1", Meaning::Register(RegId(8))));
         assert_eq!(scopes.get("%r1"), Some(Meaning::Register(RegId(8))));
@@ -115,7 +144,7 @@ mod tests {
     fn register_beyond_its_family_is_undefined() {
         let mut scopes = Scopes::default();
         scopes.open();
-        assert!(scopes.declare_family("%r", RegId(0), 8));
+        assert!(scopes.declare_family("%r", EIGHT));
         assert_eq!(scopes.get("%r8"), None);
         assert_eq!(scopes.get("%r01"), None);
     }
@@ -124,7 +153,16 @@ mod tests {
     fn second_declaration_in_one_scope_is_refused() {
         let mut scopes = Scopes::default();
         scopes.open();
-        assert!(scopes.declare_family("%r", RegId(0), 8));
+        assert!(scopes.declare_family("%r", EIGHT));
         assert!(!scopes.declare("%r3", Meaning::Register(RegId(9))));
+    }
+
+    #[test]
+    fn members_of_a_vector_family_take_their_width_each() {
+        let mut scopes = Scopes::default();
+        scopes.open();
+        assert!(scopes.declare_family("%v", Family { width: 4, ..EIGHT }));
+        assert_eq!(scopes.get("%v7"), Some(Meaning::Vector(RegId(28), 4)));
+        assert_eq!(scopes.get("%v8"), None);
     }
 }

@@ -20,7 +20,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `createpolicy`: a policy is zero, because only hints read it.
     fn policy(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(HINT_QUALIFIERS)?;
-        let result = self.dst(form, 0)?;
+        let result = self.dst_of(form, form.operand(0)?, Type::B64)?;
         self.copy(result, Arg::ZERO, Type::B64);
         Ok(())
     }

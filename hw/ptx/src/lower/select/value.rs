@@ -1,5 +1,6 @@
 //! PTX operands as sources and results of machine operations.
 
+use super::integer::parts;
 use super::{Form, Selected, Selector, VLoc};
 use crate::ast::{Float, Type};
 use crate::check::{RegId, Sum, SymbolId, Value};
@@ -183,6 +184,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.opcode() == "cvta" {
             return self.address_conversion(form);
         }
+        if form.has(".v2") || form.has(".v4") {
+            return self.move_vector(form);
+        }
         form.only(&[])?;
         match (form.operand(0)?, form.operand(1)?, form.ty()) {
             (Value::Vector(parts), source, ty) => {
@@ -214,6 +218,25 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Selects `mov.v2.u32 {%r1, %r2}, {%r2, %r1}`.
+    fn move_vector(&mut self, form: &Form<'t, 'a>) -> Selected {
+        form.only(&[".v2", ".v4"])?;
+        let (targets, sources) = (parts(form.operand(0)?), parts(form.operand(1)?));
+        let mut values = Vec::new();
+        for source in sources {
+            let source = self.arg(form, source, form.ty())?;
+            // Temporaries keep sources that are also results.
+            let value = self.code.new_group(form.ty().bits().div_ceil(32) as u8);
+            self.copy(value, source, form.ty());
+            values.push(Arg::vreg(value));
+        }
+        for (target, value) in targets.iter().zip(values).filter(|(target, _)| **target != Value::Sink) {
+            let result = self.dst_of(form, target, form.ty())?;
+            self.copy(result, value, form.ty());
+        }
+        Ok(())
     }
 
     /// Copies a predicate with a PLOP3.
