@@ -212,3 +212,46 @@ fn square_roots_have_the_stated_rounding() {
         .collect();
     Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
 }
+
+/// A sum of eight words in a loop: the carry of one word reaches the next over the label. Thread t adds 2^32 - t to all ones.
+#[test]
+fn carry_is_kept_over_the_label_of_a_loop() {
+    let body = "\
+        .reg .b32 %i, %x, %z, %all;\nmov.u32 %i, 0;\nmov.u32 %r, 0;\nsub.u32 %x, 0, %t;\nadd.cc.u32 %z, %i, 0;\n\
+        loop:\naddc.cc.u32 %z, %x, 0xffffffff;\nxor.b32 %r, %r, %z;\nmov.u32 %x, 0;\nadd.u32 %i, %i, 1;\nsetp.lt.u32 %p1, %i, 8;\n@%p1 bra loop;\n\
+        addc.u32 %all, %i, 0;\nmad.lo.u32 %r, %all, 1000, %r;";
+    let expected: Vec<u32> = (0..32u32)
+        .map(|t| {
+            let mut carry = 0;
+            let mut mixed = 0;
+            for n in 0..8 {
+                let x = if n == 0 { t.wrapping_neg() } else { 0 };
+                let sum = u64::from(x) + 0xffff_ffff + carry;
+                mixed ^= sum as u32;
+                carry = sum >> 32;
+            }
+            (8 + carry as u32).wrapping_mul(1000).wrapping_add(mixed)
+        })
+        .collect();
+    assert_eq!((expected[0], expected[1]), (8000, 8998));
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}
+
+/// The carry comes from an addition or a borrow, by the branch taken. A false guard leaves it alone, and so does a division.
+#[test]
+fn carry_of_either_branch_and_under_a_guard_reaches_its_reader() {
+    let body = "\
+        .reg .b32 %x, %y;\nsetp.lt.u32 %p1, %t, 16;\n@%p1 bra adds;\nsub.cc.u32 %x, %t, 20;\nbra.uni join;\n\
+        adds:\nadd.cc.u32 %x, %t, 0xfffffff8;\njoin:\naddc.u32 %r, %t, 0;\nsubc.u32 %y, 100, 0;\nmad.lo.u32 %r, %y, 1000, %r;\n\
+        setp.eq.u32 %p2, %t, 5;\nadd.cc.u32 %x, %t, 0xffffffff;\n@%p2 add.cc.u32 %x, 0, %t;\ndiv.u32 %x, 100, %y;\naddc.u32 %x, %x, 10;\n\
+        mad.lo.u32 %r, %x, 1000000, %r;";
+    let expected: Vec<u32> = (0..32)
+        .map(|t| {
+            let carry = u32::from(if t < 16 { t >= 8 } else { t < 20 });
+            let guarded = u32::from(t != 0 && t != 5);
+            let quotient = 100 / (100 - carry);
+            (quotient + 10 + guarded) * 1_000_000 + (100 - carry) * 1000 + t + carry
+        })
+        .collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}

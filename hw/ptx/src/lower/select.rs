@@ -98,7 +98,7 @@ struct Selector<'s, 't, 'a> {
     /// Block of each label.
     label_blocks: Vec<Option<BlockId>>,
     guard: VGuard,
-    /// Current carry; `None` before the first `.cc` and after a label.
+    /// Current carry; `None` before the first `.cc`. After a label it is the flag of the frame, if there is one.
     carry: Option<VGuard>,
     line: u32,
     findings: Vec<Diagnostic>,
@@ -212,8 +212,18 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         self.frame().body.registers[reg.0 as usize]
     }
 
-    /// Selects the code of the innermost frame.
+    /// Selects the code of the innermost frame. The carry of the outer frame is kept.
     fn select_steps(&mut self) {
+        let carry = self.frame().carry_flag.map(VGuard::pred);
+        let outer_carry = std::mem::replace(&mut self.carry, carry);
+        if let Some(flag) = self.frame().carry_flag {
+            self.copy_pred(Some(flag), VGuard::NEVER);
+        }
+        self.select_body();
+        self.carry = outer_carry;
+    }
+
+    fn select_body(&mut self) {
         let body = self.frame().body;
         let line = self.frame().line;
         for (at, step) in body.code.iter().enumerate() {
@@ -223,7 +233,10 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             }
             self.frames.last_mut().expect("a function is being selected").step = at;
             match step {
-                Step::Label(label) => self.label(self.frame().labels + label.0 as usize),
+                Step::Label(label) => {
+                    self.label(self.frame().labels + label.0 as usize);
+                    self.carry = self.frame().carry_flag.map(VGuard::pred);
+                }
                 Step::Param(symbol) => {
                     self.guard = VGuard::ALWAYS;
                     self.init_param(*symbol);
@@ -256,7 +269,6 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
     fn label(&mut self, label: usize) {
         self.new_block();
-        self.carry = None;
         self.label_blocks[label] = Some(self.code.blocks.len() - 1);
     }
 

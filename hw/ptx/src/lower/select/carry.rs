@@ -2,9 +2,13 @@
 //!
 //! PTX has one carry flag, and a subtraction sets it on a borrow. The IADD3 of a subtraction gives the opposite of the borrow. So
 //! each instruction writes a new predicate, and the reader knows if it is inverted.
+//!
+//! A reader after a label, or under another guard than the last writer, does not know the writer. Every writer of such a function
+//! also copies its carry to one predicate, the flag of the frame.
 
 use super::integer::sign;
 use super::{Form, Selected, Selector};
+use crate::check::{self, Body, Step};
 use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::opcode::Opcode;
@@ -49,6 +53,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         if form.has(".cc") {
             self.carry = carry.map(|predicate| if subtracts { predicate.negated() } else { predicate });
+            if let (Some(flag), Some(carry)) = (self.frame().carry_flag, self.carry) {
+                self.copy_pred(Some(flag), carry);
+                self.carry = Some(VGuard::pred(flag));
+            }
         }
         Ok(())
     }
@@ -56,10 +64,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Returns the carry in the polarity of this instruction.
     fn carry_in(&self, form: &Form<'t, 'a>, subtracts: bool) -> Result<VGuard, Diagnostic> {
         let carry = self.carry.ok_or_else(|| {
-            Diagnostic::unsupported(
-                form.op.instruction.span,
-                "a carry without a `.cc` instruction after the last label",
-            )
+            let finding = form.malformed("a carry that no instruction of this function sets");
+            finding.help("add `.cc` to the instruction before it")
         })?;
         Ok(if subtracts { carry.negated() } else { carry })
     }
@@ -80,6 +86,34 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.high = form.has(".hi");
         })))
     }
+}
+
+/// True if the instruction sets the carry, and true if it reads it.
+fn carry_effects(op: &check::Op<'_, '_>) -> (bool, bool) {
+    let opcode = op.instruction.opcode.text;
+    let reads = matches!(opcode, "addc" | "subc" | "madc");
+    let may_set = reads || matches!(opcode, "add" | "sub" | "mad");
+    let sets = may_set && op.instruction.qualifiers.iter().any(|name| name.text == ".cc");
+    (sets, reads)
+}
+
+/// True if the function sets a carry, and reads one whose writer is not the last one before it for certain.
+pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
+    let (mut writer, mut unknown, mut is_set) = (None, false, false);
+    for step in &body.code {
+        let Step::Op(op) = step else {
+            writer = writer.filter(|_| !matches!(step, Step::Label(_)));
+            continue;
+        };
+        let (sets, reads) = carry_effects(op);
+        let known = |guard: Option<_>| guard.is_none() || guard == op.guard;
+        unknown |= reads && !writer.is_some_and(known);
+        if sets {
+            is_set = true;
+            writer = Some(op.guard);
+        }
+    }
+    unknown && is_set
 }
 
 /// Prepares one word of a subtrahend: the first is negated, and later ones are inverted.

@@ -1,10 +1,11 @@
 //! Frames: the state of a function during selection.
 
 use super::VLoc;
+use super::carry::needs_carry_flag;
 use super::recursion::Recursion;
 use crate::ast::Type;
 use crate::check::{Body, SymbolId};
-use crate::lower::code::{BlockId, Code};
+use crate::lower::code::{BlockId, Code, VPred};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -24,6 +25,8 @@ pub(super) struct Frame<'t, 'a> {
     pub step: usize,
     /// How it is called from inside, where it may be.
     pub recursion: Option<Recursion>,
+    /// Carry flag, if a carry is read where its last writer is not known.
+    pub carry_flag: Option<VPred>,
     /// `.param` variables that the function stores in part. Computed on first use.
     pub stored_in_part: OnceCell<HashSet<SymbolId>>,
 }
@@ -38,6 +41,7 @@ impl<'t, 'a> Frame<'t, 'a> {
             bits => VLoc::VReg(code.new_group(bits.div_ceil(32) as u8)),
         };
         let locations = body.registers.iter().map(location).collect();
+        let carry_flag = needs_carry_flag(body).then(|| code.new_pred());
         Frame {
             body,
             locations,
@@ -47,6 +51,7 @@ impl<'t, 'a> Frame<'t, 'a> {
             line: None,
             step: 0,
             recursion: None,
+            carry_flag,
             stored_in_part: OnceCell::new(),
         }
     }
