@@ -15,6 +15,7 @@ pub(super) enum Kind {
     Vector,
     Operation,
     Proxy,
+    Restriction,
     /// Modifiers outside the sets.
     Other,
 }
@@ -37,7 +38,8 @@ impl Kind {
             ".L2::64B" | ".L2::128B" | ".L2::256B" => Kind::Prefetch,
             ".v2" | ".v4" | ".v8" => Kind::Vector,
             ".add" | ".min" | ".max" | ".inc" | ".dec" | ".and" | ".or" | ".xor" | ".exch" | ".cas" => Kind::Operation,
-            ".alias" | ".async" | ".tensormap::generic" => Kind::Proxy,
+            ".alias" | ".async" | ".async::generic" | ".tensormap::generic" => Kind::Proxy,
+            ".sync_restrict::shared::cta" | ".sync_restrict::shared::cluster" => Kind::Restriction,
             ".nc" | ".mmio" | ".noftz" | ".L2::cache_hint" | ".proxy" | ".mbarrier_init" => Kind::Other,
             _ => return None,
         })
@@ -55,6 +57,7 @@ impl Kind {
             Kind::Vector => "vector widths",
             Kind::Operation => "operations",
             Kind::Proxy => "proxy kinds",
+            Kind::Restriction => "restrictions",
             Kind::Other => "modifiers",
         }
     }
@@ -130,7 +133,7 @@ const RED: Form = Form {
 
 const FENCE: Form = Form {
     name: "fence",
-    words: ".sc .acq_rel .acquire .release .cta .cluster .gpu .sys",
+    words: ".sc .acq_rel .acquire .release .cta .cluster .gpu .sys .sync_restrict::shared::cta .sync_restrict::shared::cluster",
 };
 
 const FENCE_MBARRIER_INIT: Form = Form {
@@ -140,8 +143,8 @@ const FENCE_MBARRIER_INIT: Form = Form {
 
 const FENCE_PROXY: Form = Form {
     name: "fence.proxy",
-    words: ".proxy .alias .async .tensormap::generic .global .shared::cta .shared::cluster .acquire .release .acq_rel .cta .cluster .gpu \
-            .sys",
+    words: ".proxy .alias .async .async::generic .tensormap::generic .global .shared::cta .shared::cluster .acquire .release .acq_rel \
+            .cta .cluster .gpu .sys .sync_restrict::shared::cta .sync_restrict::shared::cluster",
 };
 
 const MEMBAR: Form = Form {

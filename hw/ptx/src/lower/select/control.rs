@@ -163,7 +163,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Selects `membar` and `fence`: both release and acquire, unless one is named.
+    /// Selects `membar` and `fence`: both release and acquire, unless one is named. A fence restricted to shared memory orders all
+    /// memory.
     fn fence(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".cta",
@@ -177,8 +178,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ".release",
             ".proxy",
             ".async",
+            ".async::generic",
             ".alias",
             ".tensormap::generic",
+            ".sync_restrict::shared::cta",
+            ".sync_restrict::shared::cluster",
             ".global",
             ".shared::cta",
             ".shared::cluster",
