@@ -20,7 +20,7 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_hw::clock::Pause;
 use warpwave_isa::program::Program;
-use warpwave_ptx::{Diagnostic, Module};
+use warpwave_ptx::{Diagnostic, Module, Severity};
 
 use crate::host::{self, HostError, Placement, Region};
 use crate::lockstep::{self, Difference};
@@ -34,8 +34,8 @@ pub use stop::StopReason;
 /// Why a scenario cannot be run.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BenchError {
-    /// The program is not valid PTX.
-    #[error("the program is not PTX; findings: {}", .0.len())]
+    /// The program is not valid PTX, or it declares what the machine does not run.
+    #[error("the program {}; findings: {}", refusal(.0), .0.len())]
     Ptx(Vec<Diagnostic>),
     /// Buffers or module variables do not match the program, or exceed the memory of the GPU.
     #[error(transparent)]
@@ -48,6 +48,15 @@ pub enum BenchError {
         /// The reason.
         error: HostError,
     },
+}
+
+/// Returns why a text with these findings has no programs.
+pub fn refusal(findings: &[Diagnostic]) -> &'static str {
+    let is_ptx = findings.iter().all(|finding| finding.severity == Severity::Unsupported);
+    match is_ptx {
+        true => "is not supported",
+        false => "is not PTX",
+    }
 }
 
 /// Options of a run.

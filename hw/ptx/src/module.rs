@@ -12,6 +12,7 @@ use crate::diag::{Diagnostic, Lines, Severity};
 use crate::lower::init::Relocation;
 use crate::lower::layout::{Constant, Global, ModuleLayout};
 use crate::{capability, directives, line_table, lower, parallel, parse};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -87,15 +88,15 @@ impl Module {
         capability::unmet(&self.requirements, capability)
     }
 
-    /// Iterates over all unsupported findings: of the kernels first, then of data that no kernel reaches. Compiles all kernels.
+    /// Iterates over all unsupported findings, each once: of the kernels first, then of data that no kernel reaches. Compiles all kernels.
     pub fn unsupported(&self) -> impl Iterator<Item = &Diagnostic> {
         self.compile(|_| true);
-        let of_entries = || {
-            let findings = self.entries.iter().filter_map(|entry| entry.program().as_ref().err());
-            findings.flatten()
-        };
-        let unused = self.unsupported_data.iter();
-        of_entries().chain(unused.filter(move |finding| of_entries().all(|other| other != *finding)))
+        let of_entries = self.entries.iter().filter_map(|entry| entry.program().as_ref().err());
+        let mut seen = HashSet::new();
+        of_entries
+            .flatten()
+            .chain(&self.unsupported_data)
+            .filter(move |finding| seen.insert((finding.span, finding.message.as_str())))
     }
 
     /// Compiles the kernels with the names that `is_wanted` accepts, unless they are compiled. Several kernels parse the text once.

@@ -149,3 +149,70 @@ fn four_megabytes_parse_within_a_second() {
     assert!(warpwave_ptx::parse(&text).is_ok());
     assert!(start.elapsed() < Duration::from_secs(1));
 }
+
+/// Each text has one fault, and gives one finding, with its line.
+#[test]
+fn one_fault_gives_one_finding() {
+    let body = "{\n.reg .u32 x;\nL: add.u32 x, x, 1;\n{ add.u32 x, x, 2; }\n@p bra L;\nret;\n}\n";
+    let vector = ".entry k() {\n.reg .u32 %r<4>;\n.reg .u64 %d;\nld.global.v2.u32 {%r1 %r2}, [%d];\nst.global.v2.u32 [%d], {%r1, %r2};\nret;\n}";
+    let texts = [
+        (
+            3,
+            format!(".func f(.reg .v3 .u32 a) {body}.entry k() {{ call f; ret; }}"),
+        ),
+        (
+            3,
+            format!(".func f(.param .u33 a)\n{body}.global .u32 y;\n.entry k() {{ ret; }}"),
+        ),
+        (3, format!(".entry k(.param .u64 a .param .u64 b)\n{body}")),
+        (4, format!(".entry k()\n.maxntid 1, 2, x\n{body}.entry l() {{ ret; }}")),
+        (
+            3,
+            format!(".extern .func (.param .b32 r) f(.param .b33 x);\n.entry k() {body}"),
+        ),
+        (3, ".alias f, g;\n.entry k() { call f; ret; }".to_owned()),
+        (
+            3,
+            ".global .u33 t[2] = {1, 2};\n.entry k() { .reg .u32 x; ld.global.u32 x, [t]; ret; }".to_owned(),
+        ),
+        (
+            3,
+            ".global .u32 t[2] = {{1, , 2}, {3}};\n.entry k() { .reg .u32 x; ld.global.u32 x, [t]; ret; }".to_owned(),
+        ),
+        (
+            5,
+            ".entry k() {\n.reg .u32 %r<4>;\nt: .branchtargets {a, b};\nbrx.idx %r1, t;\na: ret;\nb: ret;\n}"
+                .to_owned(),
+        ),
+        (6, vector.to_owned()),
+        (
+            5,
+            ".entry k() {\n.reg .u32 %r<4>;\nmov.u32 %r1 %r2\n{ mov.u32 %r1, 3; }\nret;\n}\n.entry l() { ret; }"
+                .to_owned(),
+        ),
+        (
+            4,
+            ".entry k() {\n.reg .b33 %r<4>;\nmov.u32 %r1, %r2;\nret;\n}\n.entry l() { ret; }".to_owned(),
+        ),
+        (
+            6,
+            ".global .texref t;\n.entry k() {\n.reg .b32 %r<5>;\ntex.1d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [t, {%r1}];\n\
+             tex.1d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [t, {%r1}];\ntxq.width.b32 %r1, [t];\nret;\n}"
+                .to_owned(),
+        ),
+        (
+            4,
+            ".func f() {\ntcgen05.wait::st;\nret;\n}\n.entry k() { call f; call f; ret; }\n.entry l() { call f; ret; }"
+                .to_owned(),
+        ),
+    ];
+    for (line, text) in texts {
+        let text = format!(".version 8.0\n.target sm_80\n{text}\n");
+        let findings = match warpwave_ptx::compile(&text) {
+            Err(findings) => findings,
+            Ok(module) => module.unsupported().cloned().collect(),
+        };
+        let lines: Vec<usize> = findings.iter().map(|finding| finding.line(&text)).collect();
+        assert_eq!(lines, [line], "{text}{findings:#?}");
+    }
+}

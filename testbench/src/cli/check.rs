@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use warpwave::bench::refusal;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 use warpwave_components::sm::timing;
@@ -21,7 +22,8 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let module = compile(&text).map_err(|findings| {
         let findings_text = render_all(&findings, &shown, &text);
         Failure::input(format!(
-            "{shown} is not PTX; findings: {}\n{findings_text}",
+            "{shown} {}; findings: {}\n{findings_text}",
+            refusal(&findings),
             findings.len()
         ))
     })?;

@@ -49,7 +49,7 @@ use crate::check::{self, Body, Checked, RegId, Step, SymbolId, Value};
 use crate::diag::{Diagnostic, Lines};
 use call_liveness::CallLiveness;
 use frame::Frame;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use warpwave_isa::opcode::Opcode;
 
@@ -102,6 +102,8 @@ struct Selector<'s, 't, 'a> {
     carry: Option<VGuard>,
     line: u32,
     findings: Vec<Diagnostic>,
+    /// Finding of the first instruction with each texture or surface reference.
+    reference_findings: HashMap<SymbolId, Diagnostic>,
 }
 
 /// An instruction with its qualifiers parsed.
@@ -200,6 +202,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             carry: None,
             line: 0,
             findings: Vec::new(),
+            reference_findings: HashMap::new(),
         }
     }
 
@@ -391,7 +394,14 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         if self.findings.is_empty() {
             Ok(self.code)
         } else {
-            Err(self.findings)
+            Err(distinct(self.findings))
         }
     }
+}
+
+/// Keeps the first of equal findings. A function that is inlined several times gives one each time.
+fn distinct(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    findings.retain(|finding| seen.insert((finding.span, finding.message.clone())));
+    findings
 }

@@ -26,9 +26,11 @@ impl<'a> Parser<'a> {
                         return Err(Diagnostic::malformed(open, "this `{` is never closed"));
                     }
                     first => {
+                        let start = parser.at;
+                        let is_label = parser.peek(1).kind == Kind::Punct(b':');
                         if let Err(finding) = parser.statement(&mut statements) {
-                            parser.lost_declarations |= first == Kind::Dotted;
-                            parser.recover(finding);
+                            parser.lost_declarations |= first == Kind::Dotted || is_label;
+                            parser.recover(start, finding);
                         }
                     }
                 }

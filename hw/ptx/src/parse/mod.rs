@@ -1,7 +1,7 @@
 //! Tokens to syntax tree.
 //!
 //! The parser accepts any opcode with any qualifiers and operands. Text that is not PTX becomes a finding. Parsing then resumes
-//! after the next `;` or at a `}`, so one run reports several findings.
+//! after the statement or the item of module scope, with its braces. So one run reports several findings, each with its own cause.
 //!
 //! It is written by hand for its error recovery: one pass finds every error, each with its position.
 //!
@@ -199,27 +199,85 @@ impl<'a> Parser<'a> {
         result
     }
 
-    /// True if the current token is the first of its line and one of [`LINE_STARTS`].
-    fn starts_line(&self) -> bool {
+    /// True if the current token is the first of its line and one of `words`.
+    fn starts_line(&self, words: &[&str]) -> bool {
         let (last, next) = (self.last_span(), self.token().span);
         let between = &self.text[last.end as usize..next.start as usize];
-        between.contains('\n') && LINE_STARTS.contains(&self.slice(next))
+        between.contains('\n') && words.contains(&self.slice(next))
     }
 
-    /// Records a finding, then skips to after the next `;`, to a `}`, or to a line that starts with a directive.
-    fn recover(&mut self, finding: Diagnostic) {
+    /// Records a finding of the statement that starts at token `start`, and skips the rest of the statement.
+    ///
+    /// The statement ends at its `;`, before the `}` of its block, or before a line that starts with a directive. Braces of a
+    /// vector or of an inner block are skipped as a whole.
+    fn recover(&mut self, start: usize, finding: Diagnostic) {
         let span = finding.span.start;
         self.findings.push(finding);
+        // Braces of a vector that is open where the error is, and braces opened after it.
+        let mut open = self.open_braces(start);
+        let (mut inner, mut is_block) = (0, false);
         loop {
             match self.token().kind {
-                Kind::End | Kind::Punct(b'}') => return,
-                Kind::Dotted if self.token().span.start > span && self.starts_line() => return,
-                Kind::Punct(b';') => {
+                Kind::End => return,
+                Kind::Dotted if inner == 0 && self.token().span.start > span && self.starts_line(&LINE_STARTS) => {
+                    return;
+                }
+                Kind::Dotted if self.starts_line(&ITEM_STARTS) && self.token().span.start > span => return,
+                Kind::Punct(b'{') => inner += 1,
+                Kind::Punct(b'}') if inner > 0 => {
+                    inner -= 1;
+                    if inner == 0 && is_block {
+                        self.next();
+                        return;
+                    }
+                }
+                Kind::Punct(b'}') if open > 0 => open -= 1,
+                Kind::Punct(b'}') => return,
+                Kind::Punct(b';') if inner == 0 => {
                     self.next();
                     return;
                 }
-                _ => self.next(),
-            };
+                Kind::Punct(b';') => is_block = true,
+                _ => {}
+            }
+            self.next();
+        }
+    }
+
+    /// Returns the number of braces open between token `start` and the current token.
+    fn open_braces(&self, start: usize) -> i32 {
+        let count = |punct| move |token: &&Token| token.kind == Kind::Punct(punct);
+        let taken = self.tokens[start..self.at].iter();
+        taken.clone().filter(count(b'{')).count() as i32 - taken.filter(count(b'}')).count() as i32
+    }
+
+    /// Records a finding of the module-scope item that starts at token `start`, and skips the rest of the item with its body or
+    /// initial values.
+    fn recover_item(&mut self, start: usize, finding: Diagnostic) {
+        let span = finding.span.start;
+        self.findings.push(finding);
+        let mut depth = self.open_braces(start);
+        loop {
+            let token = self.token();
+            let is_later = token.span.start > span;
+            match token.kind {
+                Kind::End => return,
+                Kind::Dotted if depth == 0 && is_later && self.starts_line(&LINE_STARTS) => return,
+                Kind::Dotted if is_later && self.starts_line(&ITEM_STARTS) => return,
+                Kind::Punct(b'{') => depth += 1,
+                Kind::Punct(b'}') if depth <= 1 => {
+                    self.next();
+                    self.eat(b';');
+                    return;
+                }
+                Kind::Punct(b'}') => depth -= 1,
+                Kind::Punct(b';') if depth == 0 => {
+                    self.next();
+                    return;
+                }
+                _ => {}
+            }
+            self.next();
         }
     }
 }
@@ -242,6 +300,19 @@ const LINE_STARTS: [&str; 16] = [
     ".shared",
     ".reg",
     ".loc",
+];
+
+/// Directives that start an item of module scope, and nothing inside a function.
+const ITEM_STARTS: [&str; 9] = [
+    ".version",
+    ".target",
+    ".address_size",
+    ".visible",
+    ".extern",
+    ".weak",
+    ".common",
+    ".entry",
+    ".func",
 ];
 
 /// Parses an integer literal. `None` for other text and for values above 64 bits.

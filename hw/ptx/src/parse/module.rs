@@ -15,11 +15,10 @@ impl<'a> Parser<'a> {
             ..Module::default()
         };
         while self.token().kind != Kind::End {
+            let start = self.at;
             if let Err(finding) = self.item(&mut module) {
                 self.lost_declarations = true;
-                self.recover(finding);
-                // Recovery stops before a `}`: take a stray one, or the loop would not end.
-                self.eat(b'}');
+                self.recover_item(start, finding);
             }
         }
         module

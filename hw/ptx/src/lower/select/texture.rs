@@ -54,7 +54,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Returns the handle and the group of coordinates, with the layer last.
     fn handle(&mut self, form: &Form<'t, 'a>, n: usize, ty: Type) -> Result<[Arg; 2], Diagnostic> {
         let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(form.operand(n)?) else {
-            return Err(missing_handle(form));
+            return Err(self.missing_handle(form, handle_parts(form.operand(n)?).first()));
         };
         let (dimensions, layered) = geometry(form)?;
         let handle = self.arg(form, handle, Type::B64)?;
@@ -130,6 +130,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects `txq` and `suq`: properties of an image.
+    /// Creates the finding for a texture or surface that no register holds. All instructions with one reference give the finding
+    /// of the first, because the reference is their common cause.
+    fn missing_handle(&mut self, form: &Form<'t, 'a>, handle: Option<&Value<'a>>) -> Diagnostic {
+        let finding = form
+            .unsupported()
+            .help("give the kernel the handle of a texture or surface object as a parameter");
+        match handle {
+            Some(Value::Symbol(symbol, _)) => self.reference_findings.entry(*symbol).or_insert(finding).clone(),
+            _ => finding,
+        }
+    }
+
     fn query(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&QUERIES)?;
         let index = QUERIES.iter().position(|&word| form.has(word));
@@ -138,7 +150,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         };
         if !matches!(**handle, Value::Register(_) | Value::Int(_)) {
-            return Err(missing_handle(form));
+            return Err(self.missing_handle(form, Some(&**handle)));
         }
         let handle = self.arg(form, handle, Type::B64)?;
         let result = self.dst_of(form, result, Type::B32)?;
@@ -189,11 +201,6 @@ fn handle_parts<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
         Value::Handle(parts) => parts,
         _ => &[],
     }
-}
-
-fn missing_handle(form: &Form<'_, '_>) -> Diagnostic {
-    form.unsupported()
-        .help("give the kernel the handle of a texture or surface object as a parameter")
 }
 
 fn geometry(form: &Form<'_, '_>) -> Result<(u8, bool), Diagnostic> {
