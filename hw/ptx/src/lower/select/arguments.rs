@@ -1,7 +1,7 @@
 //! Arguments and results of calls: `.param` variables, registers and literals.
 //!
-//! Every parameter of a function has words (`param`). The call copies its arguments to these words. A parameter declared in a
-//! register is copied from its words at the start of the function, and a result to its words at the end.
+//! Every parameter of a function has words (`param`). The call copies its arguments to these words. At the start of the function,
+//! the words are copied to the registers declared as parameters. At its end, result registers are copied to the result's words.
 
 use super::call::unsupported;
 use super::integer::parts;
