@@ -383,7 +383,7 @@ fn finding_of_register_call(code: &str) -> String {
     );
     let findings = match warpwave_ptx::compile(&text) {
         Err(findings) => findings,
-        Ok(module) => module.entries[0].program.clone().expect_err(code),
+        Ok(module) => module.entries[0].program().clone().expect_err(code),
     };
     assert_eq!(findings.len(), 1, "{code}: {findings:?}");
     findings[0].message.clone()
