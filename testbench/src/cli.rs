@@ -23,6 +23,8 @@ mod show;
 
 mod speed;
 
+mod validate;
+
 mod run;
 
 mod progress;
@@ -70,6 +72,7 @@ fn execute(command: &Command) -> Result<(), Failure> {
             Some(threads) => speed::threads(speed, threads),
             None => speed::bench(speed),
         },
+        Command::Validate(options) => validate::validate(options),
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),

@@ -45,4 +45,6 @@ pub mod bench;
 
 pub mod suite;
 
+pub mod validate;
+
 pub mod oracle;

@@ -42,6 +42,8 @@ pub enum Command {
     Occupancy(Shape),
     /// Measure how fast this host simulates the kernels of the speed suite
     Bench(Speed),
+    /// Run microbenchmarks and compare them with figures of silicon
+    Validate(Validate),
     /// Explain a metric of the report, or print all metrics as a page
     Explain {
         /// Name of the metric
@@ -69,6 +71,36 @@ pub struct Speed {
     /// Show the speed-up of N threads over one thread instead, in wall time: medians over pairs of runs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=256))]
     pub threads: Option<u16>,
+}
+
+#[derive(Args)]
+pub struct Validate {
+    /// Families of microbenchmarks; their rows are printed. All, without their rows, if left out
+    pub families: Vec<String>,
+    /// Run the rows of this GPU alone
+    #[arg(long, value_name = "NAME")]
+    pub gpu: Option<String>,
+    /// Change a number or a policy of every GPU, such as l2.far_latency=0
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
+    /// Host threads, each with a row of its own; as many as the host has if left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// Write all rows as CSV
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Fail if the errors of a family differ from this record
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
+    /// Write the record (today.csv) and DEVIATIONS.md into a folder; runs every family
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["families", "gpu", "set"])]
+    pub write: Option<PathBuf>,
+    /// No progress line
+    #[arg(long)]
+    pub no_progress: bool,
 }
 
 #[derive(Args)]

@@ -85,3 +85,37 @@ impl Line {
         self.bar.finish_and_clear();
     }
 }
+
+/// True if Ctrl-C was pressed.
+pub fn is_stopped() -> bool {
+    STOP.load(Ordering::Relaxed)
+}
+
+/// A bar on standard error: parts done of all, with the time left.
+pub struct Count(ProgressBar);
+
+impl Count {
+    /// A bar over `all` parts, shown on a terminal alone and only if it `is_wanted`.
+    pub fn new(all: usize, is_wanted: bool) -> Self {
+        let bar = match is_wanted {
+            true => ProgressBar::new(all as u64),
+            false => ProgressBar::hidden(),
+        };
+        let style = ProgressStyle::with_template("{pos}/{len}, {eta} left: {wide_msg}");
+        bar.set_style(style.expect("the template is valid"));
+        Count(bar)
+    }
+
+    /// Counts one part. Returns false if the run must stop.
+    pub fn add(&self, part: &str) -> bool {
+        self.0.set_message(part.to_owned());
+        self.0.inc(1);
+        !is_stopped()
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,124 @@
+//! `warpwave validate`: microbenchmarks on the model, beside figures of silicon.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::thread::available_parallelism;
+
+use warpwave::validate::{FAMILIES, Family, Lab, Row, Summary, csv, deviations, differences, page, rows, table, today};
+
+use super::args::Validate;
+use super::failure::{Failure, INTERRUPTED, WRONG};
+use super::print;
+use super::progress::{self, Count};
+
+/// Runs the families, prints errors, writes files, and compares with a record.
+pub fn validate(options: &Validate) -> Result<(), Failure> {
+    let families = selected(&options.families)?;
+    progress::catch_interrupt();
+    let results = run(options, &families)?;
+    let summaries: Vec<_> = results
+        .iter()
+        .map(|(family, rows)| (*family, Summary::of(rows)))
+        .collect();
+    if !options.families.is_empty() {
+        for (family, measured) in &results {
+            print(&rows(family, measured))?;
+        }
+        print("\n")?;
+    }
+    print(&table(&summaries))?;
+    write_files(options, &results, &summaries)?;
+    if progress::is_stopped() {
+        let text = "interrupted: the rows that had not begun are left out".to_owned();
+        return Err(Failure {
+            code: INTERRUPTED,
+            text,
+        });
+    }
+    if summaries.iter().any(|(_, summary)| summary.failed > 0) {
+        let text = "the model gave no figure for some rows; each row says why (name its family)".to_owned();
+        return Err(Failure { code: WRONG, text });
+    }
+    compare(options, &summaries)
+}
+
+fn selected(names: &[String]) -> Result<Vec<&'static Family>, Failure> {
+    if names.is_empty() {
+        return Ok(FAMILIES.iter().collect());
+    }
+    let find = |name: &String| {
+        Family::find(name).ok_or_else(|| {
+            let all: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+            Failure::input(format!("there is no family `{name}`; there are {}", all.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn run(options: &Validate, families: &[&'static Family]) -> Result<Vec<(&'static Family, Vec<Row>)>, Failure> {
+    let lab = Lab {
+        sets: options.set.clone(),
+    };
+    let is_wanted = |gpu: &str| options.gpu.as_ref().is_none_or(|wanted| wanted == gpu);
+    let points = |family: &Family| {
+        let points = family.points().into_iter();
+        points.filter(|point| is_wanted(&point.gpu)).collect::<Vec<_>>()
+    };
+    let all: usize = families.iter().map(|family| points(family).len()).sum();
+    if all == 0 {
+        let gpu = options.gpu.as_deref().unwrap_or_default();
+        return Err(Failure::input(format!(
+            "no row of these families is of the GPU `{gpu}`"
+        )));
+    }
+    let threads = options.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
+    let threads = threads.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    let count = Count::new(all, !options.no_progress);
+    let run = |&family: &&'static Family| {
+        let each = |row: &Row| count.add(&format!("{}: {} {}", family.name, row.point.gpu, row.point.series));
+        (family, family.run(&lab, points(family), threads, each))
+    };
+    Ok(families.iter().map(run).collect())
+}
+
+fn write_files(
+    options: &Validate,
+    results: &[(&Family, Vec<Row>)],
+    summaries: &[(&Family, Summary)],
+) -> Result<(), Failure> {
+    let mut files = Vec::new();
+    if let Some(path) = &options.csv {
+        files.push((path.clone(), csv(results)));
+    }
+    if let Some(path) = &options.html {
+        files.push((path.clone(), page(results)));
+    }
+    if let Some(folder) = &options.write {
+        files.push((folder.join("today.csv"), today(summaries)));
+        files.push((folder.join("DEVIATIONS.md"), deviations(results)));
+    }
+    files.iter().try_for_each(|(path, text)| write(path, text))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| Failure::input(format!("cannot write {}: {error}", path.display())))
+}
+
+fn compare(options: &Validate, summaries: &[(&Family, Summary)]) -> Result<(), Failure> {
+    let Some(path) = &options.check else { return Ok(()) };
+    let record =
+        fs::read_to_string(path).map_err(|error| Failure::input(format!("cannot read {}: {error}", path.display())))?;
+    let differences = differences(&record, summaries);
+    match differences.is_empty() {
+        true => Ok(()),
+        false => Err(Failure {
+            code: WRONG,
+            text: format!(
+                "errors differ from {}; if that is wanted, record them with --write:\n{}",
+                path.display(),
+                differences.join("\n")
+            ),
+        }),
+    }
+}

@@ -1,0 +1,164 @@
+//! Validation: microbenchmarks on the model, beside figures measured on silicon.
+//!
+//! ```text
+//! silicon/FAMILY.csv ── points() ──> Point ── measure ──> Row: model beside silicon ── Summary: median, p90, worst
+//!                                       │                   ├─ text, CSV
+//!                    kernels: own PTX ──┘                   └─ page with plots, DEVIATIONS.md
+//! ```
+//!
+//! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade
+//! (A: primary text or data; B: digest; C: recalled). An error is (model - silicon) / silicon, in percent. Points run on the
+//! preset that matches the card. Application benchmarks are not among them, so that no number is tuned to an application.
+
+mod chains;
+mod clusters;
+mod deviations;
+mod families;
+mod kernels;
+mod lab;
+mod memory;
+mod page;
+mod summary;
+mod tensor;
+mod text;
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde::Deserialize;
+
+pub use deviations::deviations;
+pub use families::FAMILIES;
+pub use lab::Lab;
+pub use page::page;
+pub use summary::{Summary, TODAY, differences, today};
+pub use text::{csv, rows, table};
+
+use crate::gpu::GpuError;
+
+/// A microbenchmark, and the silicon figures that it is compared with.
+pub struct Family {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// What it measures, in one line.
+    pub title: &'static str,
+    /// Meaning of the parameters of a point, such as `KB`; empty if the series says everything.
+    pub x: &'static str,
+    /// Meaning of the second parameter.
+    pub y: &'static str,
+    /// The errors that the project aims at.
+    pub wanted: Wanted,
+    /// Silicon figures as CSV: gpu, series, x, y, silicon, unit, grade, source.
+    silicon: &'static str,
+    /// Runs the point on the model. Returns the value in the unit of the point.
+    measure: fn(&Lab, &Point) -> Result<f64, GpuError>,
+}
+
+/// Errors that a family aims at, in percent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Wanted {
+    /// Of the median row.
+    pub median: f64,
+    /// Of nine rows in ten.
+    pub p90: f64,
+    /// Of one row. A row beyond is a deviation, and needs a reason.
+    pub row: f64,
+}
+
+/// A figure measured on silicon.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Point {
+    /// The preset that matches the card.
+    pub gpu: String,
+    /// Kernel or instruction.
+    pub series: String,
+    /// First parameter.
+    pub x: Option<f64>,
+    /// Second parameter.
+    pub y: Option<f64>,
+    /// The figure of the card.
+    pub silicon: f64,
+    /// Unit of the figure.
+    pub unit: String,
+    /// A, B or C.
+    pub grade: char,
+    /// Key of the source.
+    pub source: String,
+}
+
+impl Point {
+    fn x(&self) -> u32 {
+        self.x.expect("the family has a first parameter") as u32
+    }
+
+    fn y(&self) -> u32 {
+        self.y.expect("the family has a second parameter") as u32
+    }
+}
+
+/// A point with the model's value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// The figure of silicon.
+    pub point: Point,
+    /// The figure of the model, in the same unit; or why there is none.
+    pub model: Result<f64, String>,
+}
+
+impl Row {
+    /// The error in percent. `None` if the model gave no figure.
+    pub fn error(&self) -> Option<f64> {
+        let model = *self.model.as_ref().ok()?;
+        Some((model - self.point.silicon) / self.point.silicon * 100.0)
+    }
+}
+
+impl Family {
+    /// The family with this name.
+    pub fn find(name: &str) -> Option<&'static Family> {
+        FAMILIES.iter().find(|family| family.name == name)
+    }
+
+    /// The silicon figures, in the order of the file.
+    pub fn points(&self) -> Vec<Point> {
+        let mut reader = ::csv::Reader::from_reader(self.silicon.as_bytes());
+        let points = reader.deserialize();
+        points
+            .map(|point| point.unwrap_or_else(|error| panic!("silicon/{}.csv: {error}", self.name)))
+            .collect()
+    }
+
+    /// Runs points on the model with `threads` host threads. Rows come in the order of the points.
+    ///
+    /// `each` hears of each row as it ends; if it returns false, the points that have not begun are left out.
+    pub fn run(
+        &self,
+        lab: &Lab,
+        points: Vec<Point>,
+        threads: NonZeroUsize,
+        each: impl Fn(&Row) -> bool + Sync,
+    ) -> Vec<Row> {
+        let (queue, rows) = (Mutex::new(points.into_iter().enumerate()), Mutex::new(Vec::new()));
+        let stop = AtomicBool::new(false);
+        let work = || {
+            while !stop.load(Ordering::Relaxed)
+                && let Some((n, point)) = { queue.lock().expect("no worker panicked").next() }
+            {
+                let model = (self.measure)(lab, &point).map_err(|error| error.to_string());
+                let row = Row { point, model };
+                if !each(&row) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                rows.lock().expect("no worker panicked").push((n, row));
+            }
+        };
+        thread::scope(|scope| {
+            (0..threads.get()).for_each(|_| drop(scope.spawn(work)));
+        });
+        let mut rows = rows.into_inner().expect("no worker panicked");
+        rows.sort_by_key(|(n, _)| *n);
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+}

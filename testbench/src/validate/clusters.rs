@@ -1,0 +1,73 @@
+//! Microbenchmarks of clusters and bulk copies.
+
+use super::chains::steps_in;
+use super::kernels::{Timed, sink, target};
+use super::lab::slope;
+use super::{Lab, Point};
+use crate::gpu::GpuError;
+
+/// Cycles of a load from another CTA's shared memory, or of a barrier, in a cluster of `x` CTAs.
+pub(super) fn cluster(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let size = point.x();
+    if point.series == "cluster barrier" {
+        let barrier = "barrier.cluster.arrive; barrier.cluster.wait;";
+        return steps_in(
+            lab,
+            &point.gpu,
+            &Timed::default(),
+            barrier,
+            (size.into(), 32),
+            Some(size),
+            [8, 24],
+        );
+    }
+    // Loads of zeros: a step loads from the address before plus the loaded value.
+    let init = format!(
+        "mov.u32 %r1, sm; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2; mov.u32 %r3, %cluster_ctarank; add.u32 %r3, %r3, 1;\n\
+         rem.u32 %r3, %r3, {size}; mapa.shared::cluster.u32 %r4, %r1, %r3; barrier.cluster.arrive; barrier.cluster.wait;"
+    );
+    let timed = Timed {
+        init,
+        end: sink(0, "u32", "%r4") + "barrier.cluster.arrive; barrier.cluster.wait;",
+        shared: 1024,
+        ..Timed::default()
+    };
+    let step = "ld.shared::cluster.u32 %r5, [%r4]; add.u32 %r4, %r4, %r5;";
+    // The silicon figure includes the addition.
+    steps_in(lab, &point.gpu, &timed, step, (size.into(), 1), Some(size), [32, 96])
+}
+
+/// GB/s of bulk copies from memory: `y` CTAs, each copies `x` KB, waits, and copies the next.
+pub(super) fn bulk(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let (bytes, ctas) = (point.x() * 1024, point.y());
+    let mut ghz = 0.0;
+    let cycles = slope([4, 12], |copies| {
+        let mut bench = lab.bench(&point.gpu, &copy_text(&point.gpu, bytes, ctas, copies))?;
+        ghz = bench.core_ghz();
+        let source = bench.zeros::<u8>((bytes * ctas * (copies + 1)) as usize)?;
+        Ok(bench.launch("k", (ctas, 1), &[&source])?.cycles() as f64)
+    })?;
+    Ok(f64::from(bytes * ctas) / cycles * ghz)
+}
+
+fn copy_text(gpu: &str, bytes: u32, ctas: u32, copies: u32) -> String {
+    let (version, target) = target(gpu);
+    let stride = bytes * ctas;
+    format!(
+        ".version {version}\n.target {target}\n.address_size 64\n\
+         .visible .entry k(.param .u64 src)\n{{\n\
+         .shared .align 128 .b8 sm[{bytes}]; .shared .align 8 .b64 bar;\n\
+         .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
+         ld.param.u64 %rd1, [src]; cvta.to.global.u64 %rd1, %rd1;\n\
+         mov.u32 %r1, sm; mov.u32 %r2, bar; mov.u32 %r3, %ctaid.x; mul.wide.u32 %rd2, %r3, {bytes}; add.s64 %rd1, %rd1, %rd2;\n\
+         mbarrier.init.shared.b64 [%r2], 1; mov.u32 %r4, 0; mov.u32 %r5, 0;\n\
+         next:\n\
+         mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], {bytes};\n\
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], {bytes}, [%r2];\n\
+         wait:\n\
+         mbarrier.try_wait.parity.shared.b64 %p1, [%r2], %r5; @!%p1 bra wait;\n\
+         xor.b32 %r5, %r5, 1; add.s64 %rd1, %rd1, {stride}; add.u32 %r4, %r4, 1;\n\
+         setp.lt.u32 %p2, %r4, {copies}; @%p2 bra next;\n\
+         ret;\n}}\n"
+    )
+}

@@ -1,0 +1,103 @@
+//! `DEVIATIONS.md`: the rows whose error is beyond the aim of their family, each with its reason.
+
+use std::fmt::Write;
+
+use serde::Deserialize;
+
+use super::text::label;
+use super::{Family, Row, Summary};
+
+/// Reasons, by family, GPU and series.
+const REASONS: &str = include_str!("../../validation/reasons.toml");
+
+#[derive(Deserialize)]
+struct Reasons {
+    reason: Vec<Reason>,
+}
+
+/// Why rows differ from silicon. A key that is left out matches everything.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reason {
+    family: String,
+    #[serde(default)]
+    gpu: String,
+    #[serde(default)]
+    series: String,
+    text: String,
+}
+
+impl Reason {
+    fn fits(&self, family: &Family, row: &Row) -> bool {
+        let fits = |pattern: &str, text: &str| pattern.is_empty() || pattern == text;
+        self.family == family.name && fits(&self.gpu, &row.point.gpu) && fits(&self.series, &row.point.series)
+    }
+}
+
+/// The page. Rows of a family with the same GPU, series and reason share a line.
+///
+/// # Panics
+/// If the file of reasons is not valid.
+pub fn deviations(results: &[(&Family, Vec<Row>)]) -> String {
+    let reasons: Reasons = toml::from_str(REASONS).unwrap_or_else(|error| panic!("reasons.toml: {error}"));
+    let mut text = "# Deviations from silicon\n\n\
+        This page is made by `warpwave validate --write testbench/validation`.\n\n\
+        An error is (model - silicon) / silicon. A row stands here if its error is beyond the aim of its family.\n\
+        `warpwave validate FAMILY` prints every row.\n"
+        .to_owned();
+    for (family, rows) in results {
+        let beyond: Vec<_> = rows.iter().filter(|row| is_beyond(family, row)).collect();
+        let _ = write!(
+            text,
+            "\n## {}\n\n`warpwave validate {}`: {} of {} rows differ by more than {} %.\n",
+            family.title,
+            family.name,
+            beyond.len(),
+            rows.len(),
+            family.wanted.row
+        );
+        if beyond.is_empty() {
+            continue;
+        }
+        text += "\n| GPU | Series | Rows | Errors % | Largest at | Reason |\n|---|---|---|---|---|---|\n";
+        for group in groups(&beyond) {
+            text += &line(family, group, &reasons.reason);
+        }
+    }
+    text
+}
+
+fn is_beyond(family: &Family, row: &Row) -> bool {
+    row.error().is_none_or(|error| error.abs() > family.wanted.row)
+}
+
+/// Neighbours with the same GPU and series.
+fn groups<'a>(rows: &'a [&'a Row]) -> impl Iterator<Item = &'a [&'a Row]> {
+    rows.chunk_by(|a, b| (&a.point.gpu, &a.point.series) == (&b.point.gpu, &b.point.series))
+}
+
+fn line(family: &Family, group: &[&Row], reasons: &[Reason]) -> String {
+    let first = group[0];
+    let reason = reasons.iter().find(|reason| reason.fits(family, first));
+    let errors: Vec<f64> = group.iter().filter_map(|row| row.error()).collect();
+    let (least, most) = errors
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), error| {
+            (least.min(*error), most.max(*error))
+        });
+    let range = match errors.len() {
+        0 => "no figure".to_owned(),
+        1 => format!("{least:+.1}"),
+        _ => format!("{least:+.1} to {most:+.1}"),
+    };
+    let owned: Vec<Row> = group.iter().map(|row| (*row).clone()).collect();
+    let worst = Summary::of(&owned).worst_row;
+    format!(
+        "| {} | {} | {} | {range} | {} | {} |\n",
+        first.point.gpu,
+        first.point.series,
+        group.len(),
+        worst.map_or_else(String::new, |row| label(family, &row)),
+        reason.map_or("Cause not found.", |reason| &reason.text)
+    )
+}

@@ -1,0 +1,134 @@
+//! The families, from one instruction to whole kernels.
+
+use super::{Family, Wanted, chains, clusters, memory, tensor};
+
+macro_rules! silicon {
+    ($name:literal) => {
+        include_str!(concat!("../../validation/silicon/", $name, ".csv"))
+    };
+}
+
+const fn wanted(median: f64, p90: f64, row: f64) -> Wanted {
+    Wanted { median, p90, row }
+}
+
+/// All families.
+pub static FAMILIES: [Family; 13] = [
+    Family {
+        name: "latency",
+        title: "Latency of dependent instructions",
+        x: "",
+        y: "",
+        wanted: wanted(0.0, 5.0, 5.0),
+        silicon: silicon!("latency"),
+        measure: chains::latency,
+    },
+    Family {
+        name: "rate",
+        title: "Results per cycle and SM with 32 warps",
+        x: "",
+        y: "",
+        wanted: wanted(0.0, 5.0, 5.0),
+        silicon: silicon!("rate"),
+        measure: chains::rate,
+    },
+    Family {
+        name: "tensor",
+        title: "Latency and rate of matrix instructions",
+        x: "",
+        y: "",
+        wanted: wanted(5.0, 5.0, 5.0),
+        silicon: silicon!("tensor"),
+        measure: tensor::measure,
+    },
+    Family {
+        name: "chase",
+        title: "Latency of dependent loads by footprint",
+        x: "KB",
+        y: "",
+        wanted: wanted(5.0, 10.0, 10.0),
+        silicon: silicon!("chase"),
+        measure: memory::chase,
+    },
+    Family {
+        name: "strides",
+        title: "L1 loads by stride of the lanes or width of the block",
+        x: "stride or width",
+        y: "",
+        wanted: wanted(5.0, 15.0, 15.0),
+        silicon: silicon!("strides"),
+        measure: memory::strides,
+    },
+    Family {
+        name: "cache",
+        title: "Load bandwidth of one SM by footprint",
+        x: "KB",
+        y: "",
+        wanted: wanted(10.0, 15.0, 15.0),
+        silicon: silicon!("cache"),
+        measure: memory::cache,
+    },
+    Family {
+        name: "l2",
+        title: "L2 read bandwidth by footprint",
+        x: "KB",
+        y: "",
+        wanted: wanted(10.0, 10.0, 10.0),
+        silicon: silicon!("l2"),
+        measure: memory::l2,
+    },
+    Family {
+        name: "streams",
+        title: "Stream bandwidth with two blocks on each SM",
+        x: "threads of a block",
+        y: "",
+        wanted: wanted(5.0, 10.0, 10.0),
+        silicon: silicon!("streams"),
+        measure: memory::streams,
+    },
+    Family {
+        name: "atomics",
+        title: "Atomics and fences",
+        x: "blocks",
+        y: "threads",
+        wanted: wanted(15.0, 30.0, 30.0),
+        silicon: silicon!("atomics"),
+        measure: memory::atomics,
+    },
+    Family {
+        name: "small-kernels",
+        title: "Time of small kernels in a graph",
+        x: "doubles",
+        y: "threads of a block",
+        wanted: wanted(10.0, 20.0, 20.0),
+        silicon: silicon!("small-kernels"),
+        measure: memory::small_kernels,
+    },
+    Family {
+        name: "matrix-add",
+        title: "Matrix addition by block shape",
+        x: "width of the block",
+        y: "height of the block",
+        wanted: wanted(10.0, 10.0, 10.0),
+        silicon: silicon!("matrix-add"),
+        measure: memory::matrix_add,
+    },
+    Family {
+        name: "cluster",
+        title: "Distributed shared memory and cluster barriers",
+        x: "blocks of the cluster",
+        y: "",
+        wanted: wanted(10.0, 10.0, 10.0),
+        silicon: silicon!("cluster"),
+        measure: clusters::cluster,
+    },
+    Family {
+        name: "bulk",
+        title: "Bulk copies from memory",
+        x: "KB",
+        y: "blocks",
+        wanted: wanted(10.0, 10.0, 10.0),
+        silicon: silicon!("bulk"),
+        measure: clusters::bulk,
+    },
+];

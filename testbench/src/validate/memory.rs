@@ -1,0 +1,251 @@
+//! Microbenchmarks of the memory hierarchy, from one dependent load to streams that fill the GPU.
+
+use super::lab::{Bench, slope};
+use super::{Lab, Point, kernels};
+use crate::gpu::{Buffer, GpuError, Shape};
+
+fn bench(lab: &Lab, point: &Point) -> Result<Bench, GpuError> {
+    lab.bench(&point.gpu, &kernels::memory(&point.gpu))
+}
+
+/// Bytes between two nodes of a pointer chase.
+const NODE: u64 = 64;
+
+/// Cycles of a dependent load. The pointers form one ring in random order over `x` KB.
+pub(super) fn chase(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let nodes = u64::from(point.x()) * 1024 / NODE;
+    let steps = nodes.clamp(2048, 32768) / 32 * 32;
+    let warm = nodes.next_multiple_of(32);
+    let mut bench = bench(lab, point)?;
+    let buffer = bench.gpu.buffer(&ring(nodes))?;
+    let (sink, out) = (bench.zeros::<u64>(8)?, bench.zeros::<u64>(2)?);
+    // The ring holds offsets; the first kernel makes addresses of them.
+    let words = (NODE / 8) as i32;
+    bench.launch(
+        "rebase",
+        (nodes.div_ceil(256) as u32, 256),
+        &[&buffer, &(nodes as i32), &words],
+    )?;
+    bench.launch(
+        "chase",
+        (1, 64),
+        &[&buffer, &sink, &(steps as i32), &(warm as i32), &out],
+    )?;
+    Ok(bench.spans(&out).all() / steps as f64)
+}
+
+/// A ring through all nodes in random order: each node holds the offset of the next one.
+fn ring(nodes: u64) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..nodes).collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut order[1..]);
+    let words = NODE / 8;
+    let mut ring = vec![0; (nodes * words) as usize];
+    for (n, node) in order.iter().enumerate() {
+        ring[(node * words) as usize] = order[(n + 1) % order.len()] * NODE;
+    }
+    ring
+}
+
+/// Loads that each thread of a stride or block kernel makes while the clock runs.
+const LOADS: u32 = 128;
+
+/// Cycles of a load of a warp whose lanes are `x` elements apart, or whose block is `x` threads wide. The data stay in the L1.
+pub(super) fn strides(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let (x, is_stride) = (point.x(), point.series.starts_with("stride"));
+    let is_wide = point.series.ends_with("64 bits");
+    let kernel = match (is_stride, is_wide) {
+        (true, false) => "stride_f",
+        (true, true) => "stride_d",
+        (false, false) => "block_f",
+        (false, true) => "block_d",
+    };
+    let elements = match is_stride {
+        true => 64 * x.max(1) + 128,
+        false => 4160 + 34 * x,
+    };
+    let block = match is_stride {
+        true => [1024, 1, 1],
+        false => [x, 1024 / x, 1],
+    };
+    let mut bench = bench(lab, point)?;
+    // Zeros of either width are the same bytes.
+    let a = bench.zeros::<f64>(elements as usize)?;
+    let (b, out) = (bench.zeros::<f64>(4096)?, bench.zeros::<u64>(2048)?);
+    bench.launch(kernel, (1, block), &[&a, &b, &0i32, &(x as i32), &(LOADS as i32), &out])?;
+    // 32 warps, each with LOADS loads.
+    Ok(bench.spans(&out).all() / f64::from(LOADS * 32))
+}
+
+/// Bytes that one SM loads in a cycle: 16 KB again and again from the L1, or `x` KB by one CTA of 256 threads on each SM.
+pub(super) fn cache(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    match point.series.strip_prefix("L1 LDG.") {
+        Some(bits) => l1(lab, point, bits),
+        None => footprint(lab, point),
+    }
+}
+
+fn l1(lab: &Lab, point: &Point, bits: &str) -> Result<f64, GpuError> {
+    const THREADS: u32 = 1024;
+    // Bytes that a thread loads in one pass of the kernel's loop.
+    let (kernel, bytes) = match bits {
+        "32" => ("l1v1", 32),
+        "64" => ("l1v2", 64),
+        _ => ("l1v4", 64),
+    };
+    let cycles = slope([8, 24], |passes| {
+        let mut bench = bench(lab, point)?;
+        let (a, b) = (bench.zeros::<f32>(65536)?, bench.zeros::<f32>(65536)?);
+        let out = bench.zeros::<u64>(2 * THREADS as usize)?;
+        bench.launch(kernel, (1, THREADS), &[&a, &b, &(passes as i32), &out])?;
+        Ok(bench.spans(&out).all())
+    })?;
+    Ok(f64::from(bytes * THREADS) / cycles)
+}
+
+fn footprint(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let kb = point.x();
+    let floats = kb * 256;
+    // Enough passes to load 256 KB at least.
+    let passes = (256 / kb).max(4);
+    let mut bench = bench(lab, point)?;
+    let (a, b) = (bench.zeros::<f32>(512)?, bench.zeros::<f32>(floats as usize + 512)?);
+    let n_sms = bench.n_sms();
+    let cycles = slope([2, 2 + passes], |passes| {
+        let args: [&dyn crate::gpu::KernelArg; 5] = [&a, &b, &0i32, &(floats as i32), &(passes as i32)];
+        Ok(bench.launch("cachesum", (n_sms, 256), &args)?.cycles() as f64)
+    })?;
+    Ok(f64::from(floats) * 4.0 / cycles)
+}
+
+/// Bytes that the GPU reads in a cycle: two CTAs on each SM, which together read `x` KB. The data were read before.
+pub(super) fn l2(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    // A CTA reads 64 arrays of 1,024 doubles: 512 KB.
+    let run = point.x() / 512;
+    let mut bench = bench(lab, point)?;
+    let (a, b) = (bench.zeros::<f64>(2048)?, bench.zeros::<f64>((run * 65536) as usize)?);
+    let n_sms = bench.n_sms();
+    let mut read = |ctas: u32| -> Result<f64, GpuError> {
+        Ok(bench.launch("l2sum", (ctas, 1024), &[&a, &b, &(run as i32)])?.cycles() as f64)
+    };
+    read(run.max(n_sms))?;
+    let cycles = slope([n_sms, 2 * n_sms], read)?;
+    Ok(64.0 * 1024.0 * 8.0 / cycles)
+}
+
+/// GB/s of a kernel over large arrays, with two CTAs of `x` threads on each SM. The launch latency is included on silicon's 1 GB and
+/// the model's few MB alike, so the model's is taken off.
+pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let threads = point.x();
+    let mut bench = bench(lab, point)?;
+    let (arrays, kernel) = match point.series.as_str() {
+        "init" => (1, "s_init"),
+        "read" => (1, "s_read"),
+        _ => (2, "s_scale"),
+    };
+    let million = 1 << 20;
+    let elements: u32 = match (threads, &point.gpu.as_bytes()[0], kernel) {
+        (..=128, ..) => million / 2,
+        (_, b'v', _) => 2 * million,
+        (_, _, "s_read") => 4 * million,
+        _ => 7 * million,
+    };
+    // Dynamic shared memory leaves room for two CTAs.
+    let shared = match point.gpu.as_bytes()[0] {
+        b'v' => 33,
+        b'a' => 56,
+        _ => 80,
+    };
+    let len = |is_used: bool| if is_used { elements as usize } else { 2 };
+    let a = bench.zeros::<f64>(len(kernel != "s_read"))?;
+    let b = bench.zeros::<f64>(len(kernel != "s_init"))?;
+    let c = bench.zeros::<f64>(2)?;
+    let shape = Shape::from((elements / threads + 1, threads)).dynamic_shared_bytes(shared * 1024);
+    let report = bench.launch(kernel, shape, &[&a, &b, &c, &(elements as i32), &0i32])?;
+    let latency = bench.gpu.machine_mut().config().gigathread.launch_latency;
+    let cycles = report.cycles().saturating_sub(latency.into());
+    Ok(f64::from(arrays * elements) * 8.0 / cycles as f64 * bench.core_ghz())
+}
+
+/// Microseconds of a kernel over `x` doubles in CTAs of `y` threads, second of two launches.
+pub(super) fn small_kernels(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let (elements, threads) = (point.x(), point.y());
+    let mut bench = bench(lab, point)?;
+    let (a, b) = (
+        bench.zeros::<f64>(elements as usize)?,
+        bench.zeros::<f64>(elements as usize)?,
+    );
+    let shape = (elements / threads + 1, threads);
+    bench.launch("small", shape, &[&a, &b, &(elements as i32)])?;
+    let report = bench.launch("small", shape, &[&b, &a, &(elements as i32)])?;
+    Ok(report.cycles() as f64 / bench.core_ghz() / 1000.0)
+}
+
+/// Cycles of one atomic or fence of a thread: `x` CTAs of `y` threads.
+pub(super) fn atomics(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let operation = |kernel: &'static str, step: u32| operation(lab, point, kernel, step);
+    match point.series.as_str() {
+        "add i32 on one word, aggregated" => operation("a_addw", 0),
+        "add i32 with step 1" => operation("a_add", 1),
+        "add i32 with step 32" => operation("a_add", 32),
+        "exchange i32 on one word" => operation("a_exch", 0),
+        "add f32 on one word" => operation("a_addf", 0),
+        "fence between atomics" => Ok(operation("a_fence", 1)? - operation("a_nofence", 1)?),
+        "fence between stores" => Ok(operation("a_fencew", 1)? - operation("a_nofencew", 1)?),
+        series => panic!("the silicon figures name {series}, and no kernel belongs to it"),
+    }
+}
+
+fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, GpuError> {
+    let (ctas, threads) = (point.x(), point.y());
+    let all = ctas * threads;
+    // Long enough to fill the queues: few threads need more operations.
+    let short = if all < 5000 { 64 } else { 16 };
+    slope([short, 3 * short], |operations| {
+        let mut bench = bench(lab, point)?;
+        // The kernels with two stores use a second array, a million words behind the first.
+        let words: Buffer<i32> = bench.zeros((all * step.max(1)) as usize + (2 << 20))?;
+        let out = bench.zeros::<u64>(2 * all as usize)?;
+        bench.launch(
+            kernel,
+            (ctas, threads),
+            &[&words, &(step as i32), &(operations as i32), &out],
+        )?;
+        Ok(bench.spans(&out).slowest())
+    })
+}
+
+const MATRIX_ADD: &str = include_str!("../../validation/kernels/matrix_add.ptx");
+
+/// GB/s of a matrix addition with CTAs of `x` by `y` threads: 2,048 by 2,048 floats here, 16,384 by 16,384 on silicon.
+pub(super) fn matrix_add(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    const N: u32 = 2048;
+    let mut bench = lab.bench(&point.gpu, MATRIX_ADD)?;
+    let elements = (N * N) as usize;
+    let (a, b, c) = (
+        bench.zeros::<f32>(elements)?,
+        bench.zeros::<f32>(elements)?,
+        bench.zeros::<f32>(elements)?,
+    );
+    let shape = ([N / point.x(), N / point.y()], [point.x(), point.y()]);
+    let report = bench.launch("matrix_add", shape, &[&a, &b, &c, &N, &N])?;
+    let latency = bench.gpu.machine_mut().config().gigathread.launch_latency;
+    let cycles = report.cycles().saturating_sub(latency.into());
+    Ok(3.0 * f64::from(N * N) * 4.0 / cycles as f64 * bench.core_ghz())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ring_visits_every_node_once_before_it_closes() {
+        let ring = ring(100);
+        let mut offset = 0;
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            assert!(seen.insert(offset), "offset {offset} comes twice");
+            offset = ring[(offset / 8) as usize];
+        }
+        assert_eq!(offset, 0);
+    }
+}
