@@ -33,7 +33,7 @@ pub use deviations::deviations;
 pub use families::FAMILIES;
 pub use lab::Lab;
 pub use page::page;
-pub use summary::{Summary, TODAY, differences, today};
+pub use summary::{Summary, differences, record};
 pub use text::{csv, rows, table};
 
 use crate::gpu::GpuError;
@@ -50,6 +50,8 @@ pub struct Family {
     pub y: &'static str,
     /// The errors that the project aims at.
     pub wanted: Wanted,
+    /// True for a point of `--quick`: it takes seconds at most.
+    is_quick: fn(&Point) -> bool,
     /// Silicon figures as CSV: gpu, series, x, y, silicon, unit, grade, source.
     silicon: &'static str,
     /// Runs the point on the model. Returns the value in the unit of the point.
@@ -128,6 +130,11 @@ impl Family {
         points
             .map(|point| point.unwrap_or_else(|error| panic!("silicon/{}.csv: {error}", self.name)))
             .collect()
+    }
+
+    /// True for a point of `--quick`: it takes seconds at most.
+    pub fn is_quick(&self, point: &Point) -> bool {
+        (self.is_quick)(point)
     }
 
     /// Runs points on the model with `threads` host threads. Rows come in the order of the points.

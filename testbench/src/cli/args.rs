@@ -80,6 +80,9 @@ pub struct Validate {
     /// Run the rows of this GPU alone
     #[arg(long, value_name = "NAME")]
     pub gpu: Option<String>,
+    /// Run only rows that take seconds at most
+    #[arg(long)]
+    pub quick: bool,
     /// Change a number or a policy of every GPU, such as l2.far_latency=0
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub set: Vec<(String, String)>,
@@ -95,8 +98,8 @@ pub struct Validate {
     /// Fail if the errors of a family differ from this record
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
-    /// Write the record (today.csv) and DEVIATIONS.md into a folder; runs every family
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["families", "gpu", "set"])]
+    /// Write the records (all.csv, quick.csv) and DEVIATIONS.md into a folder; takes all rows
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["families", "gpu", "quick", "set"])]
     pub write: Option<PathBuf>,
     /// No progress line
     #[arg(long)]

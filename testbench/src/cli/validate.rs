@@ -5,7 +5,9 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use warpwave::validate::{FAMILIES, Family, Lab, Row, Summary, csv, deviations, differences, page, rows, table, today};
+use warpwave::validate::{
+    FAMILIES, Family, Lab, Point, Row, Summary, csv, deviations, differences, page, record, rows, table,
+};
 
 use super::args::Validate;
 use super::failure::{Failure, INTERRUPTED, WRONG};
@@ -60,10 +62,13 @@ fn run(options: &Validate, families: &[&'static Family]) -> Result<Vec<(&'static
     let lab = Lab {
         sets: options.set.clone(),
     };
-    let is_wanted = |gpu: &str| options.gpu.as_ref().is_none_or(|wanted| wanted == gpu);
+    let is_wanted = |family: &Family, point: &Point| {
+        let is_of_gpu = options.gpu.as_ref().is_none_or(|wanted| *wanted == point.gpu);
+        is_of_gpu && (!options.quick || family.is_quick(point))
+    };
     let points = |family: &Family| {
         let points = family.points().into_iter();
-        points.filter(|point| is_wanted(&point.gpu)).collect::<Vec<_>>()
+        points.filter(|point| is_wanted(family, point)).collect::<Vec<_>>()
     };
     let all: usize = families.iter().map(|family| points(family).len()).sum();
     if all == 0 {
@@ -79,7 +84,9 @@ fn run(options: &Validate, families: &[&'static Family]) -> Result<Vec<(&'static
         let each = |row: &Row| count.add(&format!("{}: {} {}", family.name, row.point.gpu, row.point.series));
         (family, family.run(&lab, points(family), threads, each))
     };
-    Ok(families.iter().map(run).collect())
+    let results = families.iter().map(run);
+    // A family without a row of this GPU, or without a quick row, is left out.
+    Ok(results.filter(|(_, rows)| !rows.is_empty()).collect())
 }
 
 fn write_files(
@@ -95,10 +102,21 @@ fn write_files(
         files.push((path.clone(), page(results)));
     }
     if let Some(folder) = &options.write {
-        files.push((folder.join("today.csv"), today(summaries)));
+        let quick: Vec<_> = results
+            .iter()
+            .map(|(family, rows)| (*family, quick(family, rows)))
+            .collect();
+        files.push((folder.join("all.csv"), record(summaries)));
+        files.push((folder.join("quick.csv"), record(&quick)));
         files.push((folder.join("DEVIATIONS.md"), deviations(results)));
     }
     files.iter().try_for_each(|(path, text)| write(path, text))
+}
+
+/// The errors of the rows of `--quick`.
+fn quick(family: &Family, rows: &[Row]) -> Summary {
+    let rows = rows.iter().filter(|row| family.is_quick(&row.point)).cloned();
+    Summary::of(&rows.collect::<Vec<_>>())
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

@@ -244,16 +244,21 @@ fn shared_loads(lab: &Lab, gpu: &str, bits: u32, threads: u32) -> Result<f64, Gp
             "mov.u32 %r1, sm; mul.lo.u32 %r4, %r71, {}; and.b32 %r4, %r4, 4095; add.u32 %r2, %r1, %r4;",
             bits / 8
         ),
-        end: sink(0, "u32", "%r10"),
+        end: (0..4).map(|n| sink(n, "u32", &format!("%r{}", 10 + 4 * n))).collect(),
         shared: 4096,
         ..Timed::default()
     };
-    let step = match bits {
-        32 => "ld.shared.u32 %r10, [%r2];",
-        64 => "ld.shared.v2.u32 {%r10, %r11}, [%r2];",
-        _ => "ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r2];",
+    // Four loads with targets of their own: none waits for another.
+    let load = |n: u32| {
+        let targets: Vec<_> = (0..bits / 32).map(|word| format!("%r{}", 10 + 4 * n + word)).collect();
+        let vector = ["", ".v2", ".v4"][targets.len() / 2];
+        match bits {
+            32 => format!("ld.shared.u32 {}, [%r2];", targets[0]),
+            _ => format!("ld.shared{vector}.u32 {{{}}}, [%r2];", targets.join(", ")),
+        }
     };
-    steps(lab, gpu, &timed, step, threads, [16, 48])
+    let step: String = (0..4).map(load).collect();
+    Ok(steps(lab, gpu, &timed, &step, threads, [16, 48])? / 4.0)
 }
 
 fn find(name: &str) -> &'static Chain {

@@ -2,7 +2,7 @@
 
 use super::lab::{Bench, slope};
 use super::{Lab, Point, kernels};
-use crate::gpu::{Buffer, GpuError, Shape};
+use crate::gpu::{Buffer, GpuError, KernelArg, Shape};
 
 fn bench(lab: &Lab, point: &Point) -> Result<Bench, GpuError> {
     lab.bench(&point.gpu, &kernels::memory(&point.gpu))
@@ -106,14 +106,17 @@ fn footprint(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let kb = point.x();
     let floats = kb * 256;
     // Enough passes to load 256 KB at least.
-    let passes = (256 / kb).max(4);
+    let passes = (256 / kb).max(1);
     let mut bench = bench(lab, point)?;
     let (a, b) = (bench.zeros::<f32>(512)?, bench.zeros::<f32>(floats as usize + 512)?);
     let n_sms = bench.n_sms();
-    let cycles = slope([2, 2 + passes], |passes| {
-        let args: [&dyn crate::gpu::KernelArg; 5] = [&a, &b, &0i32, &(floats as i32), &(passes as i32)];
+    let mut sum = |passes: u32| -> Result<f64, GpuError> {
+        let args: [&dyn KernelArg; 5] = [&a, &b, &0i32, &(floats as i32), &(passes as i32)];
         Ok(bench.launch("cachesum", (n_sms, 256), &args)?.cycles() as f64)
-    })?;
+    };
+    // The first launch fills the caches.
+    sum(1)?;
+    let cycles = slope([1, 1 + passes], sum)?;
     Ok(f64::from(floats) * 4.0 / cycles)
 }
 

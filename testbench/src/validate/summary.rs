@@ -4,9 +4,6 @@ use std::fmt::Write;
 
 use super::{Family, Row};
 
-/// The recorded errors of each family.
-pub const TODAY: &str = include_str!("../../validation/today.csv");
-
 /// Errors of a family, in percent without sign.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Summary {
@@ -64,7 +61,7 @@ impl Summary {
 }
 
 /// The record of these results, as CSV.
-pub fn today(results: &[(&Family, Summary)]) -> String {
+pub fn record(results: &[(&Family, Summary)]) -> String {
     let mut text = "family,rows,median,p90,worst\n".to_owned();
     for (family, summary) in results {
         let _ = writeln!(text, "{}", summary.line(family));
@@ -127,7 +124,7 @@ mod tests {
     #[test]
     fn record_differs_where_a_figure_moved() {
         let family = Family::find("latency").unwrap();
-        let record = today(&[(family, Summary::of(&[row(100.0, Ok(104.0))]))]);
+        let record = record(&[(family, Summary::of(&[row(100.0, Ok(104.0))]))]);
         assert_eq!(record, "family,rows,median,p90,worst\nlatency,1,4.0,4.0,4.0\n");
         assert_eq!(
             differences(&record, &[(family, Summary::of(&[row(100.0, Ok(104.0))]))]),

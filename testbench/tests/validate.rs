@@ -1,0 +1,98 @@
+//! Validation: recorded errors, and the model's figures for instructions with a known answer.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+use warpwave::validate::{FAMILIES, Family, Lab, Row, Summary, differences};
+
+const ALL: &str = include_str!("../validation/all.csv");
+const QUICK: &str = include_str!("../validation/quick.csv");
+const DEVIATIONS: &str = include_str!("../validation/DEVIATIONS.md");
+
+fn run(name: &str, keep: impl Fn(&str) -> bool) -> Vec<Row> {
+    let family = Family::find(name).unwrap();
+    let points = family
+        .points()
+        .into_iter()
+        .filter(|point| keep(&point.series))
+        .collect();
+    family.run(&Lab::default(), points, NonZeroUsize::MIN, |_| true)
+}
+
+#[test]
+fn records_have_every_family_with_all_its_rows() {
+    for family in &FAMILIES {
+        let (all, quick): (Vec<_>, Vec<_>) = (
+            family.points(),
+            family
+                .points()
+                .into_iter()
+                .filter(|point| family.is_quick(point))
+                .collect(),
+        );
+        for (record, points) in [(ALL, all), (QUICK, quick)] {
+            let begin = format!("{},{},", family.name, points.len());
+            assert!(
+                record.lines().any(|line| line.starts_with(&begin)),
+                "{begin} in\n{record}"
+            );
+            assert!(!points.is_empty(), "{} has no rows", family.name);
+        }
+        let heading = format!("## {}\n", family.title);
+        assert!(DEVIATIONS.contains(&heading), "DEVIATIONS.md lacks {heading}");
+    }
+}
+
+#[test]
+fn errors_of_instructions_are_the_recorded_ones() {
+    // The other families take longer: `.ci/run` compares them with an optimised build.
+    for name in ["latency", "rate", "tensor", "cluster"] {
+        let results = [(Family::find(name).unwrap(), Summary::of(&run(name, |_| true)))];
+        assert_eq!(differences(QUICK, &results), [""; 0]);
+    }
+}
+
+#[test]
+fn chain_of_an_instruction_costs_the_latency_of_its_pipe() {
+    // jia18, table 4.1 (V100): the presets take their latencies from it, so the kernels must give them back.
+    let published = BTreeMap::from([
+        ("FFMA", 4.0),
+        ("IMAD", 5.0),
+        ("DFMA", 8.0),
+        ("HFMA2", 6.0),
+        ("MUFU.EX2", 14.0),
+    ]);
+    let rows = run("latency", |series| published.contains_key(series));
+    let v100: Vec<_> = rows.iter().filter(|row| row.point.gpu == "v100-sxm2").collect();
+    assert_eq!(v100.len(), published.len());
+    for row in v100 {
+        assert_eq!(
+            row.model,
+            Ok(published[row.point.series.as_str()]),
+            "{}",
+            row.point.series
+        );
+    }
+}
+
+#[test]
+fn change_of_a_preset_key_moves_the_figure() {
+    let family = Family::find("latency").unwrap();
+    let is_chain = |row: &warpwave::validate::Point| row.gpu == "v100-sxm2" && row.series == "FFMA";
+    let points: Vec<_> = family.points().into_iter().filter(is_chain).collect();
+    let lab = Lab {
+        sets: vec![("sm.pipes.fp32.latency".to_owned(), "7".to_owned())],
+    };
+    let rows = family.run(&lab, points.clone(), NonZeroUsize::MIN, |_| true);
+    assert_eq!(rows[0].model, Ok(7.0));
+    // A key that does not exist is told in the row.
+    let lab = Lab {
+        sets: vec![("sm.pipes.fp99.latency".to_owned(), "7".to_owned())],
+    };
+    let rows = family.run(&lab, points, NonZeroUsize::MIN, |_| true);
+    assert!(
+        rows[0].model.as_ref().is_err_and(|reason| reason.contains("fp99")),
+        "{:?}",
+        rows[0].model
+    );
+}
