@@ -101,7 +101,8 @@ fn write_files(
     if let Some(path) = &options.html {
         files.push((path.clone(), page(results)));
     }
-    if let Some(folder) = &options.write {
+    // The record of an interrupted run would lack rows.
+    if let Some(folder) = options.write.as_ref().filter(|_| !progress::is_stopped()) {
         let quick: Vec<_> = results
             .iter()
             .map(|(family, rows)| (*family, quick(family, rows)))
