@@ -72,10 +72,15 @@ fn run(options: &Validate, families: &[&'static Family]) -> Result<Vec<(&'static
     };
     let all: usize = families.iter().map(|family| points(family).len()).sum();
     if all == 0 {
-        let gpu = options.gpu.as_deref().unwrap_or_default();
-        return Err(Failure::input(format!(
-            "no row of these families is of the GPU `{gpu}`"
-        )));
+        let text = "no row of these families is left; --gpu and --quick leave rows out";
+        return Err(Failure::input(text));
+    }
+    for family in families {
+        // A fault of a preset concerns every row of the GPU.
+        points(family)
+            .iter()
+            .try_for_each(|point| lab.check(&point.gpu))
+            .map_err(Failure::input)?;
     }
     let threads = options.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
     let threads = threads.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));

@@ -1,6 +1,6 @@
 //! A bench for microbenchmarks: builds the GPU of a point, runs kernels, reads the clock values that they store.
 
-use warpwave_components::preset;
+use warpwave_components::preset::{self, PresetError};
 
 use crate::gpu::{Buffer, Factory, Gpu, GpuError, KernelArg, Module, Report, Shape};
 
@@ -12,6 +12,14 @@ pub struct Lab {
 }
 
 impl Lab {
+    /// Checks that the GPU of a preset can be built.
+    ///
+    /// # Errors
+    /// If the preset does not exist, or has faults with these changes.
+    pub fn check(&self, gpu: &str) -> Result<(), PresetError> {
+        preset::load(gpu, &self.sets).map(drop)
+    }
+
     /// Builds the GPU of a preset and loads a PTX text.
     pub(super) fn bench(&self, gpu: &str, ptx: &str) -> Result<Bench, GpuError> {
         let mut gpu = Gpu::with_factory(preset::load(gpu, &self.sets)?.config, &Factory::new())?;

@@ -10,7 +10,8 @@ use crate::report::svg::{Axis, Plot, Scale, colour};
 /// The style sheet of the run's page, which this page shares.
 const STYLE: &str = include_str!("../report/html/style.css");
 
-const SIZE: (u32, u32) = (640, 320);
+/// Width and height of a plot, in pixels.
+const SIZE: (u32, u32) = (520, 260);
 
 /// The text of the page.
 pub fn page(results: &[(&Family, Vec<Row>)]) -> String {
@@ -58,7 +59,7 @@ fn overview(results: &[(&Family, Vec<Row>)]) -> Markup {
 fn section(family: &Family, rows: &[Row]) -> Markup {
     html! {
         h2 id=(family.name) { (family.title) }
-        @for plot in plots(family, rows) { (plot) }
+        div class="plots" { @for plot in plots(family, rows) { (plot) } }
         details {
             summary { (rows.len()) " rows" }
             table {
@@ -79,84 +80,50 @@ fn section(family: &Family, rows: &[Row]) -> Markup {
     }
 }
 
-/// One plot for each GPU: figures over the first parameter, model and silicon of each series. None without parameters.
+/// One plot for each GPU and series: figures of model and silicon over the first parameter.
 fn plots(family: &Family, rows: &[Row]) -> Vec<Markup> {
-    let mut gpus: Vec<&str> = rows.iter().map(|row| row.point.gpu.as_str()).collect();
-    gpus.dedup();
-    let has_curve = !family.x.is_empty() && family.y.is_empty();
-    let of_gpu = |gpu: &str| rows.iter().filter(|row| row.point.gpu == gpu).collect::<Vec<_>>();
-    let gpus = gpus.into_iter().filter(|_| has_curve);
-    gpus.flat_map(|gpu| {
-        by_unit(&of_gpu(gpu))
-            .into_iter()
-            .filter_map(|rows| plot(family, gpu, &rows))
-            .collect::<Vec<_>>()
-    })
-    .collect()
+    let mut series: Vec<_> = rows.iter().map(series).collect();
+    series.sort_unstable();
+    series.dedup();
+    series
+        .into_iter()
+        .filter_map(|wanted| plot(family, wanted, rows))
+        .collect()
 }
 
-/// Series of different kinds, such as strides and block widths, get plots of their own.
-fn by_unit<'a>(rows: &[&'a Row]) -> Vec<Vec<&'a Row>> {
-    let kind = |row: &Row| {
-        (
-            row.point.unit.clone(),
-            row.point.series.split(' ').next().map(str::to_owned),
-        )
-    };
-    let mut kinds: Vec<_> = rows.iter().map(|row| kind(row)).collect();
-    kinds.sort();
-    kinds.dedup();
-    let of = |wanted| rows.iter().copied().filter(|row| kind(row) == wanted).collect();
-    kinds.into_iter().map(of).collect()
+fn series(row: &Row) -> (&str, &str) {
+    (&row.point.gpu, &row.point.series)
 }
 
-fn plot(family: &Family, gpu: &str, rows: &[&Row]) -> Option<Markup> {
-    let xs = || rows.iter().filter_map(|row| row.point.x);
-    let (least, most) = (xs().fold(f64::INFINITY, f64::min), xs().fold(0.0, f64::max));
-    if most <= least {
+/// The plot of a series. `None` if it has fewer than two points, or several with the same first parameter.
+fn plot(family: &Family, wanted: (&str, &str), rows: &[Row]) -> Option<Markup> {
+    let of_series = rows.iter().filter(|row| series(row) == wanted && row.point.x.is_some());
+    let mut points: Vec<(f64, &Row)> = of_series.filter_map(|row| Some((row.point.x?, row))).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let is_curve = points.len() > 1 && points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    let (&(least, first), &(most, _)) = (points.first()?, points.last()?);
+    if !is_curve {
         return None;
     }
-    let highest = rows
+    let silicon: Vec<_> = points.iter().map(|(x, row)| (*x, row.point.silicon)).collect();
+    let model: Vec<_> = points
         .iter()
-        .map(|row| row.point.silicon.max(*row.model.as_ref().unwrap_or(&0.0)))
-        .fold(0.0, f64::max);
-    let scale = if most / least.max(1.0) > 20.0 && least > 0.0 {
+        .filter_map(|(x, row)| Some((*x, *row.model.as_ref().ok()?)))
+        .collect();
+    let highest = silicon.iter().chain(&model).map(|point| point.1).fold(0.0, f64::max);
+    let scale = if least > 0.0 && most / least > 100.0 {
         Scale::Log
     } else {
         Scale::Linear
     };
-    let unit = &rows[0].point.unit;
-    let title = format!(
-        "{gpu}: {}",
-        rows[0].point.series.split(" of ").next().unwrap_or_default()
-    );
     let mut plot = Plot::new(
-        &title,
+        &format!("{}: {}", wanted.0, wanted.1),
         SIZE,
         Axis::new(family.x, scale, least, most),
-        Axis::new(unit, Scale::Linear, 0.0, highest * 1.05),
+        Axis::new(&first.point.unit, Scale::Linear, 0.0, highest * 1.05),
     );
-    let mut series: Vec<&str> = rows.iter().map(|row| row.point.series.as_str()).collect();
-    series.sort_unstable();
-    series.dedup();
-    for (n, name) in series.into_iter().enumerate() {
-        let curve = |value: &dyn Fn(&Row) -> Option<f64>| {
-            let of_series = rows.iter().filter(|row| row.point.series == name);
-            let mut points: Vec<_> = of_series.filter_map(|row| Some((row.point.x?, value(row)?))).collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            points
-        };
-        plot.line(
-            &format!("{name}, silicon"),
-            colour(2 * n),
-            &curve(&|row| Some(row.point.silicon)),
-        );
-        plot.line(
-            &format!("{name}, model"),
-            colour(2 * n + 1),
-            &curve(&|row| row.model.clone().ok()),
-        );
-    }
+    plot.line("silicon", colour(0), &silicon);
+    plot.line("model", colour(1), &model);
     Some(plot.finish())
 }
 
