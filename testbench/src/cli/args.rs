@@ -98,8 +98,8 @@ pub struct Validate {
     /// Fail if the errors of a family differ from this record
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
-    /// Write the records (all.csv, quick.csv) and DEVIATIONS.md into a folder; takes all rows
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["families", "gpu", "quick", "set"])]
+    /// Write the records (all.csv, quick.csv) and DEVIATIONS.md into a folder; other families keep theirs
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["gpu", "quick", "set"])]
     pub write: Option<PathBuf>,
     /// No progress line
     #[arg(long)]

@@ -112,9 +112,15 @@ fn write_files(
             .iter()
             .map(|(family, rows)| (*family, quick(family, rows)))
             .collect();
-        files.push((folder.join("all.csv"), record(summaries)));
-        files.push((folder.join("quick.csv"), record(&quick)));
-        files.push((folder.join("DEVIATIONS.md"), deviations(results)));
+        // Families that did not run stay as they were.
+        let update = |name: &str, text: &dyn Fn(&str) -> String| {
+            let path = folder.join(name);
+            let earlier = fs::read_to_string(&path).unwrap_or_default();
+            (path, text(&earlier))
+        };
+        files.push(update("all.csv", &|earlier| record(earlier, summaries)));
+        files.push(update("quick.csv", &|earlier| record(earlier, &quick)));
+        files.push(update("DEVIATIONS.md", &|earlier| deviations(earlier, results)));
     }
     files.iter().try_for_each(|(path, text)| write(path, text))
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 
 use super::text::label;
-use super::{Family, Row, Summary};
+use super::{FAMILIES, Family, Row, Summary};
 
 /// Reasons, by family, GPU and series.
 const REASONS: &str = include_str!("../../validation/reasons.toml");
@@ -34,35 +34,54 @@ impl Reason {
     }
 }
 
-/// The page. Rows of a family with the same GPU, series and reason share a line.
+/// The page. Families that did not run keep their section of `earlier`.
 ///
 /// # Panics
 /// If the file of reasons is not valid.
-pub fn deviations(results: &[(&Family, Vec<Row>)]) -> String {
+pub fn deviations(earlier: &str, results: &[(&Family, Vec<Row>)]) -> String {
     let reasons: Reasons = toml::from_str(REASONS).unwrap_or_else(|error| panic!("reasons.toml: {error}"));
     let mut text = "# Deviations from silicon\n\n\
         This page is made by `warpwave validate --write testbench/validation`.\n\n\
         An error is (model - silicon) / silicon. A row stands here if its error is beyond the aim of its family.\n\
         `warpwave validate FAMILY` prints every row.\n"
         .to_owned();
-    for (family, rows) in results {
-        let beyond: Vec<_> = rows.iter().filter(|row| is_beyond(family, row)).collect();
-        let _ = write!(
-            text,
-            "\n## {}\n\n`warpwave validate {}`: {} of {} rows differ by more than {} %.\n",
-            family.title,
-            family.name,
-            beyond.len(),
-            rows.len(),
-            family.wanted.row
-        );
-        if beyond.is_empty() {
-            continue;
-        }
+    for family in &FAMILIES {
+        let result = results.iter().find(|(ran, _)| ran.name == family.name);
+        let section = result.map(|(_, rows)| section(family, rows, &reasons.reason));
+        text += &section.unwrap_or_else(|| earlier_section(earlier, family).to_owned());
+    }
+    text
+}
+
+/// The section of a family in an earlier page; empty if there is none.
+fn earlier_section<'a>(page: &'a str, family: &Family) -> &'a str {
+    let Some(begin) = page.find(&heading(family)) else {
+        return "";
+    };
+    let section = &page[begin..];
+    let end = section[1..].find("\n## ").map_or(section.len(), |end| end + 1);
+    &section[..end]
+}
+
+fn heading(family: &Family) -> String {
+    format!("\n## {}\n", family.title)
+}
+
+/// The section of a family. Rows with the same GPU and series share a line.
+fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
+    let beyond: Vec<_> = rows.iter().filter(|row| is_beyond(family, row)).collect();
+    let mut text = heading(family);
+    let _ = writeln!(
+        text,
+        "\n`warpwave validate {}`: {} of {} rows differ by more than {} %.",
+        family.name,
+        beyond.len(),
+        rows.len(),
+        family.wanted.row
+    );
+    if !beyond.is_empty() {
         text += "\n| GPU | Series | Rows | Errors % | Largest at | Reason |\n|---|---|---|---|---|---|\n";
-        for group in groups(&beyond) {
-            text += &line(family, group, &reasons.reason);
-        }
+        text.extend(groups(&beyond).map(|group| line(family, group, reasons)));
     }
     text
 }
@@ -100,4 +119,18 @@ fn line(family: &Family, group: &[&Row], reasons: &[Reason]) -> String {
         worst.map_or_else(String::new, |row| label(family, &row)),
         reason.map_or("Cause not found.", |reason| &reason.text)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn family_that_did_not_run_keeps_its_section() {
+        let (latency, rate) = (Family::find("latency").unwrap(), Family::find("rate").unwrap());
+        let both = deviations("", &[(latency, Vec::new()), (rate, Vec::new())]);
+        assert!(both.contains("`warpwave validate rate`: 0 of 0 rows"), "{both}");
+        assert_eq!(deviations(&both, &[(latency, Vec::new())]), both);
+        assert_eq!(deviations(&both, &[(rate, Vec::new())]), both);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Family, Row};
+use super::{FAMILIES, Family, Row};
 
 /// Errors of a family, in percent without sign.
 #[derive(Clone, PartialEq, Debug)]
@@ -60,21 +60,29 @@ impl Summary {
     }
 }
 
-/// The record of these results, as CSV.
-pub fn record(results: &[(&Family, Summary)]) -> String {
+/// The record of these results, as CSV. Families that did not run keep their lines of `earlier`.
+pub fn record(earlier: &str, results: &[(&Family, Summary)]) -> String {
     let mut text = "family,rows,median,p90,worst\n".to_owned();
-    for (family, summary) in results {
-        let _ = writeln!(text, "{}", summary.line(family));
+    for family in &FAMILIES {
+        let result = results.iter().find(|(ran, _)| ran.name == family.name);
+        let line = result.map(|(_, summary)| summary.line(family));
+        if let Some(line) = line.or_else(|| recorded(earlier, family.name).map(str::to_owned)) {
+            let _ = writeln!(text, "{line}");
+        }
     }
     text
 }
 
+/// The line of a family in a record.
+fn recorded<'a>(record: &'a str, family: &str) -> Option<&'a str> {
+    record.lines().find(|line| line.split(',').next() == Some(family))
+}
+
 /// Families whose errors differ from a record, each with both lines.
 pub fn differences(record: &str, results: &[(&Family, Summary)]) -> Vec<String> {
-    let recorded = |name: &str| record.lines().find(|line| line.split(',').next() == Some(name));
     let differs = |(family, summary): &(&Family, Summary)| {
         let now = summary.line(family);
-        let then = recorded(family.name).unwrap_or("not recorded");
+        let then = recorded(record, family.name).unwrap_or("not recorded");
         (then != now).then(|| format!("recorded {then}, now {now}"))
     };
     results.iter().filter_map(differs).collect()
@@ -124,7 +132,7 @@ mod tests {
     #[test]
     fn record_differs_where_a_figure_moved() {
         let family = Family::find("latency").unwrap();
-        let record = record(&[(family, Summary::of(&[row(100.0, Ok(104.0))]))]);
+        let record = record("", &[(family, Summary::of(&[row(100.0, Ok(104.0))]))]);
         assert_eq!(record, "family,rows,median,p90,worst\nlatency,1,4.0,4.0,4.0\n");
         assert_eq!(
             differences(&record, &[(family, Summary::of(&[row(100.0, Ok(104.0))]))]),
@@ -133,6 +141,17 @@ mod tests {
         assert_eq!(
             differences(&record, &[(family, Summary::of(&[row(100.0, Ok(104.2))]))]),
             ["recorded latency,1,4.0,4.0,4.0, now latency,1,4.2,4.2,4.2"]
+        );
+    }
+
+    #[test]
+    fn family_that_did_not_run_keeps_its_line() {
+        let rate = Family::find("rate").unwrap();
+        let earlier = "family,rows,median,p90,worst\nlatency,1,4.0,4.0,4.0\nrate,1,9.0,9.0,9.0\n";
+        let now = record(earlier, &[(rate, Summary::of(&[row(100.0, Ok(101.0))]))]);
+        assert_eq!(
+            now,
+            "family,rows,median,p90,worst\nlatency,1,4.0,4.0,4.0\nrate,1,1.0,1.0,1.0\n"
         );
     }
 }
