@@ -6,14 +6,17 @@
 //!   interconnect   |------- 2 ------->|------- 4 ------->|
 //! ```
 //!
-//! The *lookahead* L is the shortest latency of a link between two tiles, or the quantum if that is shorter. A message sent in cycle t is
-//! visible in cycle t + L at the earliest. A link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles run
-//! in turn: if one has run up to cycle t, the other may run up to t + L. The first window covers L cycles, each later one 2 L. If the tile
-//! graph is not bipartite, all tiles are leaves and every window covers L. If no tile is due, the clock skips to the next due cycle.
+//! The *lookahead* L is the quantum in use: the shortest latency of a link between tiles, unless [`Clock::set_quantum`] lowers it. A
+//! message to another tile, sent in cycle t, is visible in cycle t + L or later. A link between tiles joins a leaf and an interconnect tile
+//! (module `role`). So the two roles run in turn. Once one role has run all cycles before t, the other may run all cycles before t + L.
+//!
+//! The first window of a run covers L cycles, each later one 2 L. If no tile is due, the clock skips to the next due cycle, and the window
+//! after the skip covers L cycles. If the tile graph is not bipartite, all tiles are leaves and every window covers L cycles.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
-//! Each host thread runs a fixed range of the tiles of each role (module `worker`).
+//! Each host thread runs a fixed range of the tiles of each role (module `worker`). If at most one tile is due in a window, the leader's
+//! thread runs the window alone.
 
 mod barrier;
 mod leader;
@@ -32,7 +35,9 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-/// The longest quantum, in cycles: half the horizon of a tile.
+// A sender is at most one quantum ahead of its receiver. Its message is visible at most half a horizon after the send. So the wake-up fits
+// on the receiver's timing wheel.
+/// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
 
 /// The reason why [`Clock::run`] returned.
@@ -51,14 +56,14 @@ type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
 
 /// The machine between two windows of a run.
 ///
-/// One role may be ahead of the other by one lookahead, so counters read here are only for display.
+/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles: only for display.
 pub struct Pause<'a> {
     now: Cycle,
     visit: &'a dyn Fn(&mut ReadComponent<'_>),
 }
 
 impl Pause<'_> {
-    /// The first cycle that not all tiles have run.
+    /// The first cycle that some tile has not run yet.
     pub fn now(&self) -> Cycle {
         self.now
     }
@@ -73,7 +78,7 @@ impl Pause<'_> {
 pub struct Clock {
     now: Cycle,
     tiles: Vec<Tile>,
-    /// The tiles of the interconnect, by tile number (module `role`).
+    /// One bit per tile, by tile number: set for an interconnect tile (module `role`).
     interconnect: BitVec,
     due: DueTable,
     quantum: u64,
@@ -109,12 +114,12 @@ impl Clock {
         &self.tiles
     }
 
-    /// The tiles, to watch, shuffle or reset them between runs.
+    /// The tiles, to set trace windows, tick orders and idle-skipping between runs.
     pub fn tiles_mut(&mut self) -> &mut [Tile] {
         &mut self.tiles
     }
 
-    /// The quantum: the number of cycles that a tile may run ahead of its receivers.
+    /// The quantum, in cycles: the lookahead in use.
     pub fn quantum(&self) -> u64 {
         self.quantum
     }
@@ -122,7 +127,7 @@ impl Clock {
     /// Sets the quantum, in cycles. No result depends on it.
     ///
     /// # Panics
-    /// If it is 0 or longer than the current quantum.
+    /// If `quantum` is 0 or longer than the current quantum.
     pub fn set_quantum(&mut self, quantum: u64) {
         assert!(
             (1..=self.quantum).contains(&quantum),
@@ -132,7 +137,7 @@ impl Clock {
         self.quantum = quantum;
     }
 
-    /// Sets the number of host threads, at least 1. No result depends on it.
+    /// Sets the number of host threads, clamped to 1 up to the number of tiles. No result depends on it.
     pub fn set_threads(&mut self, threads: usize) {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
@@ -140,15 +145,16 @@ impl Clock {
     /// Skips to cycle `at` without ticks. Does nothing if cycle `at` has passed.
     ///
     /// # Panics
-    /// If a component is due before cycle `at`.
+    /// If a component of a tile with idle-skipping is due before cycle `at`.
     pub fn skip_to(&mut self, at: Cycle) {
         let now = self.now;
-        let is_free = self
+        // A tile without idle-skipping is due in every cycle, so it is not checked.
+        let none_due = self
             .tiles
             .iter()
             .all(|tile| !tile.is_skipping() || tile.next_due(now) >= at);
         assert!(
-            at <= now || is_free,
+            at <= now || none_due,
             "cycle {now}: a component is due before cycle {at}"
         );
         if at > now {
@@ -158,14 +164,16 @@ impl Clock {
         self.begin_passed_trace_windows();
     }
 
-    /// Resets every component. All are due in cycle `at`, the next to run.
+    /// Resets every component. The next cycle to run is `at`, and all components are due in it.
     pub fn reset(&mut self, at: Cycle) {
         self.tiles.iter_mut().for_each(|tile| tile.reset(at));
         self.now = at;
     }
 
-    /// Runs until `stop` returns true, until cycle `limit`, or until no component is due. The clock calls `stop` after each window, with
-    /// the first cycle that not all tiles have run.
+    /// Runs the cycles before `limit`, until `stop` returns true or no component is due.
+    ///
+    /// The clock calls `stop` after each window, and when no component is due. The argument is the first cycle that some tile has not run
+    /// yet.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -187,7 +195,8 @@ impl Clock {
 
     /// Advances in steps of `step` cycles, until all components are quiescent after two steps in a row.
     ///
-    /// Returns after one step if no component is due but one is not quiescent. The number of steps does not depend on idle-skipping.
+    /// Returns after a step that ends in a deadlock: no component is due, but one is not quiescent. Without idle-skipping a deadlock is not
+    /// detected. If the machine becomes quiescent, the number of steps is the same with and without idle-skipping.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -206,6 +215,7 @@ impl Clock {
 
     /// Starts the worker threads and calls `action` with their leader, on this thread.
     fn with_leader<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
+        // Work added since the last run may be missing from the due table: a reset writes only to the wheel.
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
@@ -214,14 +224,14 @@ impl Clock {
         let mut leader = Leader::new(self.now, self.quantum, &self.interconnect, &self.due, &pool);
         let span = Span::current();
         let result = std::thread::scope(|scope| {
-            let follow = |number| {
+            let spawn_follower = |number| {
                 let (pool, span) = (&pool, &span);
                 scope.spawn(move || span.in_scope(|| pool.follow(number)))
             };
-            let others: Vec<_> = (1..self.threads).map(follow).collect();
+            let followers: Vec<_> = (1..self.threads).map(spawn_follower).collect();
             let result = leader.with_followers(action);
-            for other in others {
-                other.join().unwrap_or_else(|panic| resume_unwind(panic));
+            for follower in followers {
+                follower.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
             result.expect("no thread has panicked")
         });

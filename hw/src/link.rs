@@ -5,14 +5,14 @@
 //!           <-- credit, stamped with the cycle from which the slot is free -----------------------
 //! ```
 //!
-//! Every message passes the channel. Each slot has a stamp beside the channel (module `stamp`). An end reads the stamp before it
-//! touches the channel, so it never finds the channel full or empty.
+//! Every message goes through the channel. A link of depth n has n slots, used in turn. Each slot has a stamp beside the channel (module
+//! `stamp`). An end reads the stamp before it touches the channel, so a channel operation never fails.
 //!
 //! # Promises
 //! - A message sent in cycle t is visible from t + latency on, in the order of sending.
 //! - A slot emptied in cycle t is free again in t + credit latency. That latency is 1 inside a tile, and the link's latency between tiles.
-//! - Both depend on stamps alone. Inside a window no stamp of another tile falls due. So room and visible messages are the same for any
-//!   tick order, quantum or number of threads.
+//! - Visibility and room depend on stamps alone. A stamp that another tile writes during a window takes effect after that window. So both
+//!   are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
 //! A sender checks [`OutPort::has_room`] first: a send without room panics. [`OutPort::await_room`] wakes a sender when a slot is free.
@@ -60,19 +60,19 @@ pub struct OutPort<T> {
     /// The slot of the next message.
     slot: u32,
     latency: u8,
-    /// The largest number of cycles until a message is visible.
+    /// The limit of [`OutPort::send_after`]: the most cycles from the send until the message is visible.
     longest: u8,
-    /// The receiver's number in its tile.
+    /// The receiver's component number in its tile.
     receiver: u8,
     /// True if the receiver is in another tile.
     is_remote: bool,
-    /// The cycle in which the last message is visible.
+    /// The first cycle in which the last sent message is visible.
     last_visible: Cycle,
     channel: Sender<T>,
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<TileState>,
-    /// The sender's tile, and its number there.
+    /// The sender's tile, and its component number there.
     sender: (Arc<TileState>, u8),
     config: Arc<LinkConfig>,
 }
@@ -84,9 +84,9 @@ pub struct InPort<T> {
     /// The slot of the oldest message.
     slot: u32,
     credit_latency: u8,
-    /// The sender's number in its tile.
+    /// The sender's component number in its tile.
     sender: u8,
-    /// The receiver's number in its tile.
+    /// The receiver's component number in its tile.
     receiver: u8,
     /// True if the sender is in another tile.
     is_remote: bool,
@@ -99,13 +99,15 @@ pub struct InPort<T> {
     config: Arc<LinkConfig>,
 }
 
-/// A monitor in a box. A second box around it keeps [`InPort`] small: one word without a monitor.
+// A pointer to a trait object is two words. The second box is one word, which keeps `InPort` small.
+/// A boxed monitor. [`InPort`] boxes it again.
 type BoxedMonitor<T> = Box<dyn Monitor<T>>;
 
-/// Creates a link between two components. Between tiles, the latency bounds the quantum of the [clock](crate::clock).
+/// Creates a link between two components. The latency of a link between tiles is an upper bound of the [clock](crate::clock)'s quantum.
 ///
 /// # Panics
-/// If latency or depth is 0. If the latency exceeds the [horizon](crate::tile::HORIZON) of a tile, or half of it between tiles.
+/// If the latency or the depth is 0. Inside a tile, if the latency is the [horizon](crate::tile::HORIZON) or longer. Between tiles, if it
+/// is longer than half the horizon.
 pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
     let LinkConfig { path, latency, depth } = config;
     assert!(
@@ -120,11 +122,11 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     };
     assert!(
         u64::from(*latency) <= longest,
-        "{path}: latency {latency} is beyond the horizon of {longest} cycles"
+        "{path}: latency {latency} exceeds the limit of {longest} cycles"
     );
-    // The host acts between quanta, so its links bound no quantum.
-    let inside = !from.is_outside() && !to.is_outside();
-    if between_tiles && inside {
+    // The host sends only between runs of the clock, so its links bound no quantum.
+    let is_host_link = from.is_outside() || to.is_outside();
+    if between_tiles && !is_host_link {
         from.note_link(to, *latency);
         to.note_link(from, *latency);
     }
@@ -177,9 +179,10 @@ impl<T> OutPort<T> {
 
     /// The activity of a sender that waits for room.
     ///
-    /// Inside a tile the receiver wakes the sender when it takes a message. Another tile cannot free a slot for a cycle of the same
-    /// window. So a sender to another tile is woken when the next window begins.
+    /// Inside a tile the receiver schedules the sender's wake-up when it takes a message. A slot that another tile frees is usable in the
+    /// next window at the earliest. So a sender to another tile is woken when the next window begins, and then checks again.
     pub fn await_room(&self, now: Cycle) -> Activity {
+        // The slot is empty: it is usable from cycle `free` on.
         if let Some(free) = self.stamp().free_from() {
             return match free <= now + 1 {
                 true => Activity::Busy,
@@ -207,10 +210,10 @@ impl<T> OutPort<T> {
 
     /// Sends a message that is visible `latency + extra` cycles later. So a link can model the stages of a pipeline.
     ///
-    /// Messages keep their order: one with fewer cycles is visible no earlier than the message before it.
+    /// Messages keep their order. A message is visible no earlier than the previous message, even if its `extra` is smaller.
     ///
     /// # Panics
-    /// If there is no room, or the message would be visible beyond the horizon of a tile.
+    /// If there is no room, or the message would be visible more than `latency +` [`OutPort::longest_extra`] cycles after the send.
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
@@ -224,7 +227,7 @@ impl<T> OutPort<T> {
     fn put(&mut self, now: Cycle, after: u64, sideband: u16, message: T) {
         let mut visible = now + after;
         if self.last_visible > visible {
-            visible = self.after_last(visible);
+            visible = self.keep_order(visible);
         }
         let stamp = &self.stamps[self.slot as usize];
         if !stamp.is_free(now) || visible > now + u64::from(self.longest) {
@@ -233,12 +236,13 @@ impl<T> OutPort<T> {
         self.last_visible = visible;
         let sent = self.channel.try_send(message);
         assert!(sent.is_ok(), "{}: a free slot, but a full channel", self.config.path);
-        // The receiver reads the stamp first, so the message must be in the channel before.
+        // The receiver reads the stamp before the channel. So the message enters the channel before the stamp is written.
         stamp.fill(visible, sideband);
         self.slot = next(self.slot, &self.stamps);
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
+        // A numbered port of a receiver with many ports (module `arrivals`). The receiver may have deferred its wake-ups.
         let number = self.stamps[HEADER].header() & NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
@@ -260,8 +264,9 @@ impl<T> OutPort<T> {
         );
     }
 
-    /// The visible cycle of the previous message if it is still in flight, else `visible`. A reset of the receiver drops messages.
-    fn after_last(&self, visible: Cycle) -> Cycle {
+    /// Delays a message to `last_visible` if the previous message is still in its slot. Else returns `visible`.
+    fn keep_order(&self, visible: Cycle) -> Cycle {
+        // A reset of the receiver drops messages before they are visible. Then `last_visible` is out of date.
         let last = if self.slot == FIRST {
             self.stamps.len() as u32
         } else {
@@ -274,7 +279,7 @@ impl<T> OutPort<T> {
         }
     }
 
-    /// Most cycles beyond its latency that the link holds a message ([`OutPort::send_after`]).
+    /// The largest `extra` of [`OutPort::send_after`], in cycles.
     #[inline]
     pub fn longest_extra(&self) -> u64 {
         u64::from(self.longest - self.latency)

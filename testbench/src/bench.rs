@@ -71,7 +71,7 @@ pub struct Options {
 /// Results of a launch that ended, or was stopped while it ran.
 #[derive(Clone, Debug)]
 pub struct LaunchRun {
-    /// The kernel.
+    /// Name of the kernel.
     pub entry: String,
     /// CTAs in x, y, z.
     pub grid: [u32; 3],
@@ -79,11 +79,11 @@ pub struct LaunchRun {
     pub block: [u32; 3],
     /// Core cycles from start to end, or to the stop.
     pub cycles: u64,
-    /// Its counters.
+    /// Counters of this launch. Latencies cover the whole run so far.
     pub counts: Counts,
-    /// Its shape and occupancy.
+    /// Shape and occupancy of the launch.
     pub facts: LaunchFacts,
-    /// Its `printf` output. Empty if it was stopped.
+    /// The `printf` output of the launch. Empty if the launch was stopped.
     pub printed: String,
 }
 
@@ -92,7 +92,7 @@ pub struct LaunchRun {
 pub struct Run {
     /// The configuration of the GPU.
     pub config: GpuConfig,
-    /// Launches that started, in order. The last one did not end if `stopped` has its index.
+    /// Launches that started, in order. If `stopped` has the index of the last launch, this launch did not end.
     pub launches: Vec<LaunchRun>,
     /// Counters and latencies over all launches.
     pub totals: Counts,
@@ -113,8 +113,8 @@ pub struct Bench<'a> {
     placement: Placement,
     grids: Vec<Grid>,
     programs: Vec<Arc<Program>>,
-    /// Counters before the first launch. Later readings reuse their list of names.
-    first: Counts,
+    /// Counters before the first launch. Totals are relative to them.
+    baseline: Counts,
     too_new: Vec<Diagnostic>,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Bench<'a> {
     /// Compiles the kernels that are launched, builds the machine, places the data and checks every launch.
     ///
     /// # Errors
-    /// If the program is not PTX, or if a [`HostError`] refuses the data or a launch.
+    /// If the program is not valid PTX. Also if the data or a launch does not match the program or the GPU.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel));
         let module = module.map_err(BenchError::Ptx)?;
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
         let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
-            first: Counts::of(gpu.components()),
+            baseline: Counts::of(gpu.components()),
             too_new,
             gpu,
             placement,
@@ -141,12 +141,12 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The machine, to set its quantum, to subscribe to its components, or to read its memory.
+    /// The machine, to set its quantum, to trace signals, or to collect events.
     pub fn gpu_mut(&mut self) -> &mut Gpu {
         &mut self.gpu
     }
 
-    /// Findings for a target or instructions newer than the GPU's compute capability. The model runs them.
+    /// Parts of the program that need a newer GPU: its `.target` or single instructions. The model can run them nevertheless.
     pub fn too_new(&self) -> &[Diagnostic] {
         &self.too_new
     }
@@ -166,12 +166,12 @@ impl<'a> Bench<'a> {
         &self.grids
     }
 
-    /// The program of each launch, by its index.
+    /// The program of each launch, by index of the launch.
     pub fn programs(&self) -> &[Arc<Program>] {
         &self.programs
     }
 
-    /// The text of every instruction of all programs, by its number ([`Program::base_index`]).
+    /// The texts of all instructions of all programs. The instructions of a program begin at its [`Program::base_index`].
     pub fn instructions(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for program in &self.programs {
@@ -198,14 +198,14 @@ impl<'a> Bench<'a> {
         let mut run = Run {
             config: self.gpu.config().clone(),
             launches: Vec::new(),
-            totals: self.first.clone(),
+            totals: self.baseline.clone(),
             stopped: None,
             differences: Vec::new(),
             wall: Duration::ZERO,
             threads: options.threads,
         };
         // The limit is for all launches together.
-        let mut left = options.max_cycles;
+        let mut cycles_left = options.max_cycles;
         let mut ctas_before = 0;
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
             let ctas = grid.ctas();
@@ -219,11 +219,12 @@ impl<'a> Bench<'a> {
                     pause,
                 })
             };
-            let (launched, totals, ended) = self.launch(grid, left, &run.totals, &mut on_pause);
-            left = left.map(|left| left.saturating_sub(launched.cycles));
+            let (launched, totals, ended) = self.launch(grid, cycles_left, &run.totals, &mut on_pause);
+            cycles_left = cycles_left.map(|cycles| cycles.saturating_sub(launched.cycles));
             ctas_before += ctas;
             run.totals = totals;
             run.stopped = ended.err().map(|error| (launch, error));
+            // A refused launch did not start, so it has no results.
             if run.stopped_by() != Some(StopReason::Refused) {
                 run.launches.push(launched);
             }
@@ -231,7 +232,8 @@ impl<'a> Bench<'a> {
                 break;
             }
         }
-        run.totals = run.totals.since(&self.first);
+        run.totals = run.totals.since(&self.baseline);
+        // Buffers of an incomplete run are not compared.
         if run.stopped.is_none() {
             run.differences = self.differences();
         }
@@ -250,7 +252,7 @@ impl<'a> Bench<'a> {
         run_grid(&mut self.gpu, self.placement.print, grid, limit, before, on_pause)
     }
 
-    /// The `printf` output in a copy of memory, after launches without time.
+    /// The `printf` output in `memory`, the device memory of the reference model.
     pub fn printed_in(&self, memory: &crate::reference::Memory) -> String {
         let read = |at, to: &mut [u8]| {
             if let Some(bytes) = memory.get(at, to.len()) {
@@ -261,7 +263,7 @@ impl<'a> Bench<'a> {
         self.placement.print.map(text).unwrap_or_default()
     }
 
-    /// Every buffer that differs from what the scenario expects.
+    /// The first difference of each buffer from its expected elements.
     fn differences(&self) -> Vec<Difference> {
         let differs = |(buffer, address): (&Buffer, u64)| {
             let found = lockstep::bytes_of(buffer, address, self.gpu.storage());
@@ -356,11 +358,11 @@ fn facts(grid: &Grid, config: &GpuConfig) -> LaunchFacts {
 }
 
 fn occupancy_of(grid: &Grid, config: &GpuConfig) -> Occupancy {
-    occupancy(config, grid.threads(), grid.registers, grid.shared_bytes).expect("checked when the bench was made")
+    occupancy(config, grid.threads(), grid.registers, grid.shared_bytes).expect("`Bench::new` has checked the launch")
 }
 
 impl LaunchRun {
-    /// The inputs of its metrics.
+    /// Inputs for the metrics of this launch.
     pub fn inputs<'a>(&'a self, config: &'a GpuConfig) -> Inputs<'a> {
         Inputs {
             counts: &self.counts,
@@ -377,22 +379,22 @@ impl Run {
         self.launches.iter().map(|launch| launch.cycles).sum()
     }
 
-    /// The inputs of the metrics of all launches together.
+    /// Inputs for the metrics of all launches together.
     pub fn inputs(&self) -> Inputs<'_> {
-        // A total over several launches has no shape, so metrics of the shape are `NotReached`.
-        let only = match &self.launches[..] {
-            [only] => Some(only.facts),
+        // Several launches have no common grid or occupancy, so metrics of these are `NotReached`.
+        let only_launch = match &self.launches[..] {
+            [launch] => Some(launch.facts),
             _ => None,
         };
         Inputs {
             counts: &self.totals,
             config: &self.config,
             cycles: self.cycles(),
-            launch: only,
+            launch: only_launch,
         }
     }
 
-    /// The value of an assertion's metric, and true if the assertion holds.
+    /// The value of an assertion's metric. The second value is true if the assertion holds.
     pub fn check(&self, assert: &Assert, metric: &Metric) -> (Value, bool) {
         let found = match assert.launch {
             Some(launch) => self

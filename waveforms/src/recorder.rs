@@ -1,6 +1,6 @@
 //! Records the signals of one tile, on the tile's own thread. Only changes are kept.
 //!
-//! At the end of each quantum the changes move to a buffer, which the merge reads. So the buffer's lock is taken once per quantum.
+//! At the end of each quantum the changes move to a buffer, and the merge reads this buffer. So a tile takes the lock once per quantum.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,15 +13,15 @@ use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;
 
-/// The index of a signal among all signals of the waveform, and its new value.
+/// The index of a signal among all signals of the waveform, and its new value. A value of `None` is missing (x or z).
 pub type Change = (u32, Option<u64>);
 
 /// The changes of one tile, and their cycles.
 #[derive(Default, Debug)]
 pub struct Batch {
-    /// The value of every signal at the start of the window. Only the first batch has it.
+    /// The value of every signal at the start of the trace window. `None` in every batch except the first.
     pub initial: Option<Vec<Option<u64>>>,
-    /// The cycles with changes, in order, each with the index in `changes` after its last one.
+    /// Each cycle with changes, in order, with the end of its range in `changes`.
     pub cycles: Vec<(Cycle, usize)>,
     /// The changes, by cycle and then by signal.
     pub changes: Vec<Change>,
@@ -30,21 +30,21 @@ pub struct Batch {
 impl Batch {
     /// Drops the changes of the first `n` cycles in the batch.
     pub fn drop_first(&mut self, n: usize) {
-        let Some(&(_, behind)) = n.checked_sub(1).and_then(|last| self.cycles.get(last)) else {
+        let Some(&(_, dropped)) = n.checked_sub(1).and_then(|last| self.cycles.get(last)) else {
             return;
         };
-        self.changes.drain(..behind);
+        self.changes.drain(..dropped);
         self.cycles.drain(..n);
-        self.cycles.iter_mut().for_each(|(_, end)| *end -= behind);
+        self.cycles.iter_mut().for_each(|(_, end)| *end -= dropped);
     }
 
     /// Moves everything from `other` to the end of this batch.
     pub fn append(&mut self, other: &mut Batch) {
-        let behind = self.changes.len();
+        let offset = self.changes.len();
         self.initial = self.initial.take().or(other.initial.take());
         self.changes.append(&mut other.changes);
         self.cycles
-            .extend(other.cycles.drain(..).map(|(cycle, end)| (cycle, end + behind)));
+            .extend(other.cycles.drain(..).map(|(cycle, end)| (cycle, end + offset)));
     }
 
     /// Empties the batch. Its memory stays allocated.
@@ -60,24 +60,27 @@ impl Batch {
 pub struct ChangeBuffer(Arc<Mutex<Batch>>);
 
 impl ChangeBuffer {
-    /// Locks the batch. A poisoned lock is sound: no code panics while it holds the lock.
+    /// Locks the batch.
     pub fn lock(&self) -> MutexGuard<'_, Batch> {
+        // No code panics under the lock, so the batch is complete even after a panic elsewhere.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The index of a signal that is not recorded.
+/// Marks a signal in `indices` that is not recorded.
 const NOT_SELECTED: u32 = u32::MAX;
 
 /// The recorder of one tile.
 pub struct Recorder {
-    /// For each component of the tile, the start of its signals in `indices`.
+    /// For each component of the tile, the start of its signals in `indices`. A last entry holds the length of `indices`.
     starts: Vec<usize>,
     /// For each signal of each component, its index in `values`, or `NOT_SELECTED`.
     indices: Vec<u32>,
+    /// The latest value of each recorded signal.
     values: Vec<Option<u64>>,
     /// The index of the tile's first signal among all signals of the waveform.
     base: u32,
+    /// The trace window: the cycles to record.
     window: Range<Cycle>,
     /// True once the window has begun. Before that, values are updated but changes are not kept.
     is_open: bool,
@@ -110,8 +113,8 @@ impl Recorder {
     }
 
     /// Reads all signals of a component and appends the changes to the batch.
-    fn visit(&mut self, now: Cycle, index: usize, component: &dyn Component) {
-        let mut visit = Visit {
+    fn probe_component(&mut self, now: Cycle, index: usize, component: &dyn Component) {
+        let mut detector = ChangeDetector {
             indices: self.indices[self.starts[index]..self.starts[index + 1]].iter(),
             values: &mut self.values,
             changes: &mut self.batch.changes,
@@ -119,9 +122,9 @@ impl Recorder {
             now,
             component,
         };
-        component.probe(&mut visit);
+        component.probe(&mut detector);
         assert!(
-            visit.indices.next().is_none(),
+            detector.indices.next().is_none(),
             "cycle {now}: {} shows fewer signals than it declared",
             component.path()
         );
@@ -133,11 +136,12 @@ impl Recorder {
         self.is_open = true;
     }
 
-    /// Assigns the changes from index `before` on to cycle `now`.
-    fn assign_changes(&mut self, now: Cycle, before: usize) {
+    /// Assigns the changes to cycle `now`, from index `start` to the end of the batch.
+    fn assign_changes(&mut self, now: Cycle, start: usize) {
         let end = self.batch.changes.len();
         match self.batch.cycles.last_mut() {
-            _ if before == end => {}
+            _ if start == end => {}
+            // Another component has changed in this cycle: its range grows.
             Some((cycle, last)) if *cycle == now => *last = end,
             _ => self.batch.cycles.push((now, end)),
         }
@@ -148,10 +152,10 @@ impl Sampler for Recorder {
     fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]) {
         for (index, component) in components.iter().enumerate() {
             if self.starts[index] < self.starts[index + 1] {
-                self.visit(now, index, component.as_ref());
+                self.probe_component(now, index, component.as_ref());
             }
         }
-        // Initial values are no changes.
+        // The first probe has set `values`. These are initial values, not changes.
         self.batch.changes.clear();
         if now >= self.window.start {
             self.open_window();
@@ -165,20 +169,21 @@ impl Sampler for Recorder {
         if !self.is_open && now >= self.window.start {
             self.open_window();
         }
-        let before = self.batch.changes.len();
-        self.visit(now, index, component);
+        let start = self.batch.changes.len();
+        self.probe_component(now, index, component);
         if self.is_open {
-            self.assign_changes(now, before);
+            self.assign_changes(now, start);
         } else {
             self.batch.changes.clear();
         }
     }
 
     fn flush(&mut self, _end: Cycle) {
+        // No component has ticked in the window yet, so the current values are its initial values.
         if !self.is_open {
             self.open_window();
         }
-        // With another tick order, components show their signals in another order.
+        // Components append changes in tick order. The merge needs each cycle sorted by signal.
         let mut start = 0;
         for &(_, end) in &self.batch.cycles {
             let changes = &mut self.batch.changes[start..end];
@@ -191,8 +196,8 @@ impl Sampler for Recorder {
     }
 }
 
-/// Compares the values of one component with the last ones.
-struct Visit<'a> {
+/// Compares the signals of one component with their previous values, and appends each change.
+struct ChangeDetector<'a> {
     indices: std::slice::Iter<'a, u32>,
     values: &'a mut [Option<u64>],
     changes: &'a mut Vec<Change>,
@@ -201,7 +206,7 @@ struct Visit<'a> {
     component: &'a dyn Component,
 }
 
-impl Visit<'_> {
+impl ChangeDetector<'_> {
     #[inline]
     fn value(&mut self, name: &str, width: u32, value: Option<u64>) {
         let Some(&index) = self.indices.next() else {
@@ -216,7 +221,7 @@ impl Visit<'_> {
         }
         assert!(
             value.is_none_or(|value| width >= 64 || value >> width == 0),
-            "cycle {}: {}: {name} of {width} bits is {value:x?}",
+            "cycle {}: {}: {name} has {width} bits, but its value is {value:x?}",
             self.now,
             self.component.path()
         );
@@ -225,7 +230,7 @@ impl Visit<'_> {
     }
 }
 
-impl Probe for Visit<'_> {
+impl Probe for ChangeDetector<'_> {
     fn bit(&mut self, name: &'static str, value: Option<bool>) {
         self.value(name, 1, value.map(u64::from));
     }

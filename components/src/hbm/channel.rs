@@ -4,7 +4,7 @@
 //!               +----------------------------------------------------+
 //!   slice 0 --->|                     +- row commands -> banks       |
 //!   slice 1 --->|-- queue, scheduler -+                              |
-//!    ...        |                     +- column commands -> data bus |---> slices, after `latency_extra`
+//!    ...        |                     +- column commands -> data bus |---> slices, after `interface_cycles`
 //!               +----------------------------------------------------+
 //!                                                    |
 //!                                                 storage
@@ -12,23 +12,23 @@
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `slices`, a pair per slice of the group | loads (fetches) and stores (write-backs); both return, loads with their bytes |
+//! | `slices`, two links per slice of the group | fetches (loads) and write-backs (stores); each packet returns as its response |
 //!
-//! | Stage of an edge, in this order | What it does |
+//! | Stage at a command-clock edge, in this order | What it does |
 //! |---|---|
-//! | respond | sends the oldest response, if it is due |
-//! | command | does a due refresh, or sends at most one column command and one row command (HBM has a bus for each) |
-//! | accept | takes one request, round robin over the slices; it enters the queue `way_cycles` later, 0 in most presets |
+//! | respond | sends the oldest response, if it is due and its slice has room |
+//! | command | does due refreshes; then sends at most one column command and one row command (HBM has a bus for each) |
+//! | accept | takes one request, round robin over the slices; enqueues requests accepted `way_cycles` ago |
 //!
 //! | Read, idle channel | Command cycles from acceptance to the response |
 //! |---|---|
-//! | one burst, row open | `way_cycles` + 1 + CL + burst + `latency_extra` |
+//! | one burst, row open | `way_cycles` + 1 + CL + cycles of a burst + `interface_cycles` |
 //! | one burst, bank closed | tRCD more |
 //! | one burst, another row open | tRP + tRCD more |
-//! | each further burst of a line | tCCD_L more |
+//! | each further burst of a line | tCCD_L more: the same bank group |
 //!
-//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the next commands of requests. The row policy (`row_policy`) closes
-//! rows that no request needs. The last column command of a request copies its bytes from or to the storage.
+//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests that get the next commands. The row policy
+//! (`row_policy`) closes rows that no request needs. The last column command of a request transfers all its bytes from or to the storage.
 //!
 //! # Invariants
 //! - Requests of one line are served in order of arrival.
@@ -67,14 +67,14 @@ use crate::storage::Storage;
 use burst::bursts;
 use command::Command;
 
-/// Numbers and policies of a channel.
+/// Parameters of a channel.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from acceptance to the queue.
+    /// Command cycles from the acceptance of a request to the queue: the part of `hbm.access_latency` that no stage accounts for.
     pub way_cycles: u32,
-    /// Command cycles from the last data to the response, at most `hbm.latency_extra`.
+    /// Command cycles from the last data on the bus to the response. Preset key `hbm.latency_extra`, or less for a low `access_latency`.
     pub interface_cycles: u32,
     /// The command clock.
     pub clock: Domain,
@@ -98,41 +98,45 @@ pub struct Channel {
     config: Config,
     slices: Vec<SlicePorts>,
     /// The slices with a request in flight to the channel.
-    requests: ArrivalMask,
+    request_arrivals: ArrivalMask,
     storage: Arc<Storage>,
     layout: Layout,
     row_policy: RowPolicy,
-    /// Mask of the bursts that a packet needs, by its mask of sectors.
+    /// Burst mask of each sector mask: the bursts that hold the sectors.
     bursts: [u8; 1 << SECTORS],
     state: State,
 }
 
-/// A packet on a way of fixed length, with its due edge and the port of its slice.
+/// A packet in a fixed delay, before the queue or after the data bus.
 struct Delayed {
+    /// Edge at which the delay ends.
     due: u64,
+    /// Index of the slice in `slices`.
     port: usize,
     packet: Box<Packet>,
 }
 
 /// The state that `reset` clears. Times are edges of the command clock.
 struct State {
-    /// Accepted requests that have not reached the queue. `due` is the edge of their arrival there.
+    /// Accepted requests on their way to the queue.
     arriving: VecDeque<Delayed>,
     queue: Queue,
     scheduler: Scheduler,
     timers: BankTimers,
     refresh: Refresh,
-    /// Responses that are not sent yet.
+    /// Complete requests, until each is sent as a response.
     responses: VecDeque<Delayed>,
-    /// The port to take a request from first.
+    /// Index of the slice that the round robin tries first.
     next_port: usize,
-    /// First edge at which a command can be sent, unless a request arrives earlier.
+    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A refresh alone needs no edge.
     command_from: u64,
-    /// First edge at which a row command of a request can be sent, unless queue, rows or direction change earlier.
+    /// First edge at which a request can get a row command. 0 after a change of queue, rows or direction.
     row_from: u64,
+    /// Command on the row bus at this edge.
     row_command: Command,
+    /// Command on the column bus at this edge.
     column_command: Command,
-    /// The line of the last command, for the waveform. `None` for a row that was closed without a request.
+    /// Line of the request that got the last command, for the waveform. `None` if the row policy sent it.
     command_line: Option<u64>,
     stats: Stats,
 }
@@ -163,8 +167,10 @@ impl Channel {
     /// A channel with every row closed.
     pub fn new(path: Path, config: Config, slices: Vec<SlicePorts>, storage: Arc<Storage>) -> Self {
         let hbm = &config.hbm;
-        let mut requests = ArrivalMask::default();
-        slices.iter().for_each(|ports| _ = requests.add(&ports.requests));
+        let mut request_arrivals = ArrivalMask::default();
+        slices
+            .iter()
+            .for_each(|ports| _ = request_arrivals.add(&ports.requests));
         Channel {
             layout: Layout {
                 banks: hbm.banks,
@@ -175,7 +181,7 @@ impl Channel {
             row_policy: RowPolicy::new(hbm),
             bursts: std::array::from_fn(|sectors| bursts(sectors as u8, hbm.burst_bytes as usize / SECTOR)),
             state: State::new(&config),
-            requests,
+            request_arrivals,
             path,
             config,
             slices,
@@ -199,7 +205,7 @@ impl Channel {
         self.accept(now, edge);
     }
 
-    /// Sends the oldest response, if it is due.
+    /// Sends the oldest response, if it is due and its slice has room.
     fn respond(&mut self, now: Cycle, edge: u64) {
         let is_due = |first: &mut Delayed| first.due <= edge && self.slices[first.port].responses.has_room(now);
         if let Some(response) = self.state.responses.pop_front_if(is_due) {
@@ -207,7 +213,7 @@ impl Channel {
         }
     }
 
-    /// Does a due refresh, or sends at most one column command and one row command.
+    /// Does due refreshes, then sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
         // A refresh that must wait blocks all commands until it starts.
         if self.state.refresh.is_due(edge)
@@ -216,8 +222,9 @@ impl Channel {
             self.state.command_from = start;
             return;
         }
-        let requests = self.serve_requests(edge);
-        self.state.command_from = requests.min(self.close_idle_row(edge));
+        // Requests go first, so the row policy gets the row bus only if it is free.
+        let retry_at = self.serve_requests(edge);
+        self.state.command_from = retry_at.min(self.close_idle_row(edge));
     }
 
     /// Sends commands of requests. Returns the edge at which to try again.
@@ -229,6 +236,7 @@ impl Channel {
         let column = self.column_command(edge);
         let row = self.row_command(edge);
         let State { queue, scheduler, .. } = &self.state;
+        // The column command may have served the last request.
         match queue.len() {
             0 => u64::MAX,
             _ => column.min(row).min(scheduler.changes_at(queue)),
@@ -239,6 +247,7 @@ impl Channel {
     fn refresh(&mut self, edge: u64) -> Option<u64> {
         let state = &mut self.state;
         let waits_until = state.refresh.catch_up(edge, &mut state.timers);
+        // A refresh has closed all rows: no entry is a hit now, and every bank may get an activate.
         if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
             state.queue.all_rows_closed();
             state.row_from = 0;
@@ -262,10 +271,10 @@ impl Channel {
         let state = &self.state;
         let (timers, write) = (&state.timers, state.scheduler.is_writing());
         let candidates = state.scheduler.column_candidates(&state.queue);
-        // While the data bus is busy, no bank can be ready.
-        let bus_free = timers.any_column_at(write);
-        if candidates != 0 && bus_free > edge {
-            return bus_free;
+        // This edge is a lower bound for every bank, so an earlier search is useless.
+        let any_bank_at = timers.any_column_at(write);
+        if candidates != 0 && any_bank_at > edge {
+            return any_bank_at;
         }
         match state
             .queue
@@ -306,28 +315,30 @@ impl Channel {
         if at > edge {
             return at;
         }
-        // The bus of row commands is busy if a request has just used it.
+        // A request may have used the row bus at this edge.
         if state.row_command == Command::None {
+            // A column command at this edge keeps its line in the waveform.
             if state.column_command == Command::None {
                 state.command_line = None;
             }
             self.close_row(bank, edge);
         }
+        // Another row may be due, or this one if the row bus was busy.
         edge + 1
     }
 
-    /// True if a slice has a request for the channel.
+    /// True if a slice's request has arrived.
     fn has_request(&self, now: Cycle) -> bool {
-        self.requests.in_flight() != 0 && self.slices.iter().any(|ports| ports.requests.is_ready(now))
+        self.request_arrivals.in_flight() != 0 && self.slices.iter().any(|ports| ports.requests.is_ready(now))
     }
 
-    /// Accepts one request, and puts accepted ones that are due into the queue.
+    /// Accepts at most one request, then enqueues the accepted requests that are due.
     fn accept(&mut self, now: Cycle, edge: u64) {
-        // Accepted requests have an entry of the queue reserved.
+        // Each accepted request reserves a queue entry.
         let accepted = self.state.queue.len() + self.state.arriving.len();
         if accepted == self.config.hbm.queue_depth as usize {
             self.state.stats.full_cycles += u64::from(self.has_request(now));
-        } else if self.requests.in_flight() != 0 {
+        } else if self.request_arrivals.in_flight() != 0 {
             self.take_request(now, edge);
         }
         while let Some(request) = self.state.arriving.pop_front_if(|request| request.due <= edge) {
@@ -350,6 +361,7 @@ impl Channel {
         }
     }
 
+    /// Puts a request into the queue with its bank, row and bursts.
     fn enqueue(&mut self, request: Delayed, edge: u64) {
         let Delayed { port, packet, .. } = request;
         let state = &mut self.state;
@@ -370,20 +382,22 @@ impl Channel {
             arrived: edge,
         };
         state.queue.push(entry, open);
-        // The new request may have a command at once.
+        // The new request may get a command at the next edge.
         state.command_from = 0;
         if !open {
             state.row_from = 0;
         }
     }
 
+    /// True if a command is on a bus at this edge.
     fn has_command(&self) -> bool {
         self.state.row_command != Command::None || self.state.column_command != Command::None
     }
 
+    /// When to tick next. `next_edge` is the first edge after this tick.
     fn activity(&mut self, now: Cycle, next_edge: u64) -> Activity {
         let mut next = self.state.command_from;
-        // A command is on its bus for one edge.
+        // A command is on its bus for one edge: the next tick clears it for the waveform.
         if self.has_command() || self.has_request(now) {
             next = next_edge;
         }
@@ -397,6 +411,7 @@ impl Channel {
     }
 }
 
+// No host prefetch: the macro names no field.
 warpwave_hw::warm!(Channel);
 
 impl Component for Channel {
@@ -424,12 +439,14 @@ impl Component for Channel {
 
     fn probe(&self, probe: &mut dyn Probe) {
         let state = &self.state;
-        let requests = count_width(self.config.hbm.queue_depth.into());
+        let queue_width = count_width(self.config.hbm.queue_depth.into());
         probe.state("row_command", &Command::NAMES, Some(state.row_command as usize));
         probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
+        // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
-        probe.vector("queue", requests, Some(state.queue.len() as u64));
+        probe.vector("queue", queue_width, Some(state.queue.len() as u64));
         probe.bit("writing", Some(state.scheduler.is_writing()));
+        // The queue depth does not limit responses, so 24 bits are assumed to be enough.
         probe.vector("responses", 24, Some(state.responses.len() as u64));
         for (n, bank) in state.timers.banks.iter().enumerate() {
             probe.enter("bank", n);

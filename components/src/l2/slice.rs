@@ -1,11 +1,11 @@
-//! One L2 slice: a cache bank with its request queue, its atomic unit and its links to memory.
+//! One L2 slice: a cache bank with an atomic unit and links to the memory channels.
 //!
 //! ```text
 //!                       +--------------------------------------------------+
 //!   crossbar requests ->| tag --hit--> lines, atomic unit -- response pipe |--> responses crossbar
 //!                       |  |                ^                    ^         |
 //!                       |  +--miss--> MSHR (target queue per sector)       |
-//!   host     commands ->|  |                ^ merge                        |
+//!   host     commands ->|  |                ^ fill                         |
 //!                       |  +--> to memory --|------------------------------|--> channels
 //!                       |                   +------------------------------|<-- channels
 //!                       +--------------------------------------------------+
@@ -16,26 +16,26 @@
 //! | `requests` from the crossbar | loads, stores, atomics, reductions |
 //! | `responses` to the crossbar | the same packets |
 //! | `commands` from the host | write-back and invalidate, between launches only |
-//! | `memory`, a pair per channel of the group | fetches and write-backs out; fills and acknowledgements back |
+//! | `memory`, two links per channel of the group | fetches and write-backs out; fills and acknowledgements back |
 //!
 //! | Operation | Cycles of the slice's clock |
 //! |---|---|
 //! | tag lookup | one packet per cycle while the data array is free |
-//! | load, every sector valid; store | response sent `latency` after the request was taken |
-//! | load, a sector missing | fetch sent 1 after the lookup; response `latency` after the last fill |
-//! | data array | ceil(bytes / `bytes_per_cycle`) per access and per fill |
-//! | atomic | the data array is busy for `atomic_interval` per lane on the busiest word |
+//! | load with every sector valid; store without a sector in flight | response sent `latency` after the request was taken |
+//! | load with a missing sector | fetch sent 1 cycle after the lookup; response sent `latency` after the last fill is taken |
+//! | data array | busy for ceil(sector bytes / `bytes_per_cycle`) per access and per fill |
+//! | data array, atomic | busy for `atomic_interval` times the most lanes on one word |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
 //! execute a host command, look up a request.
 //!
-//! Policy: write-back, write-validate. A store fetches nothing and marks its bytes valid. A load fetches a partly valid sector and keeps
-//! the bytes written earlier. The access that misses allocates the line. Each access to a sector in flight waits for it, stores too. So a
-//! load never sees a later store.
+//! Policy: write-back, write-validate. A miss allocates the line at its lookup. A store fetches nothing and marks its bytes valid. A load
+//! of a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. An access to a sector in flight waits for the
+//! fill, even a store. So a load that waits for the fill never sees a later store.
 //!
 //! # Invariants
 //! - Requests of one SM for one sector take effect in the order of arrival.
-//! - Each request gets one response. A store gets it when its bytes are in the slice.
+//! - Each request gets exactly one response. The response to a store means that its bytes are in the slice.
 //! - The newest data of a line is in memory, in dirty sectors of the slice, or in a write-back in flight.
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
@@ -71,7 +71,7 @@ use crate::proto::mem::{Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
 
-/// Shape and policy of a slice.
+/// Parameters of a slice.
 #[derive(Clone)]
 pub struct Config {
     /// Capacity, in bytes.
@@ -80,25 +80,27 @@ pub struct Config {
     pub associativity: u32,
     /// Replacement policy.
     pub replacement: NewReplacement,
-    /// Cycles of its clock from taking a request to sending its response on a hit, at least 1.
+    /// Slice-clock cycles from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// Cycles of the global clock from the data in the slice to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data). Part of `latency`.
+    /// Core cycles from a hit or the last fill to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data), for latency reports only. Preset
+    /// key `l2.slice_latency`.
     pub slice_cycles: u32,
-    /// Extra cycles of a response to an SM on the other part of the chip.
+    /// Extra slice-clock cycles of a response to an SM of another L2 partition. Preset key `l2.far_latency`.
     pub far_latency: u32,
-    /// SMs on the slice's own part of the chip.
+    /// SMs of the slice's own L2 partition.
     pub near_sms: Range<u16>,
     /// Most sectors in flight to memory, at least the 4 of a line. Preset key `l2.mshr_entries`.
     pub mshr_sectors: u32,
-    /// Most packets that wait for sectors.
+    /// Most requests that wait for sectors in flight. Preset key `l2.mshr_targets`.
     pub mshr_targets: u32,
-    /// Most fetches and write-backs in flight to memory, at least 2. Each link to a channel has this depth.
+    /// Most fetches and write-backs without a response, at least 2: a miss can need one of each. Preset key `l2.memory_queue`. The link to
+    /// each channel has the same depth.
     pub memory_depth: u32,
-    /// Bytes that the data array reads or writes per cycle.
+    /// Width of the data array, in bytes per slice-clock cycle.
     pub bytes_per_cycle: u32,
-    /// Cycles from one lane of an atomic to the next on the same word.
+    /// Slice-clock cycles between two lanes of an atomic on one word.
     pub atomic_interval: u32,
-    /// Its clock.
+    /// The slice's clock.
     pub clock: Domain,
     /// Map of lines to slices and channels.
     pub map: Arc<AddressMap>,
@@ -128,12 +130,12 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: requests, responses, commands, memory);
 
-/// Rare inputs of this tick, each tested once.
+/// Rare inputs of this tick. Each is tested once, not at every edge of the tick.
 #[derive(Clone, Copy)]
 struct RareInputs {
-    /// A message from memory is in flight.
+    /// A message from memory may have arrived.
     memory: bool,
-    /// A command of the host is waiting or running.
+    /// A host command has arrived, or a write-back is running.
     host: bool,
 }
 
@@ -143,19 +145,19 @@ struct State {
     mshr: MshrTable,
     tag: TagStage<SliceTagState>,
     responses: Responses,
-    /// Packets that wait for a link to memory, with the channel of each.
+    /// The queue to memory: packets with their channels.
     to_memory: VecDeque<(usize, Box<Packet>)>,
-    /// Packets in flight to memory, those in `to_memory` included.
+    /// Fetches and write-backs without a response. Includes the packets in `to_memory`.
     in_memory: u32,
-    /// The channel to take a packet from first.
+    /// Index of the channel that the round robin tries first.
     next_channel: usize,
-    /// The next set of a running write-back of all dirty lines.
+    /// Next set of the host's write-back of all dirty lines. `None` while none is running.
     write_back: Option<usize>,
     /// First edge at which the data array is free.
     data_free_at: u64,
     /// The first edge after this tick.
     next_edge: u64,
-    /// Free packets for fetches and write-backs.
+    /// Packets to reuse for fetches and write-backs.
     pool: PacketPool,
     stats: Stats,
 }
@@ -186,7 +188,7 @@ pub struct Slice {
     config: Config,
     ports: Ports,
     /// The channels with a message in flight to the slice.
-    from_memory: ArrivalMask,
+    memory_arrivals: ArrivalMask,
     state: State,
 }
 
@@ -202,13 +204,13 @@ impl Slice {
             "{path}: the MSHRs hold {} sectors, fewer than the {SECTORS} of a line",
             config.mshr_sectors
         );
-        let mut from_memory = ArrivalMask::default();
+        let mut memory_arrivals = ArrivalMask::default();
         ports
             .memory
             .iter()
-            .for_each(|ports| _ = from_memory.add(&ports.responses));
+            .for_each(|ports| _ = memory_arrivals.add(&ports.responses));
         Slice {
-            from_memory,
+            memory_arrivals,
             state: State::new(&config),
             path,
             config,
@@ -244,17 +246,19 @@ impl Slice {
         (n_sectors(sectors) * SECTOR as u32).div_ceil(self.config.bytes_per_cycle)
     }
 
+    /// Makes the data array busy for `cycles` more cycles. They start at `edge`, or after the access before.
     fn occupy_data(&mut self, edge: u64, cycles: u32) {
         let state = &mut self.state;
         state.data_free_at = state.data_free_at.max(edge) + u64::from(cycles);
         state.stats.data_cycles += u64::from(cycles);
     }
 
-    /// When to tick next. A request that stalls on memory needs no tick: a message from memory causes one.
+    /// When to tick next. A stalled request needs no tick: the message from memory or the response that ends the stall causes one.
     #[inline]
     fn activity(&mut self, now: Cycle, inputs: RareInputs) -> Activity {
         let state = &self.state;
         let tag = state.tag.state();
+        // After a hit or a miss, the next edge looks up the next request, or shows the tag stage idle.
         let busy = matches!(tag, SliceTagState::Hit | SliceTagState::Miss)
             || !tag.holds_request() && self.ports.requests.is_ready(now)
             || !state.to_memory.is_empty()
@@ -263,15 +267,16 @@ impl Slice {
         if busy {
             return self.tick_at(state.next_edge);
         }
-        // A request that waits for the data array is looked up when it is free.
-        let free = match tag {
+        // A request that waits for the data array is looked up at the first edge at which the array is free.
+        let data_free = match tag {
             SliceTagState::DataBusy => state.data_free_at,
             _ => NEVER,
         };
+        // A blocked response is past its due edge. Room in the link wakes the slice.
         if state.responses.is_blocked() {
-            return self.tick_at(free).or(self.ports.responses.await_room(now));
+            return self.tick_at(data_free).or(self.ports.responses.await_room(now));
         }
-        self.tick_at(free.min(state.responses.due()))
+        self.tick_at(data_free.min(state.responses.due()))
     }
 
     /// A tick at `edge`, or at the next edge if `edge` has passed.
@@ -284,6 +289,7 @@ impl Slice {
     }
 }
 
+// Host prefetch of the links only.
 warpwave_hw::warm!(Slice: ; ports);
 
 impl Component for Slice {
@@ -295,10 +301,10 @@ impl Component for Slice {
         let edges = self.config.clock.edges(now);
         self.state.next_edge = edges.end;
         let inputs = RareInputs {
-            memory: self.from_memory.in_flight() != 0,
+            memory: self.memory_arrivals.in_flight() != 0,
             host: self.state.write_back.is_some() || self.ports.commands.is_ready(now),
         };
-        // A slow clock has no edge in some cycles, a fast one several.
+        // A cycle has no edge of the slice's clock, one, or several.
         for edge in edges {
             self.step(now, edge, inputs);
         }
@@ -324,10 +330,12 @@ impl Component for Slice {
     fn probe(&self, probe: &mut dyn Probe) {
         let state = &self.state;
         let config = &self.config;
-        let count = |most: u32| count_width(most.into());
-        let responses =
+        let count = |max: u32| count_width(max.into());
+        // Bound for the near and the far pipe: full, and then a fill completes every target.
+        let max_responses =
             2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
+        // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.tag.shown_line());
         probe.vector(
             "mshr_targets",
@@ -341,7 +349,11 @@ impl Component for Slice {
             count(config.memory_depth),
             Some(state.to_memory.len() as u64),
         );
-        probe.vector("responses", count_width(responses), Some(state.responses.len() as u64));
+        probe.vector(
+            "responses",
+            count_width(max_responses),
+            Some(state.responses.len() as u64),
+        );
         probe.bit("writes_back", Some(state.write_back.is_some()));
     }
 

@@ -1,44 +1,45 @@
 //! The first-level data cache (L1) of an SM: lines of 128 bytes, filled and written in sectors of 32 bytes.
 //!
 //! ```text
-//!                    +--------------------------------------------+
-//!   LSU  requests -->| tag --hit--> lines ---- hit pipe ----+     |
-//!                    |  |                                   v     |--> responses LSU
-//!                    |  +--miss--> MSHR    returned packets-+     |
-//!                    |  |            |                            |
-//!                    |  +--bypass----+--> queue to the crossbar --|--> to_xbar
-//!                    |           fill, targets <----------------|<-- from_xbar
-//!                    +--------------------------------------------+
+//!                    +-------------------------------------------------+
+//!   LSU  requests -->| tag --hit---> lines ---> hit pipe ------+       |
+//!                    |  |              ^                       +-------|--> responses LSU
+//!                    |  +--miss--> MSHR | fill    return queue-+       |
+//!                    |  |            |  |              ^               |
+//!                    |  |            |  +--------------+---------------|<-- from_xbar
+//!                    |  +--bypass----+--> crossbar queue --------------|--> to_xbar
+//!                    +-------------------------------------------------+
 //! ```
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `requests` from the LSU | one packet per request and line; a warp access above 4 bytes a lane is several requests |
-//! | `responses` to the LSU | the same packets: loads with bytes, atomics with old values, stores as acknowledgement |
-//! | `to_xbar` | load packets of the L1 for misses; the LSU's packets of stores, atomics and uncached loads |
-//! | `from_xbar` | the same packets, served by the L2 |
-//! | `bulk` | packets of the bulk copy engine, which bypass the L1 |
+//! | `requests` from the LSU | one packet per request and line; the LSU splits a warp access above 4 bytes a lane into several requests |
+//! | `responses` to the LSU | the packets of `requests`: loads with bytes, atomics with old values, all others as acknowledgements |
+//! | `to_xbar` | misses: new load packets of the L1; bypasses: the packets of the LSU and of the bulk copy engine |
+//! | `from_xbar` | the packets of `to_xbar`, served by the L2 |
+//! | `bulk` | packets of the bulk copy engine. They bypass the L1 |
 //!
-//! | Operation, idle L1 | Cycles |
+//! | Operation | Cycles in an L1 without other work |
 //! |---|---|
 //! | tag lookup | one packet per cycle |
 //! | load, every sector valid | response sent `latency` cycles after the request was taken |
-//! | load, a sector missing | request to the crossbar 1 cycle after the lookup; response 1 cycle after the last fill |
-//! | store, atomic, uncached load | to the crossbar 1 cycle after the lookup; response 1 cycle after it is back |
+//! | load, a sector missing | miss sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the last fill is taken |
+//! | bypass: store, atomic, uncached load | sent to the crossbar 1 cycle after the lookup; response 1 cycle after it is taken back |
 //! | [`PacketKind::Invalidate`] | the lookup drops every line; response as for a hit |
-//! | responses | one packet per ceil(bytes / `data_bytes_per_cycle`) cycles |
+//! | data path to the LSU | busy for ceil(sector bytes / `data_bytes_per_cycle`) per load, and for 1 per other packet |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
 //! take from the crossbar, look up a request, serve the bulk copy engine.
 //!
-//! Policy: a line is allocated when its first sector is filled. Every store goes on to the L2. The `write_policy` says how it changes the
-//! line here. An atomic drops its line. Loads with [`CacheOp::Global`] or [`CacheOp::Volatile`] bypass the L1. Nothing keeps L1s coherent
-//! with each other.
+//! Policy: a load allocates its line at the first fill. Every store goes on to the L2. The write policy (`write_policy`) decides how the
+//! store changes the line, and whether it allocates one. An atomic invalidates its line. Loads with [`CacheOp::Global`] or
+//! [`CacheOp::Volatile`] bypass the L1. The L1s of different SMs are not coherent.
 //!
 //! # Invariants
-//! - The packets of one SM for one line reach the L2 in the order in which the LSU sent them.
-//! - A load never gets bytes older than a store of the same SM that passed the L1 before it (see `mshr`).
-//! - Each packet from the LSU gets one response. The packet pool grows to the most misses ever in flight, then allocates no more.
+//! - Misses and bypasses share one first-in first-out queue, and the crossbar keeps its order per slice. So all packets for one line reach
+//!   the L2 in the order of this queue.
+//! - A load sees every store of its SM that passed the L1 before the load (see `mshr`).
+//! - Each packet from the LSU gets exactly one response.
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for allocation on fill; Jia et al., "Dissecting the NVIDIA Volta GPU
 //! architecture via microbenchmarking" (2018), for latency.
@@ -79,12 +80,12 @@ use lookup::{L1TagState, TAG_STATES};
 use mshr::Mshr;
 use xbar_queue::XbarQueue;
 
-/// Shape and policies of an L1.
+/// Parameters of an L1.
 #[derive(Clone)]
 pub struct Config {
-    /// Number of its SM.
+    /// Number of the SM.
     pub sm: u16,
-    /// Capacity in bytes: the rest of the carve-out for shared memory.
+    /// Capacity after a reset, in bytes. [`PacketKind::Invalidate`] sets another one: the bytes outside the shared-memory carve-out.
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
@@ -96,15 +97,15 @@ pub struct Config {
     pub latency: u32,
     /// Most sectors in flight to the L2, at least the 4 of a line. Preset key `sm.l1.mshr_entries`.
     pub mshr_sectors: u32,
-    /// Most packets that wait for one sector, the first miss included.
+    /// Most loads that wait for one sector in flight, including the first. Preset key `sm.l1.mshr_merges`.
     pub mshr_merges: u32,
-    /// Most LSU packets that wait for sectors.
+    /// Most loads that wait for sectors in flight, over all sectors. Preset key `sm.l1.mshr_targets`.
     pub mshr_targets: u32,
-    /// Bytes of a response per cycle, on the data path to the LSU.
+    /// Width of the data path to the LSU, in bytes per cycle.
     pub data_bytes_per_cycle: u32,
-    /// Most sectors that the stores and atomics in the crossbar queue may change. Loads always fit.
+    /// Depth of the crossbar queue, in sectors that its stores and atomics change. A load takes no room.
     pub store_queue: u32,
-    /// Depth of the queue of returned packets. While it is full, the L1 takes none from the crossbar.
+    /// Depth of the return queue, in packets. While the queue is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
     /// Map of lines to L2 slices.
     pub map: Arc<AddressMap>,
@@ -120,7 +121,7 @@ pub struct Ports {
     pub to_xbar: OutPort<Box<Packet>>,
     /// From the crossbar.
     pub from_xbar: InPort<Box<Packet>>,
-    /// To and from the bulk copy engine, where there is one.
+    /// To and from the bulk copy engine. `None` for a GPU without the engine.
     pub bulk: Option<BulkPorts>,
 }
 
@@ -140,16 +141,16 @@ struct State {
     lines: Lines,
     mshr: Mshr,
     tag: TagStage<L1TagState>,
-    /// The hit pipe: packets, each with the cycle in which its response is due.
+    /// The hit pipe: each packet with the due cycle of its response.
     hits: VecDeque<(Cycle, Box<Packet>)>,
-    /// Packets for the LSU that a fill has completed, or that bypassed the L1 and have returned.
+    /// The return queue: loads that a fill has completed, and bypassed packets that are back from the L2.
     returned: VecDeque<Box<Packet>>,
-    /// Packets of the bulk copy engine that have returned.
+    /// Packets of the bulk copy engine that are back from the L2.
     bulk_returned: VecDeque<Box<Packet>>,
     xbar_queue: XbarQueue,
     /// Cycle from which the data path to the LSU is free.
     data_free_at: Cycle,
-    /// Free packets for misses.
+    /// Packets to reuse for the requests of misses.
     pool: PacketPool,
     stats: Stats,
 }
@@ -171,6 +172,7 @@ impl State {
     }
 }
 
+// Host prefetch of the fields that most ticks read.
 warpwave_hw::warm!(State: hits, returned, xbar_queue, stats);
 
 /// The first-level data cache.
@@ -223,7 +225,7 @@ impl L1 {
             return Activity::Busy;
         }
         let hit_due = state.hits.front().map(|&(due, _)| due);
-        // Returned packets are due at once.
+        // A returned packet has no latency left.
         let response_due = if state.returned.is_empty() { hit_due } else { Some(now) };
         let respond = response_due.map_or(Activity::Idle, |due| {
             Activity::Until(due.max(state.data_free_at).max(now + 1))
@@ -271,12 +273,13 @@ impl Component for L1 {
     fn probe(&self, probe: &mut dyn Probe) {
         let (state, config) = (&self.state, &self.config);
         let table = &state.mshr.table;
-        let count = |most: u32| count_width(most.into());
-        // One fill can complete every target.
-        let returned = u64::from(config.return_queue) + u64::from(config.mshr_targets);
-        // One packet always fits, even with more sectors than the depth.
-        let changed = count(config.store_queue.max(SECTORS as u32));
+        let count = |max: u32| count_width(max.into());
+        // A fill enters while the queue is below its depth, and can complete every target.
+        let max_returned = u64::from(config.return_queue) + u64::from(config.mshr_targets);
+        // A queue without stores accepts a store of a whole line, also above its depth.
+        let store_width = count(config.store_queue.max(SECTORS as u32));
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
+        // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.tag.shown_line());
         probe.vector("hits", count(config.latency + 1), Some(state.hits.len() as u64));
         probe.vector(
@@ -289,9 +292,14 @@ impl Component for L1 {
             count(config.mshr_targets),
             Some(table.n_targets() as u64),
         );
-        probe.vector("returned", count_width(returned), Some(state.returned.len() as u64));
+        probe.vector("returned", count_width(max_returned), Some(state.returned.len() as u64));
+        // Loads have no limit in this queue, so 24 bits are assumed to be enough.
         probe.vector("xbar_queue", 24, Some(state.xbar_queue.len() as u64));
-        probe.vector("store_sectors", changed, Some(u64::from(state.xbar_queue.changed())));
+        probe.vector(
+            "store_sectors",
+            store_width,
+            Some(u64::from(state.xbar_queue.changed())),
+        );
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
@@ -317,7 +325,7 @@ impl Component for L1 {
     }
 }
 
-/// True if the packet goes on to the L2 and back to the LSU: all except loads that the L1 may cache.
+/// True if the L2 serves the packet itself: a store, an atomic or an uncached load. [`PacketKind::Invalidate`] never gets here.
 fn bypasses_l1(packet: &Packet) -> bool {
     packet.kind != PacketKind::Load || matches!(packet.cache, CacheOp::Global | CacheOp::Volatile)
 }

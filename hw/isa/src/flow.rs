@@ -1,4 +1,4 @@
-//! Control flow of one warp: divergence at branches, reconvergence at barriers.
+//! Control flow of one warp: divergence at branches, reconvergence at convergence barriers.
 //!
 //! Models the convergence barriers of Volta and later (M. Abaie Shoushtary et al., arXiv 2407.02944), without a SIMT stack. One group of
 //! lanes runs at a time.
@@ -14,11 +14,15 @@
 //! Which group runs next:
 //! - When the running group is held or ends, lanes of a complete BSYNC or WARPSYNC go first, then the newest pending group.
 //! - When the whole running group branches backward, the oldest pending group runs. So every lane gets its turn.
-//! - When no group can run, lanes at a BSYNC leave it. Lanes at a WARPSYNC or block barrier may wait for them.
+//! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
-//! Lanes that reach a BSSY with missing older members pass its BSYNC without waiting. This is slower but correct. It happens if
-//! the compiler found no region around a branch, as in recursive functions.
-//! Lanes that exchange values must meet at one instruction. If they met from several, the warp reports a split exchange.
+//! A BSSY replaces the members only if no other live lane is a member still. Else the running lanes do not become members, and pass
+//! the BSYNC without waiting. Diverged lanes are slower, but correct. This case occurs where the compiler found no region around a
+//! branch, as in recursive functions.
+//!
+//! A value exchange, such as a shuffle, follows a WARPSYNC. If the lanes of the WARPSYNC resume at different instructions, each
+//! group would exchange only within itself. Then the warp reports a split exchange.
+//!
 //! Held lanes may resume at different instructions, so each lane has its own resume address.
 //!
 //! Invariants: groups are disjoint; pending, held and running lanes together are the live lanes.
@@ -31,19 +35,19 @@ use crate::reg::ConvBarrier;
 /// State of one convergence barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Convergence {
-    /// Lanes that have to arrive.
+    /// Lanes that meet at the BSYNC, whether they have arrived or not.
     members: LaneMask,
-    /// Lanes that wait.
+    /// Members held at the BSYNC.
     arrived: LaneMask,
 }
 
 impl Convergence {
-    /// True if `coming` are the last missing members and no lane waits, so that none has to wait.
-    fn is_satisfied_by(&self, coming: LaneMask, live: LaneMask) -> bool {
-        self.arrived.is_empty() && (self.members & live & !coming).is_empty()
+    /// True if `arriving` has every live member and no member is held. Then the lanes pass without waiting.
+    fn is_satisfied_by(&self, arriving: LaneMask, live: LaneMask) -> bool {
+        self.arrived.is_empty() && (self.members & live & !arriving).is_empty()
     }
 
-    /// True if lanes wait and every live member is among them.
+    /// True if lanes are held, and every live member is one of them.
     fn is_complete(&self, live: LaneMask) -> bool {
         !self.arrived.is_empty() && (self.members & live & !self.arrived).is_empty()
     }
@@ -76,16 +80,16 @@ pub struct Flow {
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
-    /// Lanes of `syncing` that exchange values next.
+    /// Lanes of `syncing` whose next instruction exchanges values.
     exchanging: LaneMask,
-    /// Lanes of an exchange that met from several instructions.
+    /// Lanes of a split exchange, until the caller takes them.
     split_exchange: LaneMask,
     conv_barriers: [Convergence; ConvBarrier::COUNT],
-    /// State of diverged warps, boxed to keep it out of the host cache lines of other warps. `None` once another warp reuses the box.
+    /// State of the lanes that do not run. Boxed, because a converged warp never reads it. `None` once [`Flow::restart`] has taken it.
     diverged: Option<Box<Diverged>>,
 }
 
-/// Lanes that do not run.
+/// State of the lanes that do not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Diverged {
     /// Pending groups: program counter and lanes, oldest first.
@@ -107,7 +111,7 @@ impl Flow {
         Self::with_storage(pc, lanes, Some(Box::new(storage)))
     }
 
-    /// Starts another warp in the allocation of this one, which has ended.
+    /// Starts another warp, which takes over the heap allocation of this warp. Do not use this warp again.
     pub fn restart(&mut self, pc: u32, lanes: LaneMask) -> Self {
         Self::with_storage(pc, lanes, self.diverged.take())
     }
@@ -133,7 +137,7 @@ impl Flow {
         self.pc
     }
 
-    /// Returns the running lanes. The mask is empty if every live lane is held at a block barrier, or the warp has ended.
+    /// Returns the running lanes. The mask is empty if every live lane is held, or the warp has ended.
     pub fn active(&self) -> LaneMask {
         self.active
     }
@@ -164,6 +168,7 @@ impl Flow {
         let rest = self.active & !taken;
         self.pc += 1;
         if rest.is_empty() {
+            // `pc` is the next instruction here, so a branch to the next instruction counts as backward.
             let is_backward = target <= self.pc;
             self.pc = target;
             if is_backward && self.n_pending > 0 {
@@ -186,7 +191,7 @@ impl Flow {
         self.resume_pending();
     }
 
-    /// Makes the running lanes the members of `conv`, unless older members have not arrived yet.
+    /// Makes the running lanes the members of `conv`, unless other live lanes are members still.
     pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
         let convergence = &mut self.conv_barriers[conv.0 as usize];
@@ -198,16 +203,16 @@ impl Flow {
         self.pc += 1;
     }
 
-    /// Holds the running members of `conv` until all members have arrived or gone. Other lanes continue.
+    /// Holds the running members of `conv` until every member has arrived, left or ended. Other running lanes continue.
     pub fn bsync(&mut self, conv: ConvBarrier) {
         let n = conv.0 as usize;
         let members = self.conv_barriers[n].members;
-        let coming = self.active & members;
-        if coming.is_empty() {
+        let arriving = self.active & members;
+        if arriving.is_empty() {
             self.pc += 1;
             return;
         }
-        if self.conv_barriers[n].is_satisfied_by(coming, self.live) {
+        if self.conv_barriers[n].is_satisfied_by(arriving, self.live) {
             self.conv_barriers[n].members = LaneMask::NONE;
             self.pc += 1;
             return;
@@ -215,20 +220,20 @@ impl Flow {
         let others = self.active & !members;
         if !others.is_empty() {
             self.push_pending(self.pc + 1, others);
-            self.active = coming;
+            self.active = arriving;
         }
         let lanes = self.suspend();
         self.conv_barriers[n].arrived |= lanes;
         self.select_group();
     }
 
-    /// Removes the lanes of `leaving` from the members of `conv`.
+    /// Removes the running lanes of `leaving` from the members of `conv`.
     pub fn break_from(&mut self, conv: ConvBarrier, leaving: LaneMask) {
         self.conv_barriers[conv.0 as usize].members &= !(leaving & self.active);
         self.pc += 1;
     }
 
-    /// Holds the running lanes at a block barrier. True if every live lane is there, so that the warp has arrived.
+    /// Holds the running lanes at a block barrier. Returns true if every live lane waits there: the warp has arrived.
     pub fn arrive(&mut self) -> bool {
         if self.is_converged() {
             // The common case: no lane is pending or held, so one resume address is enough.
@@ -256,9 +261,9 @@ impl Flow {
         }
     }
 
-    /// Ends the lanes of `ending`.
+    /// Ends the running lanes of `ending`. The other running lanes continue.
     ///
-    /// True if all remaining lanes wait at the block barrier, so that the warp has arrived.
+    /// Returns true if every remaining lane waits at the block barrier: the warp has arrived.
     pub fn exit(&mut self, ending: LaneMask) -> bool {
         let ending = ending & self.active;
         self.live &= !ending;
@@ -271,11 +276,11 @@ impl Flow {
     }
 
     fn diverged_mut(&mut self) -> &mut Diverged {
-        self.diverged.as_mut().expect("no other warp runs in this one's memory")
+        self.diverged.as_mut().expect("no restart has taken the box")
     }
 
     fn diverged(&self) -> &Diverged {
-        self.diverged.as_ref().expect("no other warp runs in this one's memory")
+        self.diverged.as_ref().expect("no restart has taken the box")
     }
 
     fn push_pending(&mut self, pc: u32, lanes: LaneMask) {
@@ -284,14 +289,14 @@ impl Flow {
         self.n_pending += 1;
     }
 
-    /// Runs the oldest pending group and appends the running one, so lanes that spin on a lock cannot starve its holder.
+    /// Runs the oldest pending group. The running group becomes the newest pending one, so a spinning lane cannot starve the lock's holder.
     fn rotate_pending(&mut self) {
         let (spinning, n) = ((self.pc, self.active), self.n_pending as usize);
         let pending = &mut self.diverged_mut().pending[..n];
-        let longest = pending[0];
+        let oldest = pending[0];
         pending.copy_within(1.., 0);
         pending[n - 1] = spinning;
-        (self.pc, self.active) = longest;
+        (self.pc, self.active) = oldest;
     }
 
     /// Appends a pending group for each distinct target, the group of the lowest lane first.
@@ -305,6 +310,7 @@ impl Flow {
         }
     }
 
+    /// Runs the newest pending group.
     fn resume_pending(&mut self) {
         self.n_pending -= 1;
         let n = self.n_pending as usize;
@@ -319,7 +325,7 @@ impl Flow {
         std::mem::take(&mut self.active)
     }
 
-    /// Runs lanes that were held.
+    /// Runs held lanes from their resume addresses. One group runs, the others become pending.
     fn resume(&mut self, lanes: LaneMask) {
         let targets = self.diverged_mut().resume_at;
         self.push_by_target(lanes, &targets);
@@ -348,7 +354,9 @@ impl Flow {
         Some(std::mem::take(&mut convergence.arrived))
     }
 
-    /// Takes the lanes of one BSYNC that lanes at a WARPSYNC or block barrier may wait for. They are members no longer.
+    /// Takes the lanes of one BSYNC early, and removes them from its members.
+    ///
+    /// Only a BSYNC with an awaited lane counts: a lane that a WARPSYNC or the block barrier needs.
     fn release_bsync_early(&mut self) -> Option<LaneMask> {
         let mut awaited = match self.block_barrier.is_empty() {
             true => LaneMask::NONE,

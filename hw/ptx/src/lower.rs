@@ -1,7 +1,12 @@
 //! The lowering: checked PTX to a machine program, pass by pass.
 //!
-//! [`PASSES`] lists the passes in order; each pass is one file. `layout` gives variables their locations before the passes.
-//! `predicates` and `registers` allocate physical registers after them, and `emit` writes the [`Program`].
+//! 1. `layout` gives variables their locations.
+//! 2. `select` turns PTX instructions into operations on virtual registers.
+//! 3. The [`PASSES`] rewrite this code, each in its own file.
+//! 4. `predicates` and `registers` allocate physical registers. `spill` keeps values in local memory if registers are too few.
+//! 5. `emit` writes the [`Program`].
+
+// The modules are roughly in pipeline order. The blank lines keep rustfmt from sorting them.
 
 mod arg;
 
@@ -67,14 +72,17 @@ use warpwave_isa::program::Program;
 /// Name and function of a pass.
 type Pass = (&'static str, fn(&mut Code));
 
-/// The passes over selected code, in order.
+/// The passes between instruction selection and register allocation, in order.
 const PASSES: &[Pass] = &[
     ("copy_prop", copy_prop::run),
     ("addresses", addresses::run),
+    // `addresses` leaves unread results.
     ("dce", dce::run),
     ("legalize", legalize::run),
+    // A 64-bit move is now two 32-bit copies.
     ("copy_prop 2", copy_prop::run),
     ("cse", cse::run),
+    // `cse` leaves a copy for each removed operation.
     ("copy_prop 3", copy_prop::run),
     ("dce 2", dce::run),
     ("jumps", jumps::run),
@@ -84,35 +92,40 @@ const PASSES: &[Pass] = &[
     ("schedule", schedule::run),
 ];
 
-/// Callback that sees the code after each pass.
-type Look<'l> = &'l mut dyn FnMut(&'static str, &Code);
+/// Callback with the name of each pass, and the code after it.
+type Observer<'o> = &'o mut dyn FnMut(&'static str, &Code);
 
-/// Log of the host time of each pass of a kernel. Reads the host clock only if the log is enabled.
+/// Logs the host time of each pass of a kernel. Reads the host clock only if debug events are enabled.
 struct Stopwatch<'k> {
     kernel: &'k str,
-    begin: Option<Instant>,
+    /// The start of the current pass. `None` without debug events.
+    pass_start: Option<Instant>,
 }
 
 impl<'k> Stopwatch<'k> {
     fn start(kernel: &'k str) -> Self {
         Stopwatch {
             kernel,
-            begin: enabled!(Level::DEBUG).then(Instant::now),
+            pass_start: enabled!(Level::DEBUG).then(Instant::now),
         }
     }
 
-    /// Logs the pass that just ended.
+    /// Logs the host time since the last lap, under the name of the pass that has ended.
     fn lap(&mut self, pass: &str) {
-        if let Some(begin) = &mut self.begin {
+        if let Some(start) = &mut self.pass_start {
             let now = Instant::now();
-            let us = (now - *begin).as_micros();
-            *begin = now;
+            let us = (now - *start).as_micros();
+            *start = now;
             debug!(us, "pass `{pass}` of {}", self.kernel);
         }
     }
 }
 
-/// Compiles a kernel to a program, or returns every reason why it cannot run.
+/// Compiles a kernel to a program. `keep_syncs` keeps each WARPSYNC that orders memory, for a race detector.
+///
+/// # Errors
+///
+/// Returns every unsupported variable and instruction of the kernel. If there is none, the kernel may still need too many registers.
 pub(crate) fn lower<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
@@ -122,9 +135,10 @@ pub(crate) fn lower<'t, 'a>(
 ) -> Result<Program, Vec<Diagnostic>> {
     let name = body.function.name.text;
     let _span = debug_span!("kernel", name).entered();
-    let mut watch = Stopwatch::start(name);
+    let mut stopwatch = Stopwatch::start(name);
     let layout = Layout::of(checked, module, body);
     let mut findings = module.unsupported_for(checked, body);
+    // Selection runs despite findings, so that the caller gets all of them at once.
     let mut code = match select::run(checked, body, &layout, lines) {
         Ok(code) if findings.is_empty() => code,
         Ok(_) => return Err(findings),
@@ -134,13 +148,13 @@ pub(crate) fn lower<'t, 'a>(
         }
     };
     code.keep_syncs = keep_syncs;
-    watch.lap("select");
-    let program = finish(&mut code, body, &layout, &mut |pass, _| watch.lap(pass))?;
-    watch.lap("emit");
+    stopwatch.lap("select");
+    let program = lower_selected(&mut code, body, &layout, &mut |pass, _| stopwatch.lap(pass))?;
+    stopwatch.lap("emit");
     Ok(program)
 }
 
-/// Returns the code as text after selection and after each pass, and the program last.
+/// Returns pairs of pass name and code as text: first after `select`, then after each pass, last the program.
 pub(crate) fn stages<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
@@ -150,32 +164,32 @@ pub(crate) fn stages<'t, 'a>(
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
     let mut stages = vec![("select", dump::text(&code))];
-    let program = finish(&mut code, body, &layout, &mut |name, code| {
+    let program = lower_selected(&mut code, body, &layout, &mut |name, code| {
         stages.push((name, dump::text(code)));
     })?;
     stages.push(("program", program.to_string()));
     Ok(stages)
 }
 
-/// Runs all passes on selected code, allocates registers, and emits the program.
-fn finish(
+/// Runs the passes on the code from instruction selection, allocates registers, and emits the program.
+fn lower_selected(
     code: &mut Code,
     body: &Body<'_, '_>,
     layout: &Layout<'_>,
-    look: Look<'_>,
+    observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
     code.max_registers = limits::max_registers(body.function);
     for (name, pass) in PASSES {
         pass(code);
-        look(name, code);
+        observe(name, code);
     }
     let preds = predicates::run(code);
-    look("predicates", code);
-    let mut spilled = SpillSlots::new(code, layout.local_bytes);
-    let allocation = registers::allocate(code, code.max_registers, &mut spilled)
+    observe("predicates", code);
+    let mut spill_slots = SpillSlots::new(code, layout.local_bytes);
+    let allocation = registers::allocate(code, code.max_registers, &mut spill_slots)
         .map_err(|needed| vec![too_few_registers(body, needed, code.max_registers)])?;
-    look("registers", code);
-    let local_bytes = spilled.local_bytes;
+    observe("registers", code);
+    let local_bytes = spill_slots.local_bytes;
     Ok(emit::run(code, body.function, layout, &allocation, &preds, local_bytes))
 }
 
@@ -185,5 +199,6 @@ fn too_few_registers(body: &Body<'_, '_>, needed: usize, allowed: usize) -> Diag
         "`{}` needs {needed} registers per thread; the limit is {allowed}",
         name.text
     );
-    Diagnostic::unsupported(name.span, message).help("relax `.maxnreg`, `.maxntid` or `.minnctapersm`")
+    Diagnostic::unsupported(name.span, message)
+        .help("raise `.maxnreg`, or lower `.maxntid`, `.reqntid` or `.minnctapersm`")
 }

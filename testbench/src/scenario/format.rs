@@ -7,15 +7,16 @@
 //! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins
 //!
 //! [buffers.x]                        # device buffers by name; [globals.NAME] sets a module variable.
-//!                                    # A name is a plain file name. All data together fit the GPU's memory.
+//!                                    # A name must be a plain file name. All data must fit the GPU's memory.
 //! dtype = "f32"                      # i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
 //! shape = [1024]
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
 //!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }.
 //!                                    # Default: zeros for a buffer, the program's bytes for a module variable.
 //! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source but "zeros"; exact without rtol and atol.
-//!                                    # rtol is below 1. Both are finite. Some number of the dtype must fail.
-//!                                    # An npy file has exactly the bytes of its shape.
+//!                                    # Both are finite and at least 0; rtol is below 1. Tolerances that accept
+//!                                    # every number of the dtype are refused. An npy file must have exactly
+//!                                    # the bytes of its shape.
 //!
 //! [[launch]]                         # one or more, in order
 //! entry = "saxpy"                    # optional if the module has one entry
@@ -30,17 +31,18 @@
 //! #   { tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }
 //! #                                              for bulk copies; swizzle is 32, 64 or 128 bytes, or left out for none
 //! #   { texture = { buffer = "x" } }             the handle of a texture; { surface = { buffer = "x" } } for suld and sust
-//! # A texture or surface is a buffer of i8 to u32, f16 or f32. Its shape is [width], [height, width] or
+//! # A texture or surface is a buffer of i8, u8, i16, u16, i32, u32, f16 or f32. Its shape is [width], [height, width] or
 //! # [height, width, channels], with 1, 2 or 4 channels. Optional keys, with their defaults:
-//! #   address = "clamp"       outside the image; or "wrap", "mirror", "border"
+//! #   address = "clamp"       for coordinates outside the image; or "wrap", "mirror", "border"
 //! #   filter = "point"        or "linear"
 //! #   normalized = false      true: coordinates from 0 to 1
-//! #   read = "element"        "normalized": integers are read as 0 to 1, or -1 to 1
-//! #   layers = 1              slices of a 3D image, or layers; they are stacked along the height
+//! #   read = "element"        or "normalized": unsigned integers become 0 to 1, signed integers -1 to 1
+//! #   layers = 1              number of 3D slices or array layers. The height of the shape is that of all layers together.
 //!
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
-//! max = 1000                         # min, max, equal, each within ±2^64; launch = 0 (index) for one launch alone
+//! max = 1000                         # at least one of min, max, equal, each within ±2^64
+//! launch = 0                         # optional: index of one launch; without it, all launches together
 //! ```
 
 use std::collections::BTreeMap;
@@ -70,7 +72,7 @@ pub(super) struct ScenarioFile {
 }
 
 impl ScenarioFile {
-    /// All paths in the text, unchanged.
+    /// Paths of the PTX file and of all npy files, as written in the text.
     pub fn paths(&self) -> Vec<&str> {
         let buffers = self.buffers.values().chain(self.globals.values());
         let arrays = buffers.flat_map(|buffer| {
@@ -107,6 +109,7 @@ pub(super) enum ElementSource {
     Values(Vec<Number>),
 }
 
+/// Element i is `start + i * step`.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Iota {
@@ -124,6 +127,7 @@ fn one() -> Number {
     Number::Int(1)
 }
 
+/// Random elements from `low` up to `high`, which is not included.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Uniform {
@@ -151,7 +155,7 @@ pub(super) struct Expect {
 }
 
 impl Expect {
-    /// The source. `None` unless the text names exactly one.
+    /// The source of the expected elements. `None` unless the text names exactly one.
     pub fn source(self) -> Option<ElementSource> {
         let mut sources = [
             self.npy.map(ElementSource::Npy),
@@ -206,6 +210,7 @@ impl<'de> Visitor<'de> for Dim3Visitor {
         f.write_str("one size or a list of one to three, each from 1 to 4294967295")
     }
 
+    // The TOML reader passes an integer as i64 if it fits.
     fn visit_i64<E: Error>(self, size: i64) -> Result<Dim3, E> {
         let x = u32::try_from(size).ok().filter(|&x| x > 0);
         let x = x.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Signed(size), &self))?;
@@ -229,7 +234,7 @@ impl<'de> Visitor<'de> for Dim3Visitor {
     }
 }
 
-/// Shows what a visitor expects, for custom errors.
+/// Displays the `expecting` text of a visitor, for custom errors.
 struct Expecting<'a, V>(&'a V);
 
 impl<'de, V: Visitor<'de>> fmt::Display for Expecting<'_, V> {
@@ -254,6 +259,7 @@ pub(super) enum Arg {
 pub(super) struct TensorMap {
     pub buffer: String,
     pub tile: Vec<u32>,
+    // 0 means no swizzle.
     #[serde(default)]
     pub swizzle: u32,
 }
@@ -271,6 +277,7 @@ pub(super) struct Image {
     pub normalized: bool,
     #[serde(default)]
     pub read: ImageRead,
+    // 0 if left out. The image reader takes 0 as 1.
     #[serde(default)]
     pub layers: u32,
 }
@@ -304,8 +311,8 @@ pub(super) enum ImageRead {
     Normalized,
 }
 
-/// The keys of arguments that are not buffer names.
-const KINDS: &[&str] = &[
+/// The keys of an argument table, such as `f32` in `{ f32 = 2.0 }`.
+const ARG_KEYS: &[&str] = &[
     "i8",
     "u8",
     "i16",
@@ -337,7 +344,10 @@ impl<'de> Visitor<'de> for ArgVisitor {
     type Value = Arg;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a buffer's name, { dtype = value }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, { texture = {...} } or { surface = {...} }")
+        f.write_str(
+            "a buffer's name, { dtype = value }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, \
+             { texture = {...} } or { surface = {...} }",
+        )
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Arg, E> {
@@ -353,7 +363,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
             "texture" | "surface" => Arg::Image(map.next_value()?),
             "tensor_map" => Arg::TensorMap(map.next_value()?),
             name => {
-                let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, KINDS))?;
+                let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, ARG_KEYS))?;
                 Arg::Scalar(dtype, map.next_value()?)
             }
         };

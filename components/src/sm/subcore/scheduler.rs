@@ -11,19 +11,21 @@
 //!
 //! | Stage | What it does |
 //! |---|---|
-//! | receive | warps start, barriers open, results release registers, branches resolve, memory-queue credits return |
-//! | run timers | sleeps end, fetching restarts after a branch |
+//! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
+//! | run timers | due sleeps end; fetch restarts at a branch target after `branch_latency` |
 //! | arrive | fetched instructions enter the instruction buffers |
-//! | evaluate | each changed warp gets its stall reason, or joins the ready set of its pipe |
+//! | evaluate | each warp with a change gets a stall reason, or joins the ready set of its pipe |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
 //! | fetch | one instruction is fetched, for one warp |
 //! | retire | exited warps with nothing in flight leave their slot |
-//! | send events | arrivals, traps and ends go to the CTA manager |
+//! | send events | barrier arrivals, traps and warp ends go to the CTA manager |
 //!
 //! A warp can issue if:
-//! - its instruction buffer has an instruction, and no barrier, fence, unresolved branch or sleep blocks the warp;
+//! - no barrier, fence, wait for a group of asynchronous operations, unresolved branch or sleep blocks it;
+//! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write;
-//! - the issue interval of its math pipe is over, or the memory queue has a credit;
+//! - its earlier memory accesses are as far as the instruction demands (`Order` in `proto::predecoded`);
+//! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
 //! A control instruction that reads no register is resolved at issue. Other control instructions go to the branch unit.
@@ -35,8 +37,8 @@
 //! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
-//! - Each resident warp is charged one state per cycle.
-//! - A warp is in the ready set if and only if its `state` is `None`.
+//! - Each cycle of a resident warp is charged to exactly one profiler state: a stall reason, a throttle or an issue outcome.
+//! - A warp is in the ready set if and only if it has no stall reason: its `Warp::state` is `None`.
 
 mod control;
 mod evaluate;
@@ -70,19 +72,19 @@ use view::LastTick;
 /// Parameters of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Sub-core in its SM.
+    /// Number of the sub-core within the SM.
     pub subcore: u8,
     /// Warp slots, at most 32.
     pub warps: usize,
     /// Policy that chooses the warp that issues.
     pub policy: SchedulerPolicy,
-    /// Depth of a warp's instruction buffer.
+    /// Depth of a warp's instruction buffer, in instructions.
     pub ibuffer_entries: u32,
-    /// Cycles of a fetch.
+    /// Cycles from a fetch to the instruction's arrival in the buffer.
     pub fetch_latency: u32,
-    /// Cycles from a branch's issue to the fetch at its target.
+    /// Cycles from the issue of a taken branch to the fetch at its target.
     pub branch_latency: u32,
-    /// Entries of the sub-core's memory queue at the LSU.
+    /// Entries of the sub-core's memory queue at the LSU, and so its credits.
     pub memory_queue: u32,
     /// Core clock in kHz, for sleeps.
     pub core_khz: u32,
@@ -90,9 +92,9 @@ pub struct Config {
 
 /// The links of a scheduler.
 pub struct Ports {
-    /// Warps to start and open barriers, from the CTA manager.
+    /// Warp starts and barrier releases, from the CTA manager.
     pub command: InPort<WarpCommand>,
-    /// Arrivals at barriers, traps and ends of warps, to the CTA manager.
+    /// Barrier arrivals, traps and warp ends, to the CTA manager.
     pub event: OutPort<WarpEvent>,
     /// Issued instructions, to the dispatch unit.
     pub issue: OutPort<Issue>,
@@ -106,7 +108,7 @@ pub struct Ports {
 
 warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, ack);
 
-/// Numbers of the input ports in `arrivals`.
+// Bits of the input ports in `arrivals`, in the order in which `Scheduler::new` adds the ports.
 const COMMAND: u32 = 0;
 const ACK: u32 = 1;
 const RELEASE: u32 = 2;
@@ -119,8 +121,9 @@ pub struct Scheduler {
     ports: Ports,
     /// The input ports with messages in flight.
     arrivals: ArrivalMask,
+    /// Sink of trace events. Off without a subscriber.
     log: Log,
-    /// Chooses among the eligible warps.
+    /// The policy, and the age of each warp.
     selector: WarpSelector,
     state: State,
 }
@@ -133,29 +136,30 @@ struct State {
     ibuffers: IBuffers,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each pipe accepts an instruction. [`Cycle::NEVER`] for the LSU while no credit is left.
+    /// First cycle in which each group of [`Ready`] can issue: one per pipe, two for the LSU. [`Cycle::NEVER`] without a credit.
     pipe_free_at: [Cycle; N_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
-    /// Warps to evaluate, after a change that may end or begin a stall.
+    /// Warps to evaluate: a stall may have begun or ended.
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps that may retire: less in flight than at the last retire stage, or a new stall reason.
+    /// Warps for the retire stage to test: one of their operations has ended, or their stall reason is new.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
     timers: u32,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle that is not charged to the ready warps. From this cycle on, all of them are throttled.
+    /// First cycle not yet charged to the ready warps. A deferred charge counts each of them as throttled from this cycle on.
     charged_until: Cycle,
-    /// First cycle of the current interval with a resident warp.
+    /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
-    /// Actions of the last tick, for the waveform.
+    /// Issue and retirements of the last tick, for the waveform.
     last_tick: LastTick,
     stats: Stats,
 }
 
+// Host prefetch of the fields that most ticks read.
 warpwave_hw::warm!(State: ibuffers, ready, pipe_free_at, stats, warps);
 
 impl State {
@@ -171,6 +175,7 @@ impl State {
             exited: 0,
             retire_candidates: 0,
             timers: 0,
+            // Initial room for two events per warp. The queue grows if more wait.
             outbox: Vec::with_capacity(2 * n),
             charged_until: Cycle::ZERO,
             active_since: None,
@@ -179,7 +184,10 @@ impl State {
         }
     }
 
-    /// The resident warp of a message or a timer.
+    /// The warp in `slot`.
+    ///
+    /// # Panics
+    /// If the slot is empty.
     fn warp(&mut self, slot: usize) -> &mut Warp {
         self.warps
             .get_mut(slot)
@@ -189,8 +197,12 @@ impl State {
 
 impl Scheduler {
     /// A scheduler without warps.
+    ///
+    /// # Panics
+    /// If there are more than 32 warp slots.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let n = config.warps;
+        // Sets of warps are 32-bit masks.
         assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
         let mut arrivals = ArrivalMask::default();
         assert_eq!(arrivals.add(&ports.command), COMMAND);
@@ -208,7 +220,7 @@ impl Scheduler {
         }
     }
 
-    /// Replaces the policy of the configuration with a user's.
+    /// Replaces the preset's policy with a user's policy.
     pub fn set_policy(&mut self, policy: Box<dyn SchedulingPolicy>) {
         self.selector.set_policy(policy);
     }
@@ -218,6 +230,7 @@ impl Scheduler {
         self.log = log;
     }
 
+    /// Sends an event of the warp in `slot` to the log.
     #[inline]
     fn emit(&self, at: Cycle, slot: usize, kind: EventKind) {
         self.log.emit(at, self.config.subcore, slot as u8, kind);
@@ -229,20 +242,23 @@ impl Scheduler {
         self.state.reevaluate |= self.state.ibuffers.arrive(now);
     }
 
+    /// Starts the fetch of one instruction.
     fn fetch(&mut self, now: Cycle) {
+        // The warp of the last fetch goes first, then the youngest. `ibuffer` has the source.
         let selector = &self.selector;
         if let Some(slot) = self.state.ibuffers.fetch(now, |set| selector.youngest(set)) {
             self.emit(now, slot, EventKind::Fetch);
         }
     }
 
+    /// Sends waiting events to the CTA manager while the link has room.
     fn send_events(&mut self, now: Cycle) {
         while !self.state.outbox.is_empty() && self.ports.event.has_room(now) {
             self.ports.event.send(now, self.state.outbox.remove(0));
         }
     }
 
-    /// The next cycle with a fetch, a timer, an event to send, or a free pipe for a ready warp.
+    /// When to tick next: for an evaluation, an event, a timer, a fetch or its arrival, or the free pipe of a ready warp.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
         if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {
@@ -269,6 +285,7 @@ impl Component for Scheduler {
         self.evaluate(now);
         self.issue(now);
         self.fetch(now);
+        // The charge of a retiring warp includes this cycle, so it ends at the next one.
         self.retire(now + 1);
         self.send_events(now);
         self.activity(now)
