@@ -201,6 +201,29 @@ fn products_of_a_warp_group_run_at_the_rate_of_the_tensor_pipe() {
     assert_eq!(many - few, 16 * 4 * u64::from(interval));
 }
 
+#[test]
+fn products_with_half_accumulators_have_the_cycles_of_the_tensor_pipe() {
+    let mut bench = Bench::new(64);
+    let unit = bench.config().sm.pipes.tensor;
+    let mut per_product = |product: &dyn Fn(usize) -> String| {
+        let mut cycles = |n: usize| {
+            let text: Vec<_> = (0..n).map(product).collect();
+            bench
+                .run(&format!("{}\nEXIT", text.join("\n")), 1, 32)
+                .expect("it ends")
+                .cycles()
+        };
+        let (few, many) = (cycles(8), cycles(24));
+        (many - few) / 16
+    };
+    for ty in ["F16", "F32"] {
+        // One adds to the result of the other; then all are independent.
+        let chain = per_product(&|_| format!("MMA.16816F16.{ty} R16, R4, R8, R16"));
+        let rate = per_product(&|n| format!("MMA.16816F16.{ty} R{0}, R4, R8, R{0}", 16 + 4 * n));
+        assert_eq!([chain, rate], [unit.latency, unit.interval].map(u64::from), "{ty}");
+    }
+}
+
 /// A buffer of pointers, each to the one `stride` bytes further.
 fn chase(bench: &Bench, nodes: u64, stride: u64) {
     for n in 0..nodes {

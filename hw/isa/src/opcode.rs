@@ -66,7 +66,7 @@ pub enum Width {
     MmaA,
     /// Matrix operand B of `mods.mma`.
     MmaB,
-    /// Matrix accumulator of `mods.mma`.
+    /// Matrix accumulator of `mods.mma`, of type `mods.ty`.
     MmaC,
     /// One word per matrix (`mods.count`).
     Count,
@@ -92,7 +92,7 @@ impl Width {
             },
             Width::MmaA => mods.mma.words().0,
             Width::MmaB => mods.mma.words().1,
-            Width::MmaC => mods.mma.words().2,
+            Width::MmaC => mods.mma.accumulator_words(mods.ty),
             Width::Count => mods.count,
             Width::TexCoord => (mods.count.saturating_add(mods.high.into())).clamp(2, 3),
             Width::Extent => mods.count.max(1),
@@ -264,14 +264,14 @@ opcodes! {
     F2fp "F2FP" Int (Words(1), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- tensor
-    /// D = A * B + C of shape `mma`. `sat` clamps integers.
+    /// D = A * B + C of shape `mma`. With `ty` F16, C and D are packed halves. `sat` clamps integers.
     Mma "MMA" Tensor (MmaC, 0) <- ([MmaA, MmaB, MmaC], 0);
 
     /// D = A * B + C: one warp's rows of eight columns of a warp-group product. Without psrc0, D = A * B.
     /// The columns start at 8 * `count`, the rows at 16 * (warp in the group). B is in shared memory, by descriptor b.
     /// `trans`: B is stored by rows. A is a fragment, or with `high` in shared memory by descriptor a; `right`: stored by columns.
     /// See [`crate::exec::gmma`].
-    Hgmma "HGMMA" Tensor (Words(4), 0) <- ([GmmaA, Words(2), Words(4)], 1);
+    Hgmma "HGMMA" Tensor (MmaC, 0) <- ([GmmaA, Words(2), MmaC], 1);
 
     // ---- memory and exchange
     /// d = value at address a + offset.

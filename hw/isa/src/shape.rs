@@ -1,5 +1,7 @@
 //! Shapes and types of matrix products on the tensor cores.
 
+use crate::inst::Ty;
+
 macro_rules! shapes {
     ($first:ident $first_name:literal, $($shape:ident $name:literal,)+) => {
         /// Shape and types of a matrix product: mMnNkK, then the types of A and B. Equal types are named once.
@@ -59,9 +61,9 @@ shapes! {
 }
 
 impl MmaShape {
-    /// Returns the registers per lane of A, B and the accumulator (PTX ISA, fragments of mma.m16n8k*).
+    /// Returns the registers per lane of A, B and an unpacked accumulator (PTX ISA, fragments of mma.m16n8k*).
     ///
-    /// An accumulator has 32 bits, or 64 in the f64 shape. The upper eight rows double A. A depth above 16 bytes doubles A and B.
+    /// Such an accumulator has 32 bits, or 64 in the f64 shape. The upper eight rows double A. A depth above 16 bytes doubles A and B.
     pub const fn words(self) -> (u8, u8, u8) {
         use MmaShape::*;
         match self {
@@ -70,5 +72,25 @@ impl MmaShape {
             M16n8k32S4 | M16n8k32U4 | M16n8k32S4U4 | M16n8k32U4S4 | M16n8k128And | M16n8k128Xor => (2, 1, 4),
             _ => (4, 2, 4),
         }
+    }
+
+    /// Returns the registers per lane of the accumulator, of type `ty`. Two halves share a register.
+    pub const fn accumulator_words(self, ty: Ty) -> u8 {
+        let (_, _, unpacked) = self.words();
+        if self.has_half_accumulators(ty) {
+            unpacked / 2
+        } else {
+            unpacked
+        }
+    }
+
+    /// True if type `ty` gives this shape half accumulators. Only products of f16 and of 8-bit floats have them.
+    pub const fn has_half_accumulators(self, ty: Ty) -> bool {
+        use MmaShape::*;
+        let allows_halves = matches!(
+            self,
+            M16n8k16F16 | M16n8k8F16 | M8n8k4F16 | M16n8k32E4m3 | M16n8k32E5m2 | M16n8k32E4m3E5m2 | M16n8k32E5m2E4m3
+        );
+        allows_halves && matches!(ty, Ty::F16)
     }
 }

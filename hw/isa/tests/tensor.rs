@@ -127,12 +127,133 @@ fn half_fragments_give_the_matrix_product() {
         ..k16
     });
     check(&Shape {
+        text: "MMA.16816F16.F16 R0, R4, R8, R12",
+        sum_bits: 16,
+        encode_sum: f16,
+        ..k16
+    });
+    let k8 = Shape {
         text: "MMA.1688F16 R0, R4, R8, R12",
         k: 8,
         a: (4, |g, p, i| (if i < 2 { g } else { g + 8 }, 2 * p + (i & 1))),
         b: (2, |g, p, i| (2 * p + (i & 1), g)),
         ..k16
+    };
+    check(&k8);
+    check(&Shape {
+        text: "MMA.1688F16.F16 R0, R4, R8, R12",
+        sum_bits: 16,
+        encode_sum: f16,
+        ..k8
     });
+}
+
+/// Runs a product, whose registers of A, B and C hold the given words in every lane. Returns the results of lane 0.
+fn uniform(text: &str, [a, b, c]: [u32; 3]) -> [u32; 4] {
+    let inst: Inst = text.parse().expect("an instruction");
+    let decoded = Decoded::of(&inst);
+    let [_, first_b, first_c, _] = decoded.first_word.map(usize::from);
+    let mut operands = Operands::default();
+    for (n, word) in operands.words.iter_mut().enumerate() {
+        word.0.fill(if n < first_b { a } else { b });
+        if n >= first_c {
+            word.0.fill(c);
+        }
+    }
+    let mut results = Results::default();
+    execute(&inst, &decoded, LaneMask::ALL, &operands, &mut results);
+    results.words.map(|word| word.0[0])
+}
+
+#[test]
+fn half_accumulators_round_once_after_the_whole_sum() {
+    let packed = |value: f32| u32::from(half::f16::from_f32(value).to_bits()) * 0x1_0001;
+    for (text, depth) in [
+        ("MMA.1688F16.F16", 8.0),
+        ("MMA.16816F16.F16", 16.0),
+        ("MMA.884F16.F16", 4.0),
+    ] {
+        let text = format!("{text} R0, R4, R8, R12");
+        let run = |a, b, c| uniform(&text, [packed(a), packed(b), c]);
+        // The numbers near 2048 are 2 apart: each step of 0.5 alone would be lost.
+        assert_eq!(
+            run(0.5, 1.0, packed(2048.0))[..2],
+            [packed(2048.0 + depth / 2.0); 2],
+            "{text}"
+        );
+        // 65504 is the greatest half. 16 more is a tie, which becomes infinite, and 8 more is rounded down.
+        assert_eq!(
+            run(depth.recip(), 16.0, packed(65504.0))[..2],
+            [packed(f32::INFINITY); 2],
+            "{text}"
+        );
+        assert_eq!(
+            run(depth.recip(), 8.0, packed(65504.0))[..2],
+            [packed(65504.0); 2],
+            "{text}"
+        );
+        // NaN becomes the canonical one, and the smallest denormal is exact.
+        assert_eq!(run(0.0, 1.0, 0xfc01_7c01)[..2], [0x7fff_7fff; 2], "{text}");
+        assert_eq!(run(0.0, 1.0, 0x8001_0001)[..2], [0x8001_0001; 2], "{text}");
+        // Only two registers are written.
+        assert_eq!(run(1.0, 1.0, packed(1.0))[2..], [0; 2], "{text}");
+    }
+}
+
+/// Random words: half accumulators give the f32 product of the widened accumulators, rounded to nearest.
+#[test]
+fn half_accumulators_give_the_rounded_f32_product() {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 32) as u32
+    };
+    for shape in [
+        "1688F16",
+        "16816F16",
+        "16832E4M3",
+        "16832E5M2",
+        "16832E4M3E5M2",
+        "16832E5M2E4M3",
+    ] {
+        // Without the top exponent bits the factors are small. With them, many sums are infinite or NaN.
+        for mask in [0xbfff_bfff, u32::MAX].repeat(50) {
+            let [packed, plain] = ["F16", "F32"].map(|ty| {
+                let inst: Inst = format!("MMA.{shape}.{ty} R0, R4, R8, R12")
+                    .parse()
+                    .expect("an instruction");
+                (inst, Decoded::of(&inst))
+            });
+            let first_c = usize::from(packed.1.first_word[2]);
+            let mut operands = Operands::default();
+            for word in &mut operands.words[..first_c + 2] {
+                word.0 = std::array::from_fn(|_| random() & mask);
+            }
+            let mut widened = operands.clone();
+            for n in 0..4 {
+                let halves = operands.words[first_c + n / 2]
+                    .0
+                    .map(|word| (word >> (16 * (n % 2))) as u16);
+                widened.words[first_c + n].0 = halves.map(|bits| half::f16::from_bits(bits).to_f32().to_bits());
+            }
+            let run = |(inst, decoded): &(Inst, Decoded), operands| {
+                let mut results = Results::default();
+                execute(inst, decoded, LaneMask::ALL, operands, &mut results);
+                results.words
+            };
+            let (got, sums) = (run(&packed, &operands), run(&plain, &widened));
+            let rounded = |bits: u32| match half::f16::from_f32(f32::from_bits(bits)) {
+                nan if nan.is_nan() => 0x7fff,
+                number => u32::from(number.to_bits()),
+            };
+            for (lane, n) in (0..WARP_SIZE).flat_map(|lane| (0..2).map(move |n| (lane, n))) {
+                let [low, high] = [0, 1].map(|half| rounded(sums[2 * n + half].0[lane]));
+                assert_eq!(got[n].0[lane], high << 16 | low, "{shape}, lane {lane}");
+            }
+        }
+    }
 }
 
 #[test]

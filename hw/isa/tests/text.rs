@@ -41,6 +41,7 @@ fn usual_instructions_read_and_written_are_unchanged() {
         "SHFL.BFLY R1, PT, R0, 0x10, 0x1f",
         "S2R R0, SR_TID.X",
         "MMA.16816F16.F32 R4, R8, R12, R4",
+        "MMA.1688F16.F16 R4, R8, R12, R4",
         "@P6 BRA 12",
         "BSSY B3",
         "BAR 0x0, 0x0",

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use warpwave_isa::opcode::Opcode;
 use warpwave_ptx::{Relocation, Severity};
 
 /// Splits a case into the PTX text and the sections: name of a pass, and the code after it.
@@ -102,6 +103,87 @@ fn same_code(first: &str, second: &str) {
         program.code().iter().map(ToString::to_string).collect::<Vec<_>>()
     });
     assert_eq!(first, second);
+}
+
+/// Compiles one instruction and returns how often its code has MMA or HGMMA, and conversions.
+fn products_and_conversions(instruction: &str) -> [usize; 2] {
+    let text = format!(
+        ".version 8.0\n.target sm_90a\n.entry k(.param .u64 p) {{\n.reg .b32 %r<26>; .reg .b64 %p, %x, %y; .reg .pred %q;\n\
+         ld.param.u64 %p, [p]; ld.global.v2.b64 {{%x, %y}}, [%p]; setp.eq.u64 %q, %x, %y;\n{}{instruction}\n{}ret;\n}}\n",
+        (0..26)
+            .map(|n| format!("ld.global.b32 %r{n}, [%p+{}];\n", 4 * n))
+            .collect::<String>(),
+        (0..4)
+            .map(|n| format!("st.global.b32 [%p+{}], %r{n};\n", 4 * n))
+            .collect::<String>(),
+    );
+    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+    let program = module.entries[0].program().as_ref();
+    let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+    let count = |opcodes: &[Opcode]| program.code().iter().filter(|inst| opcodes.contains(&inst.op)).count();
+    [
+        count(&[Opcode::Mma, Opcode::Hgmma]),
+        count(&[Opcode::F2f, Opcode::F2fp, Opcode::Prmt]),
+    ]
+}
+
+#[test]
+fn products_with_f16_accumulators_need_no_conversion() {
+    let (c, a, b) = ("{%r0, %r1, %r2, %r3}", "{%r4, %r5, %r6, %r7}", "{%r8, %r9}");
+    let (left, right) = (
+        "{%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}",
+        "{%r12, %r13, %r14, %r15, %r16, %r17, %r18, %r19}",
+    );
+    let tile = |shape: &str, types: &str, d: &str| {
+        format!("wmma.mma.sync.aligned.row.col.{shape}.{types} {d}, {left}, {right}, {c};")
+    };
+    let wide = "{%r0, %r1, %r2, %r3, %r20, %r21, %r22, %r23}";
+    for (instruction, products, conversions) in [
+        (
+            format!("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {{%r0, %r1}}, {a}, {b}, {{%r0, %r1}};"),
+            1,
+            0,
+        ),
+        (
+            format!("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {{%r0, %r1}}, {b}, {{%r7}}, {{%r2, %r3}};"),
+            1,
+            0,
+        ),
+        // Four rows of eight columns are two instructions of four accumulators each.
+        (
+            format!("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 {c}, {{%r4, %r5}}, {b}, {c};"),
+            2,
+            0,
+        ),
+        // Each tile is two products of 16 by 8.
+        (tile("m16n16k16", "f16.f16", c), 2, 0),
+        (tile("m32n8k16", "f16.f16", c), 2, 0),
+        (tile("m8n32k16", "f16.f16", c), 2, 0),
+        // Halves are widened to f32 results: four conversions and two moves of the upper half for each of two tiles.
+        (tile("m16n16k16", "f32.f16", wide), 2, 12),
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r0, %r1}, %x, %y, %q, 1, 1, 0, 0;".to_owned(),
+            1,
+            0,
+        ),
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k32.f16.e4m3.e5m2 {%r0, %r1}, %x, %y, %q, 1, 1;".to_owned(),
+            1,
+            0,
+        ),
+        // A negated sum is f32: six operations widen it, and two round it.
+        (
+            "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r0, %r1}, %x, %y, %q, -1, 1, 0, 0;".to_owned(),
+            1,
+            8,
+        ),
+    ] {
+        assert_eq!(
+            products_and_conversions(&instruction),
+            [products, conversions],
+            "{instruction}"
+        );
+    }
 }
 
 #[test]

@@ -111,7 +111,8 @@ pub fn multiply(
         fragments.words[4 + n] = pairs(|group, k| read(matrix.address(first_column + group, k + 8 * n, mods.trans)));
     }
     if !operands.preds[0].is_empty() {
-        fragments.words[6..10].copy_from_slice(&operands.words[c..c + 4]);
+        let words = mods.mma.accumulator_words(mods.ty) as usize;
+        fragments.words[6..6 + words].copy_from_slice(&operands.words[c..c + words]);
     }
     let product = mma(mods);
     execute(&product, &Decoded::of(&product), LaneMask::ALL, &fragments, results);
@@ -130,6 +131,6 @@ fn pairs(element: impl Fn(usize, usize) -> u16) -> Lanes {
 /// Returns the MMA instruction for the gathered fragments.
 fn mma(mods: &Mods) -> Inst {
     let mut inst = Inst::new(Opcode::Mma);
-    (inst.mods.mma, inst.mods.sat) = (mods.mma, mods.sat);
+    (inst.mods.mma, inst.mods.ty, inst.mods.sat) = (mods.mma, mods.ty, mods.sat);
     inst
 }

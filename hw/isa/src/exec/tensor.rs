@@ -6,10 +6,11 @@
 //! Order of the sum: D = ((C + a0*b0) + a1*b1) + ..., in rising k.
 //! - Floats: each sum is rounded to nearest f32. Products of f16, bf16, tf32 and 8-bit floats are exact in f32 (at most 22 bits).
 //!   A product beyond the range of f32 is rounded like any f32 product. tf32 ignores the 13 low bits.
+//! - Half accumulators: C is widened, the sums are those of f32, and D is rounded once more, to nearest f16.
 //! - f64: each step is fused.
 //! - Integers: exact, then wrapped, or clamped with `sat`.
 
-use super::half::{is_bf16, widen};
+use super::half::{is_bf16, narrow, widen};
 use super::map::wide;
 use super::{ExecInput, Results, fp8, fp32, fp64};
 use crate::inst::{MmaShape, Ty};
@@ -123,9 +124,30 @@ fn floats<const K: usize>(
 ) {
     let (a, b) = gather::<K>(input, each, a, b);
     let mut sums = [[0.0; N]; M];
-    for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(input.word(2, n).0[lane]));
-    accumulate(&a, &b, &mut sums);
-    for_each_accumulator(|lane, n, row, column| results.words[n].0[lane] = fp32::bits(sums[row][column]));
+    if has_half_accumulators(input) {
+        for_each_accumulator(|lane, n, row, column| sums[row][column] = half_accumulator(input, lane, n));
+        accumulate(&a, &b, &mut sums);
+        for_each_accumulator(|lane, n, row, column| put_half(results, lane, n, sums[row][column]));
+    } else {
+        for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(input.word(2, n).0[lane]));
+        accumulate(&a, &b, &mut sums);
+        for_each_accumulator(|lane, n, row, column| results.words[n].0[lane] = fp32::bits(sums[row][column]));
+    }
+}
+
+fn has_half_accumulators(input: &ExecInput) -> bool {
+    input.inst.mods.mma.has_half_accumulators(input.inst.mods.ty)
+}
+
+/// Returns accumulator `n` of a lane, one half of a packed register.
+fn half_accumulator(input: &ExecInput, lane: usize, n: usize) -> f32 {
+    widen(false, input.word(2, n / 2).0[lane] >> (16 * (n % 2)) & 0xffff)
+}
+
+/// Rounds a sum to nearest f16 and writes it as accumulator `n` of a lane.
+fn put_half(results: &mut Results, lane: usize, n: usize, sum: f32) {
+    let (word, shift) = (&mut results.words[n / 2].0[lane], 16 * (n % 2));
+    *word = *word & !(0xffff << shift) | narrow(false, sum) << shift;
 }
 
 #[inline(always)]
@@ -200,9 +222,10 @@ fn doubles(input: &ExecInput, results: &mut Results) {
 ///
 /// Product q has lanes 4q to 4q + 3. The lanes 16 above hold its upper four rows or columns.
 /// Lane t holds line t % 4: a row of A (column with `right`), a column of B (row with `trans`).
-/// It computes the four accumulators from 4 * `count` on. Their layout is that of f32, or with `high` one row, as for halves.
+/// It computes the four accumulators from 4 * `count` on. Half accumulators of a lane lie in one row.
 fn quads(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
+    let has_halves = has_half_accumulators(input);
     let half =
         |slot: usize, lane: usize, n: usize| widen(false, input.word(slot, n / 2).0[lane] >> (16 * (n % 2)) & 0xffff);
     // An element along the operand's own line, or across the lines of four lanes.
@@ -215,15 +238,21 @@ fn quads(input: &ExecInput, results: &mut Results) {
         let lower = lane / 16 * 4;
         for n in 0..4 {
             let i = 4 * (mods.count as usize % 2) + n;
-            let (row, column) = match mods.high {
+            let (row, column) = match has_halves {
                 true => (lane % 4 + lower, i),
                 false => ((lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)),
             };
-            let start = f32::from_bits(input.word(2, n).0[lane]);
+            let start = match has_halves {
+                true => half_accumulator(input, lane, n),
+                false => f32::from_bits(input.word(2, n).0[lane]),
+            };
             let sum = (0..4).fold(start, |sum, k| {
                 sum + element(0, mods.right, first, row, k) * element(1, mods.trans, first, column, k)
             });
-            results.words[n].0[lane] = fp32::bits(sum);
+            match has_halves {
+                true => put_half(results, lane, n, sum),
+                false => results.words[n].0[lane] = fp32::bits(sum),
+            }
         }
     }
 }

@@ -14,6 +14,8 @@ use warpwave_isa::opcode::Opcode;
 const SHAPES: &[(&str, MmaShape)] = &[
     (".m16n8k16.f32.f16.f16.f32", MmaShape::M16n8k16F16),
     (".m16n8k8.f32.f16.f16.f32", MmaShape::M16n8k8F16),
+    (".m16n8k16.f16.f16.f16.f16", MmaShape::M16n8k16F16),
+    (".m16n8k8.f16.f16.f16.f16", MmaShape::M16n8k8F16),
     (".m16n8k16.f32.bf16.bf16.f32", MmaShape::M16n8k16Bf16),
     (".m16n8k8.f32.bf16.bf16.f32", MmaShape::M16n8k8Bf16),
     (".m16n8k8.f32.tf32.tf32.f32", MmaShape::M16n8k8Tf32),
@@ -57,7 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         if *shape == MmaShape::M8n8k4F16 {
-            return self.mma_m8n8k4(form, sums == Type::F16);
+            return self.mma_m8n8k4(form, accumulator(sums));
         }
         let layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         if !layouts.map(|name| name.text).eq([".row", ".col"]) {
@@ -96,12 +98,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects `mma.m8n8k4` of halves: two operations with four accumulators of a lane each.
-    fn mma_m8n8k4(&mut self, form: &Form<'t, 'a>, halves: bool) -> Selected {
+    fn mma_m8n8k4(&mut self, form: &Form<'t, 'a>, ty: Ty) -> Selected {
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
         let given = [results, a, b, c].map(|value| self.fragment_words(value));
-        let each = if halves { 2 } else { 4 };
+        let each = MmaShape::M8n8k4F16.accumulator_words(ty);
         if given != [2 * each, 2, 2, 2 * each] {
             return Err(wrong_fragments(form));
         }
@@ -112,25 +114,17 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut accumulators = Vec::new();
         for n in 0..2 {
             let words = parts(c).chunks(each.into()).nth(n.into()).unwrap_or_default();
-            let sums = self.gather_registers(form, words)?;
-            let start = match halves {
-                // Halves are widened, which is exact, and rounded once at the end.
-                true => Arg::vreg(self.widened([sums.part(0), sums.part(1)])),
-                false => sums,
-            };
+            let start = self.gather_registers(form, words)?;
             let op = Op::machine(Opcode::Mma).src(&[factors[0], factors[1], start]);
             accumulators.push(self.compute(op.mods(|mods| {
-                (mods.mma, mods.ty, mods.count) = (MmaShape::M8n8k4F16, Ty::F32, n);
-                (mods.right, mods.trans, mods.high) = (a_transposed, b_transposed, halves);
+                (mods.mma, mods.ty, mods.count) = (MmaShape::M8n8k4F16, ty, n);
+                (mods.right, mods.trans) = (a_transposed, b_transposed);
             })));
         }
         for (n, register) in parts(results).iter().enumerate() {
             let result = self.dst_of(form, register, Type::B32)?;
             let (sums, at) = (accumulators[n / usize::from(each)], n as u8 % each);
-            match halves {
-                true => self.emit(narrowed(sums, at).dst(result)),
-                false => self.copy(result, sums.part(at), Type::B32),
-            }
+            self.copy(result, sums.part(at), Type::B32);
         }
         Ok(())
     }
@@ -199,6 +193,7 @@ fn accumulator(ty: Type) -> Ty {
     match ty {
         Type::S32 => Ty::S32,
         Type::F64 => Ty::F64,
+        Type::F16 => Ty::F16,
         _ => Ty::F32,
     }
 }

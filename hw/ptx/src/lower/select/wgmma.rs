@@ -67,7 +67,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, registers) in (0..).zip(registers.chunks(tile.registers().into())) {
             let product = product.mods(|mods| {
                 mods.mma = tile.shape;
-                mods.ty = if is_float { Ty::F32 } else { Ty::S32 };
+                mods.ty = match tile.sums {
+                    Type::S32 => Ty::S32,
+                    Type::F16 if !negates => Ty::F16,
+                    _ => Ty::F32,
+                };
                 mods.high = in_shared;
                 mods.right = right;
                 mods.trans = trans;
@@ -80,6 +84,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects eight columns. A negated product is computed as the negated sum of the product and the negated accumulators.
+    /// Its sum is f32, because a half would round tiny sums to zero, and their sign would be lost.
     fn eight_columns(
         &mut self,
         form: &Form<'t, 'a>,
@@ -93,9 +98,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             words.push(self.arg(form, register, Type::B32)?);
         }
         let sums = match *words {
-            [low, high] => self.widened([low, high]),
+            [low, high] if negates => self.widened([low, high]),
             _ => {
-                let group = self.code.new_group(4);
+                let group = self.code.new_group(words.len() as u8);
                 for (n, &word) in (0..).zip(&words) {
                     self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[word]));
                 }
@@ -115,7 +120,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, register) in (0..).zip(registers) {
             let result = self.dst_of(form, register, Type::B32)?;
             match ty {
-                Type::F16 => self.emit(narrowed(Arg::vreg(group), n).dst(result)),
+                Type::F16 if negates => self.emit(narrowed(Arg::vreg(group), n).dst(result)),
                 _ => self.copy(result, Arg::vreg(group.offset(n)), Type::B32),
             }
         }

@@ -219,6 +219,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => return Err(form.unsupported()),
         };
         let (mma, ty) = tile_shape(of_factors, shape).ok_or_else(|| form.unsupported())?;
+        // If only C or only D has halves, the tile's accumulators are f32.
+        let is_packed = (of_result, of_sum) == (Type::F16, Type::F16) && mma.has_half_accumulators(Ty::F16);
+        let ty = if is_packed { Ty::F16 } else { ty };
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
@@ -237,12 +240,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let args = [
                 self.words_from(form, left, m * words.src[0], words.src[0])?,
                 self.words_from(form, right, n * words.src[1], words.src[1])?,
-                self.sum_words(form, c, tile, of_sum)?,
+                match is_packed {
+                    true => self.words_from(form, c, tile * words.src[2], words.src[2])?,
+                    false => self.sum_words(form, c, tile, of_sum)?,
+                },
             ];
             sums.push(self.compute(row.src(&args)));
         }
         for (tile, sums) in (0..).zip(sums) {
-            self.write_sums(form, results, tile, of_result, sums)?;
+            self.write_sums(form, results, tile, of_result, sums, is_packed)?;
         }
         Ok(())
     }
@@ -274,8 +280,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(Arg::vreg(self.widened([pairs.part(0), pairs.part(1)])))
     }
 
-    /// Copies a tile's sum to the result registers. A sum of halves is rounded once.
-    fn write_sums(&mut self, form: &Form<'t, 'a>, results: &Value<'a>, tile: u8, ty: Type, sums: Arg) -> Selected {
+    /// Copies a tile's sum to the result registers. Sums of type f32 are rounded once if the result has halves.
+    fn write_sums(
+        &mut self,
+        form: &Form<'t, 'a>,
+        results: &Value<'a>,
+        tile: u8,
+        ty: Type,
+        sums: Arg,
+        is_packed: bool,
+    ) -> Selected {
         let (first, registers) = match ty {
             Type::F16 => (2 * tile, 2),
             Type::F64 => (0, 2),
@@ -286,7 +300,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .get(usize::from(first + n))
                 .ok_or_else(|| too_few(form))?;
             match ty {
-                Type::F16 => {
+                Type::F16 if !is_packed => {
                     let register = self.dst_of(form, target, Type::B32)?;
                     self.emit(narrowed(sums, n).dst(register));
                 }
