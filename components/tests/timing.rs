@@ -111,6 +111,72 @@ fn dependent_chain_takes_the_latency_of_its_pipe() {
     }
 }
 
+/// A compare with a result that holds in every lane: 0 = 0.
+const COMPARE: &str = "ISETP.EQ.AND.S32 P0, PT, R0, R0, PT, PT\n";
+
+#[test]
+fn predicate_as_data_takes_the_latency_of_the_writers_pipe() {
+    let mut bench = Bench::new(64);
+    let pipes = bench.config().sm.pipes;
+    let (int, fp64) = (pipes.int.latency, pipes.fp64_compare_latency);
+    for (lines, cycles) in [
+        (format!("{COMPARE}SEL R0, R1, R0, P0"), int + int),
+        (
+            "FSETP.EQ.AND.F32 P0, PT, R0, R0, PT, PT\nSEL R0, R1, R0, P0".to_owned(),
+            int + int,
+        ),
+        (
+            "DSETP.EQ.AND.F64 P0, PT, R0, R2, PT, PT\nSEL R0, R1, R0, P0".to_owned(),
+            fp64 + int,
+        ),
+        ("PLOP3.LUT P0, P1, P0, P1, 0x8".to_owned(), int),
+        (format!("{COMPARE}VOTE.ANY R0, PT, P0"), int + pipes.vote_latency),
+        ("VOTE.ANY R0, P0, P0".to_owned(), pipes.vote_latency),
+        ("IADD3.X R0, P0, R0, R1, RZ, P0".to_owned(), int),
+    ] {
+        assert_eq!(bench.marginal("", &lines), u64::from(cycles), "{lines}");
+    }
+}
+
+#[test]
+fn predicate_as_guard_takes_the_guard_latency() {
+    for guard_latency in [5, 13, 70] {
+        let mut bench = Bench::with(&[("sm.pipes.guard_latency", guard_latency)], 64);
+        let sm = &bench.config().sm;
+        let (int, branch, interval) = (sm.pipes.int.latency, sm.branch_latency, sm.pipes.int.interval);
+        for (lines, cycles) in [
+            (
+                format!("{COMPARE}@P0 IADD3 R0, PT, R0, RZ, RZ, PT"),
+                guard_latency + int,
+            ),
+            // The branch is not taken: the next compare follows its resolution.
+            (format!("{COMPARE}@!P0 BRA 0"), guard_latency + branch),
+            // Both writes of P0 delay the guard from their own issue on.
+            (
+                format!("{COMPARE}{COMPARE}@P0 MOV R1, R2"),
+                int + guard_latency + interval,
+            ),
+        ] {
+            assert_eq!(
+                bench.marginal("", &lines),
+                u64::from(cycles),
+                "guard latency {guard_latency}: {lines}"
+            );
+        }
+    }
+}
+
+#[test]
+fn guard_latency_below_that_of_the_result_has_no_effect() {
+    let mut bench = Bench::with(
+        &[("sm.pipes.guard_latency", 4), ("sm.pipes.fp64_compare_latency", 9)],
+        64,
+    );
+    let int = bench.config().sm.pipes.int.latency;
+    let lines = "DSETP.EQ.AND.F64 P0, PT, R0, R0, PT, PT\n@P0 IADD3 R0, PT, R0, RZ, RZ, PT";
+    assert_eq!(bench.marginal("", lines), u64::from(9 + int));
+}
+
 #[test]
 fn shared_load_chain_takes_the_shared_latency() {
     let mut bench = Bench::new(64);

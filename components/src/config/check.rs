@@ -202,7 +202,9 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         faults,
     );
     for latency in [
-        entry!(config.sm.pipes.predicate_latency),
+        entry!(config.sm.pipes.fp64_compare_latency),
+        entry!(config.sm.pipes.vote_latency),
+        entry!(config.sm.pipes.guard_latency),
         entry!(config.sm.pipes.shuffle_latency),
         entry!(config.sm.shared.latency),
         entry!(config.sm.shared.atomic_latency),

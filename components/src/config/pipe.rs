@@ -26,8 +26,13 @@ pub struct Pipes {
     pub imad_latency: u32,
     /// Issue interval of an integer multiply-add, cycles.
     pub imad_interval: u32,
-    /// Issue of a compare to issue of an instruction guarded by its predicate, cycles.
-    pub predicate_latency: u32,
+    /// Issue of a 64-bit compare to issue of an instruction that reads its predicate as data, cycles.
+    pub fp64_compare_latency: u32,
+    /// Issue to dependent issue of a vote, cycles.
+    pub vote_latency: u32,
+    /// Issue of a compare to issue of an instruction or branch that its predicate guards, cycles. Guards are read earlier in the pipeline
+    /// than data.
+    pub guard_latency: u32,
     /// Issue to dependent issue of a warp shuffle, cycles.
     pub shuffle_latency: u32,
 }

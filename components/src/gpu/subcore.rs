@@ -176,7 +176,9 @@ fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
         ),
         // The smallest product has an interval of one cycle.
         Pipe::Tensor => (timing.latency, 1),
-        _ => (timing.latency.max(pipes.predicate_latency), timing.interval),
+        Pipe::Int => (timing.latency.max(pipes.vote_latency), timing.interval),
+        Pipe::Fp64 => (timing.latency.max(pipes.fp64_compare_latency), timing.interval),
+        _ => (timing.latency, timing.interval),
     };
     // A deeper link costs host cache. A delay line holds the results that are due after the horizon.
     latency.min(HORIZON as u32) / interval + 4
@@ -190,6 +192,7 @@ fn scheduler_config(config: &GpuConfig, subcore: u8) -> scheduler::Config {
         ibuffer_entries: config.sm.ibuffer_entries,
         fetch_latency: config.sm.fetch_latency,
         branch_latency: config.sm.branch_latency,
+        guard_latency: config.sm.pipes.guard_latency,
         memory_queue: config.sm.lsu.queue_depth,
         core_khz: config.clocks.core_khz,
     }

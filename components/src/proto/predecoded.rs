@@ -63,15 +63,16 @@ pub enum Order {
 pub struct Predecoded {
     /// Registers read or written.
     pub touches: RegSet,
-    /// Registers written: word `defs_word` of a [`RegSet`].
+    /// Registers written: word [`defs_word`](Predecoded::defs_word) of a [`RegSet`].
     pub defs: u64,
     /// Operands A and B of an instruction that is resolved at issue.
     pub operands: [u32; 2],
     /// Its number among the instructions of all kernels.
     pub number: u32,
-    /// Index of the word of a [`RegSet`] with the first register written.
-    pub defs_word: u8,
-    /// Registers written: the word after `defs_word`.
+    /// Index of the word of a [`RegSet`] with the first register written, and the guard's predicate: [`Predecoded::defs_word`] and
+    /// [`Predecoded::guard`]. One byte, so that an instruction fits a line.
+    word_and_guard: u8,
+    /// Registers written: the word after [`defs_word`](Predecoded::defs_word).
     pub defs_beyond: u8,
     /// Predicates written, bit i for Pi.
     pub pred_defs: u8,
@@ -92,6 +93,9 @@ pub struct Predecoded {
     /// Progress that it needs of earlier accesses.
     pub order: Order,
 }
+
+/// Position of the guard in `word_and_guard`. An index of a word takes 2 bits, a predicate 3.
+const GUARD_SHIFT: u32 = 2;
 
 // One host cache line.
 const _: () = assert!(size_of::<Predecoded>() == 64);
@@ -117,7 +121,7 @@ impl Predecoded {
         Predecoded {
             touches: decoded.touches,
             defs: words[first],
-            defs_word: first as u8,
+            word_and_guard: first as u8 | inst.guard.pred.0 << GUARD_SHIFT,
             defs_beyond: u8::try_from(beyond).expect("an instruction writes adjacent registers"),
             operands: operands.unwrap_or_default(),
             number: 0,
@@ -131,6 +135,18 @@ impl Predecoded {
             group: group(inst),
             order: order(inst.op),
         }
+    }
+
+    /// Index of the word of a [`RegSet`] with the first register written.
+    #[inline]
+    pub fn defs_word(&self) -> usize {
+        usize::from(self.word_and_guard % (1 << GUARD_SHIFT))
+    }
+
+    /// Number of the predicate that guards the instruction, 0 to 7. 7 is the constant PT: no guard.
+    #[inline]
+    pub fn guard(&self) -> usize {
+        usize::from(self.word_and_guard >> GUARD_SHIFT)
     }
 }
 

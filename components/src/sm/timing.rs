@@ -20,10 +20,10 @@ pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
 /// a scoreboard.
 pub fn controls(program: &Program, sm: &Sm) -> Vec<ControlWord> {
     let latencies: Vec<Latency> = program.code().iter().map(|inst| latency(inst, sm)).collect();
-    control::words(program, &latencies)
+    control::words(program, &latencies, sm.pipes.guard_latency)
 }
 
-/// Latency of an instruction's result: variable for units behind a queue, else fixed.
+/// Latency of an instruction's result for a reader that takes it as data: variable for units behind a queue, else fixed.
 pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
     if is_long(inst) || is_short(inst) {
         Latency::Variable
@@ -57,8 +57,16 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
 fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     let pipes = &sm.pipes;
     let pipe = inst.op.info().pipe;
-    let PipeTiming { latency, interval } = match (pipe, pipe_row(pipe).preset) {
+    match (pipe, pipe_row(pipe).preset) {
         (Pipe::Fp32, _) if is_imad(inst.op) => pipes.imad(),
+        (Pipe::Fp64, _) if inst.op == Opcode::Dsetp => PipeTiming {
+            latency: pipes.fp64_compare_latency,
+            ..pipes.fp64
+        },
+        (Pipe::Int, _) if inst.op == Opcode::Vote => PipeTiming {
+            latency: pipes.vote_latency,
+            ..pipes.int
+        },
         (Pipe::Tensor, _) => tensor(inst.mods.mma, pipes.tensor),
         (_, Some(preset)) => (preset.timing)(pipes),
         (Pipe::Control, None) => PipeTiming {
@@ -69,14 +77,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
             latency: memory_latency(inst, sm),
             interval: 1,
         },
-    };
-    // The preset gives predicate results a latency of their own.
-    let latency = if writes_only_predicates(inst) {
-        latency.max(pipes.predicate_latency)
-    } else {
-        latency
-    };
-    PipeTiming { latency, interval }
+    }
 }
 
 /// Cycles to read these registers: those of the bank with the most registers, at least 1.
@@ -88,11 +89,6 @@ fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
 
 fn is_imad(op: Opcode) -> bool {
     matches!(op, Opcode::Imad | Opcode::ImadWide | Opcode::Idp4a)
-}
-
-fn writes_only_predicates(inst: &Inst) -> bool {
-    let info = inst.op.info();
-    info.pdst > 0 && info.dst.of(&inst.mods) == 0
 }
 
 /// Timing of a matrix product. Its interval is proportional to the bytes of its k dimension, relative to 16 elements of 16 bits.

@@ -14,7 +14,7 @@
 //! | wait | dependency barriers that must be free before this instruction issues |
 //! | reuse | source slots with a register that the next instruction reads in the same slot |
 //!
-//! Input: code, and the [`Latency`] of each result. Guarantee: a machine that obeys the words, without a scoreboard, is free of
+//! Input: code, the [`Latency`] of each result, and the guard latency, from which on guards see a predicate of a fixed latency. Guarantee: a machine that obeys the words, without a scoreboard, is free of
 //! hazards on every path. It reads no register before its value is written, and overwrites none before it is read.
 //! - A fixed-latency result is covered by stalls. It is ready at the end of its basic block.
 //! - Any other result takes one of six dependency barriers. Several results may share one.
@@ -25,7 +25,7 @@
 //! use warpwave_isa::program::{Requirements, Program};
 //! let code = ["FADD.F32 R0, R1, R2", "FMUL.F32 R3, R0, R2", "EXIT"].map(|text| text.parse().unwrap());
 //! let program = Program::new("k", code.to_vec(), Requirements::default());
-//! let words = control::words(&program, &[Latency::Fixed(4), Latency::Fixed(4), Latency::Fixed(4)]);
+//! let words = control::words(&program, &[Latency::Fixed(4), Latency::Fixed(4), Latency::Fixed(4)], 13);
 //! assert_eq!(words[0].to_string(), "B------:R-:W-:-:S04:---");
 //! ```
 
@@ -37,7 +37,7 @@ use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::program::{Decoded, Program};
 use crate::reg::{Guard, Reg};
-use pending::{BlockTimer, Pending, RegPredSet};
+use pending::{BlockTimer, Pending, RegPredSet, StallLatency};
 
 /// Dependency barriers of a warp.
 pub const DEP_BARRIERS: usize = 6;
@@ -48,7 +48,7 @@ const MIN_YIELD_STALL: u32 = 12;
 /// Source slots with an operand reuse cache.
 const REUSE_SLOTS: usize = 3;
 
-/// Latency of a result.
+/// Latency of a result for an instruction that reads it as data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Latency {
     /// Fixed number of cycles after issue. The sources are read at issue.
@@ -108,12 +108,13 @@ impl fmt::Display for ControlWord {
     }
 }
 
-/// Computes the control word of each instruction of a program.
+/// Computes the control word of each instruction of a program. A guard sees a predicate with a fixed latency `guard_latency` cycles after
+/// the issue of its writer, if that is longer than the latency.
 ///
 /// # Panics
 ///
 /// If the number of latencies is not the number of instructions.
-pub fn words(program: &Program, latencies: &[Latency]) -> Vec<ControlWord> {
+pub fn words(program: &Program, latencies: &[Latency], guard_latency: u32) -> Vec<ControlWord> {
     let code = program.code();
     assert_eq!(
         code.len(),
@@ -133,6 +134,7 @@ pub fn words(program: &Program, latencies: &[Latency]) -> Vec<ControlWord> {
         code,
         decoded: program.decoded(),
         latencies,
+        guard_latency,
     };
     let mut words = vec![default_word; code.len()];
     analysis.assign_barriers(&mut words);
@@ -147,6 +149,7 @@ struct Analysis<'p> {
     code: &'p [Inst],
     decoded: &'p [Decoded],
     latencies: &'p [Latency],
+    guard_latency: u32,
 }
 
 impl Analysis<'_> {
@@ -160,12 +163,16 @@ impl Analysis<'_> {
         behind.into_iter().chain(jumps.then_some(inst.target as usize))
     }
 
-    /// Returns the latency if stalls can cover it.
-    fn stall_latency(&self, pc: usize) -> Option<u32> {
-        match self.latencies[pc] {
-            Latency::Fixed(cycles) if cycles <= MAX_STALL => Some(cycles),
-            _ => None,
-        }
+    /// Returns the latency, for data and for guards, if stalls can cover it.
+    fn stall_latency(&self, pc: usize) -> Option<StallLatency> {
+        let Latency::Fixed(data) = self.latencies[pc] else {
+            return None;
+        };
+        let guard = match self.decoded[pc].pred_defs {
+            0 => data,
+            _ => data.max(self.guard_latency),
+        };
+        (guard <= MAX_STALL).then_some(StallLatency { data, guard })
     }
 
     /// Assigns dependency barriers to the results and sources that stalls cannot cover, in text order.

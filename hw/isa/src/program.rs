@@ -54,6 +54,8 @@ pub struct Decoded {
     pub touches: RegSet,
     /// Predicates read, the guard included: bit i for Pi.
     pub pred_uses: u8,
+    /// Predicate of the guard, bit i for Pi. 0 without a guard.
+    pub pred_guard: u8,
     /// Predicates written, bit i for Pi.
     pub pred_defs: u8,
     /// Predicates read or written, bit i for Pi.
@@ -80,6 +82,7 @@ impl Decoded {
             defs: RegSet::default(),
             touches: RegSet::default(),
             pred_uses: 0,
+            pred_guard: 0,
             pred_defs: 0,
             pred_touches: 0,
             reads_preds: info.psrc > 0 && !ignores_carry(inst) || inst.guard != Guard::ALWAYS,
@@ -120,7 +123,8 @@ impl Decoded {
         const VALUES: u8 = (1 << Pred::COUNT) - 1;
         let bit = |pred: Pred| (1u8 << pred.0) & VALUES;
         let info = inst.op.info();
-        self.pred_uses = bit(inst.guard.pred);
+        self.pred_guard = bit(inst.guard.pred);
+        self.pred_uses = self.pred_guard;
         for guard in &inst.psrc[..info.psrc as usize] {
             self.pred_uses |= bit(guard.pred);
         }

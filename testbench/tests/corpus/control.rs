@@ -20,6 +20,7 @@ struct Listing<'p> {
     program: &'p Program,
     words: Vec<ControlWord>,
     latencies: Vec<Latency>,
+    guard_latency: u32,
 }
 
 /// The state of a pending result or read at an instruction of the walk.
@@ -39,6 +40,7 @@ impl<'p> Listing<'p> {
             program,
             words: timing::controls(program, &config.sm),
             latencies: program.code().iter().map(latency).collect(),
+            guard_latency: config.sm.pipes.guard_latency,
         }
     }
 
@@ -97,9 +99,15 @@ impl<'p> Listing<'p> {
             let user = self.decoded(pc);
             let reads = touches(&user.uses, user.pred_uses);
             let writes = touches(&user.defs, user.pred_defs);
+            let is_guarded = user.pred_guard & result.pred_defs != 0;
+            // A guard is read earlier in the pipeline than data.
+            let all_ready = |latency: u32| match result.pred_defs {
+                0 => latency,
+                _ => latency.max(self.guard_latency),
+            };
             match (self.latencies[producer], write) {
-                (Latency::Fixed(latency), None) if cycles >= latency => Step::Safe,
-                (Latency::Fixed(_), None) if reads => Step::Fault,
+                (Latency::Fixed(latency), None) if cycles >= all_ready(latency) => Step::Safe,
+                (Latency::Fixed(latency), None) if is_guarded || (reads && cycles < latency) => Step::Fault,
                 (Latency::Fixed(latency), None) if writes => match self.latencies[pc] {
                     Latency::Fixed(own) if cycles + own > latency => Step::Pending,
                     _ => Step::Fault,

@@ -12,7 +12,7 @@
 //! | Stage | What it does |
 //! |---|---|
 //! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
-//! | run timers | due sleeps end; fetch restarts at a branch target after `branch_latency` |
+//! | run timers | due sleeps and waits for guards end; fetch restarts at a branch target after `branch_latency` |
 //! | arrive | fetched instructions enter the instruction buffers |
 //! | evaluate | each warp with a change gets a stall reason, or joins the ready set of its pipe |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
@@ -23,7 +23,7 @@
 //! A warp can issue if:
 //! - no barrier, fence, wait for a group of asynchronous operations, unresolved branch or sleep blocks it;
 //! - its instruction buffer has an instruction;
-//! - no register that the instruction reads or writes has a pending write;
+//! - no register that the instruction reads or writes has a pending write, and its guard is visible;
 //! - its earlier memory accesses are as far as the instruction demands (`Order` in `proto::predecoded`);
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
@@ -34,6 +34,7 @@
 //! |---|---|
 //! | issue to the dispatch unit | 1 |
 //! | write-back to the issue of a dependent instruction | 1 |
+//! | issue of a predicate's writer to the issue of an instruction or branch that it guards | `guard_latency` |
 //! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
@@ -42,6 +43,7 @@
 
 mod control;
 mod evaluate;
+mod guard_timers;
 mod issue;
 mod ready;
 mod receive;
@@ -66,6 +68,7 @@ use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
 use crate::sm::subcore::warp::{Warp, Warps};
+use guard_timers::GuardTimers;
 use ready::{N_GROUPS, Ready};
 use view::LastTick;
 
@@ -84,6 +87,8 @@ pub struct Config {
     pub fetch_latency: u32,
     /// Cycles from the issue of a taken branch to the fetch at its target.
     pub branch_latency: u32,
+    /// Cycles from the issue of a predicate's writer to the issue of an instruction that it guards.
+    pub guard_latency: u32,
     /// Entries of the sub-core's memory queue at the LSU, and so its credits.
     pub memory_queue: u32,
     /// Core clock in kHz, for sleeps.
@@ -148,6 +153,8 @@ struct State {
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
     timers: u32,
+    /// Ends of the waits for guards.
+    guard_timers: GuardTimers,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
     /// First cycle not yet charged to the ready warps. A deferred charge counts each of them as throttled from this cycle on.
@@ -175,6 +182,7 @@ impl State {
             exited: 0,
             retire_candidates: 0,
             timers: 0,
+            guard_timers: GuardTimers::default(),
             // Initial room for two events per warp. The queue grows if more wait.
             outbox: Vec::with_capacity(2 * n),
             charged_until: Cycle::ZERO,
@@ -265,7 +273,7 @@ impl Scheduler {
             return Activity::Busy;
         }
         let timers = ones(state.timers).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
-        let next = timers.fold(state.ibuffers.next_arrival(), Cycle::min);
+        let next = timers.fold(state.ibuffers.next_arrival().min(state.guard_timers.next()), Cycle::min);
         self.next_issue(now, next)
     }
 }

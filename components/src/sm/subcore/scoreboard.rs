@@ -2,8 +2,20 @@
 //!
 //! A bit is set at issue and cleared when the result is written. An instruction that reads or writes a pending register stalls, so a
 //! register has at most one write in flight. Operands are read in order of issue, so write-after-read hazards need no bit.
+//!
+//! A guard is read earlier in the pipeline than data. A predicate with a fixed latency is therefore visible to guards from a later cycle:
+//! a constant number of cycles after the writer's issue. A later write sets a later cycle, and need not wait for it.
+//!
+//! | Reader of a predicate with a fixed latency | Cycles after the writer's issue |
+//! |---|---|
+//! | as data: SEL, PLOP3, VOTE, a carry | the latency of the writer's pipe |
+//! | as guard, also of a branch | `guard_latency`, or the writer's latency if that is longer |
+//!
+//! The compiler covers other predicates (SHFL, SYNCS) by a dependency barrier. Guards see them at release.
 
-use warpwave_isa::reg::RegSet;
+use warpwave_hw::bits::ones;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::reg::{Pred, RegSet};
 
 use crate::proto::launch::ResultWait;
 use crate::proto::predecoded::Predecoded;
@@ -22,7 +34,7 @@ const WORD_MASK: usize = 3;
 impl Pending {
     #[inline]
     fn add(&mut self, inst: &Predecoded) {
-        let word = inst.defs_word as usize;
+        let word = inst.defs_word();
         self.registers.0[word & WORD_MASK] |= inst.defs;
         // A result of several registers may reach into the next word.
         self.registers.0[(word + 1) & WORD_MASK] |= u64::from(inst.defs_beyond);
@@ -31,7 +43,7 @@ impl Pending {
 
     #[inline]
     fn remove(&mut self, inst: &Predecoded) {
-        let word = inst.defs_word as usize;
+        let word = inst.defs_word();
         self.registers.0[word & WORD_MASK] &= !inst.defs;
         self.registers.0[(word + 1) & WORD_MASK] &= !u64::from(inst.defs_beyond);
         self.predicates &= !inst.pred_defs;
@@ -53,15 +65,17 @@ pub struct Scoreboard {
     long: Pending,
     /// Pending results from units of the SM with a queue: short scoreboard.
     short: Pending,
+    /// First cycle in which each predicate is visible to guards.
+    guards_from: [Cycle; Pred::COUNT],
 }
 
 impl Scoreboard {
-    /// Marks the results of an instruction as pending.
+    /// Marks the results of an instruction as pending. Guards see its predicates from cycle `guards_from` on.
     #[inline]
-    pub fn issue(&mut self, inst: &Predecoded) {
+    pub fn issue(&mut self, inst: &Predecoded, guards_from: Cycle) {
         self.all.add(inst);
         match inst.result {
-            ResultWait::Fixed => {}
+            ResultWait::Fixed => ones(inst.pred_defs).for_each(|pred| self.guards_from[pred] = guards_from),
             ResultWait::Long => self.long.add(inst),
             ResultWait::Short => self.short.add(inst),
         }
@@ -83,6 +97,12 @@ impl Scoreboard {
     pub fn stall_reason(&self, inst: &Predecoded) -> Option<WarpState> {
         // One test in the common case of no conflict. The kind matters only for the stall reason.
         self.all.conflicts_with(inst).then(|| self.slowest(inst))
+    }
+
+    /// First cycle in which an instruction's guard is visible to it. [`Cycle::ZERO`] without a guard.
+    #[inline]
+    pub fn guard_from(&self, inst: &Predecoded) -> Cycle {
+        self.guards_from.get(inst.guard()).copied().unwrap_or(Cycle::ZERO)
     }
 
     fn slowest(&self, inst: &Predecoded) -> WarpState {
@@ -134,7 +154,7 @@ mod tests {
     fn reader_and_writer_of_a_pending_register_stall_until_its_release() {
         let mut board = Scoreboard::default();
         let producer = add(4, 1);
-        board.issue(&fixed(&producer));
+        board.issue(&fixed(&producer), Cycle::ZERO);
         assert_eq!(board.stall_reason(&fixed(&add(5, 4))), Some(WarpState::Wait));
         assert_eq!(board.stall_reason(&fixed(&add(4, 1))), Some(WarpState::Wait));
         assert_eq!(board.stall_reason(&fixed(&add(5, 6))), None);
@@ -152,7 +172,7 @@ mod tests {
             signed: false,
         };
         let mut board = Scoreboard::default();
-        board.issue(&predecoded(&load, ResultWait::Long));
+        board.issue(&predecoded(&load, ResultWait::Long), Cycle::ZERO);
         assert_eq!(board.stall_reason(&fixed(&add(0, 9))), Some(WarpState::LongScoreboard));
         assert_eq!(board.stall_reason(&fixed(&add(0, 10))), None);
     }
@@ -162,7 +182,7 @@ mod tests {
         let mut compare = Inst::new(Opcode::Isetp);
         compare.pdst[0] = Pred(2);
         let mut board = Scoreboard::default();
-        board.issue(&fixed(&compare));
+        board.issue(&fixed(&compare), Cycle::ZERO);
         let mut guarded = add(0, 1);
         guarded.guard = warpwave_isa::reg::Guard::unless(Pred(2));
         assert_eq!(board.stall_reason(&fixed(&guarded)), Some(WarpState::Wait));
@@ -178,7 +198,7 @@ mod tests {
             signed: false,
         };
         let mut board = Scoreboard::default();
-        board.issue(&predecoded(&load, ResultWait::Short));
+        board.issue(&predecoded(&load, ResultWait::Short), Cycle::ZERO);
         let waits =
             |board: &Scoreboard| [61, 62, 63, 64, 65, 66].map(|reg| board.stall_reason(&fixed(&add(0, reg))).is_some());
         assert_eq!(waits(&board), [false, true, true, true, true, false]);
@@ -188,5 +208,54 @@ mod tests {
         );
         board.release(&predecoded(&load, ResultWait::Short));
         assert_eq!(waits(&board), [false; 6]);
+    }
+
+    fn compare(pred: u8) -> Inst {
+        let mut inst = Inst::new(Opcode::Isetp);
+        inst.pdst[0] = Pred(pred);
+        inst
+    }
+
+    fn guarded(pred: u8) -> Inst {
+        let mut inst = add(0, 1);
+        inst.guard = warpwave_isa::reg::Guard::unless(Pred(pred));
+        inst
+    }
+
+    #[test]
+    fn guard_sees_a_predicate_later_than_a_data_reader() {
+        let mut select = Inst::new(Opcode::Sel);
+        select.psrc[0] = warpwave_isa::reg::Guard::unless(Pred(2));
+        let mut board = Scoreboard::default();
+        board.issue(&fixed(&compare(2)), Cycle(23));
+        assert_eq!(board.stall_reason(&fixed(&select)), Some(WarpState::Wait));
+        board.release(&fixed(&compare(2)));
+        assert_eq!(board.stall_reason(&fixed(&select)), None);
+        let guards = [guarded(2), guarded(3), select].map(|inst| board.guard_from(&fixed(&inst)));
+        assert_eq!(guards, [Cycle(23), Cycle::ZERO, Cycle::ZERO]);
+    }
+
+    #[test]
+    fn second_write_of_a_predicate_waits_for_the_release_and_delays_its_guards() {
+        let mut board = Scoreboard::default();
+        let writer = fixed(&compare(2));
+        board.issue(&writer, Cycle(23));
+        assert_eq!(board.stall_reason(&writer), Some(WarpState::Wait));
+        board.release(&writer);
+        assert_eq!(board.stall_reason(&writer), None);
+        board.issue(&writer, Cycle(27));
+        assert_eq!(board.guard_from(&fixed(&guarded(2))), Cycle(27));
+    }
+
+    #[test]
+    fn guard_sees_a_predicate_behind_a_queue_at_its_release() {
+        let mut board = Scoreboard::default();
+        let writer = predecoded(&compare(2), ResultWait::Short);
+        board.issue(&writer, Cycle(23));
+        assert_eq!(
+            board.stall_reason(&fixed(&guarded(2))),
+            Some(WarpState::ShortScoreboard)
+        );
+        assert_eq!(board.guard_from(&fixed(&guarded(2))), Cycle::ZERO);
     }
 }

@@ -134,6 +134,9 @@ impl Warp {
         if let Some(state) = self.board.stall_reason(next) {
             return Err(state);
         }
+        if self.board.guard_from(next) > now {
+            return Err(WarpState::Wait);
+        }
         match next.order {
             Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
             Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),
@@ -141,6 +144,11 @@ impl Warp {
             Order::Over if self.in_flight > 0 || self.stores > 0 => Err(WarpState::Membar),
             _ => Ok(next),
         }
+    }
+
+    /// First cycle in which the guard of the next instruction is visible to it.
+    pub fn guard_from(&self) -> Cycle {
+        self.board.guard_from(&self.code[self.flow.pc() as usize])
     }
 
     /// True if the warp stalls, whatever its next instruction is.

@@ -6,19 +6,43 @@ use crate::program::Decoded;
 /// Cycles until a dependency barrier is visible after issue.
 const VISIBLE_AFTER: u32 = 2;
 
-/// A set of registers and predicates.
+/// First item of the predicates as guards.
+const GUARDS: usize = 4 * 64 + 8;
+
+/// A set of registers and predicates. A predicate has two items: one as data, one as guard.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct RegPredSet([u64; 5]);
+
+/// Latency of a result that stalls cover, in cycles.
+#[derive(Clone, Copy)]
+pub(super) struct StallLatency {
+    /// For a register, and for a predicate as data.
+    pub data: u32,
+    /// For a predicate as guard, at least `data`.
+    pub guard: u32,
+}
+
+impl StallLatency {
+    fn of(self, item: usize) -> u32 {
+        if item < GUARDS { self.data } else { self.guard }
+    }
+}
 
 impl RegPredSet {
     pub fn read(decoded: &Decoded) -> RegPredSet {
         let [a, b, c, d] = decoded.uses.0;
-        RegPredSet([a, b, c, d, decoded.pred_uses.into()])
+        RegPredSet([
+            a,
+            b,
+            c,
+            d,
+            u64::from(decoded.pred_uses) | u64::from(decoded.pred_guard) << 8,
+        ])
     }
 
     pub fn written(decoded: &Decoded) -> RegPredSet {
         let [a, b, c, d] = decoded.defs.0;
-        RegPredSet([a, b, c, d, decoded.pred_defs.into()])
+        RegPredSet([a, b, c, d, u64::from(decoded.pred_defs) * 0x101])
     }
 
     /// Drops the predicates, because an instruction reads them at issue.
@@ -123,23 +147,23 @@ impl BlockTimer {
         }
     }
 
-    pub fn issue(&mut self, word: &ControlWord, decoded: &Decoded, latency: Option<u32>) {
+    pub fn issue(&mut self, word: &ControlWord, decoded: &Decoded, latency: Option<StallLatency>) {
         for barrier in word.write.into_iter().chain(word.read) {
             self.visible[usize::from(barrier)] = self.now + VISIBLE_AFTER;
         }
         for item in RegPredSet::written(decoded).iter() {
-            self.ready[item] = self.now + latency.unwrap_or(0);
+            self.ready[item] = self.now + latency.map_or(0, |latency| latency.of(item));
         }
     }
 
     /// Returns the first cycle in which an instruction may issue.
-    pub fn first_issue(&self, word: &ControlWord, decoded: &Decoded, latency: Option<u32>) -> u32 {
+    pub fn first_issue(&self, word: &ControlWord, decoded: &Decoded, latency: Option<StallLatency>) -> u32 {
         let read = RegPredSet::read(decoded).iter().map(|item| self.ready[item]);
         // A younger write to the same register must not finish before the older one.
-        let sooner = latency.map_or(0, |latency| latency.saturating_sub(1));
+        let sooner = |item| latency.map_or(0, |latency| latency.of(item).saturating_sub(1));
         let written = RegPredSet::written(decoded)
             .iter()
-            .map(|item| self.ready[item].saturating_sub(sooner));
+            .map(|item| self.ready[item].saturating_sub(sooner(item)));
         let waits = |&barrier: &usize| word.wait >> barrier & 1 != 0;
         let shown = (0..DEP_BARRIERS).filter(waits).map(|barrier| self.visible[barrier]);
         read.chain(written).chain(shown).max().unwrap_or(0)

@@ -30,6 +30,10 @@ impl Scheduler {
             Ok(next) => (None, next.pipe as usize),
             Err(state) => (Some(state), 0),
         };
+        if state == Some(WarpState::Wait) {
+            // No message ends a wait for a guard.
+            self.state.guard_timers.set(slot, warp.guard_from(), at);
+        }
         if state != warp.state {
             self.change_state(slot, state, at);
         }

@@ -140,7 +140,7 @@ impl Scheduler {
         let group = inst.group;
         // A control instruction writes no register, and the branch unit's result moves the program counter.
         if inst.target != IssueTarget::BranchUnit {
-            warp.board.issue(inst);
+            warp.board.issue(inst, now + u64::from(self.config.guard_latency));
             warp.flow.step();
         }
         let group = warp.begin(group);

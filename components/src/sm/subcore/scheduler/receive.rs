@@ -146,9 +146,10 @@ impl Scheduler {
         }
     }
 
-    /// Ends due sleeps, and restarts the fetch of warps whose branch latency is over.
+    /// Ends due sleeps and waits for guards, and restarts the fetch of warps whose branch latency is over.
     #[inline]
     pub(super) fn run_timers(&mut self, now: Cycle) {
+        self.state.reevaluate |= self.state.guard_timers.take_due(now);
         for slot in ones(self.state.timers) {
             let warp = self.state.warp(slot);
             if warp.resume_at <= now {

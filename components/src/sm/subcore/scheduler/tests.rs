@@ -1,10 +1,13 @@
 //! The scheduler alone keeps the contract of a component. The test sends as the CTA manager and the LSU, and responds as the dispatch unit.
 
+use std::sync::Arc;
+
 use warpwave_hw::rig::{Event, Rig, check};
 use warpwave_isa::lane::LaneMask;
 
 use super::*;
 use crate::preset;
+use crate::proto::launch::Grid;
 use crate::proto::warp::WarpStart;
 use crate::test_ports::grid;
 
@@ -25,20 +28,39 @@ fn issued(events: &[Event], warp: u8) -> Vec<u32> {
         .collect()
 }
 
+/// Starts a warp with all lanes.
+fn start(warp: u8, grid: &Arc<Grid>) -> WarpCommand {
+    WarpCommand::Start(WarpStart {
+        warp,
+        cta: 0,
+        index: u32::from(warp),
+        block: [0; 3],
+        shared_base: 0,
+        lanes: LaneMask::ALL,
+        grid: grid.clone(),
+    })
+}
+
+/// Four warp slots, and the numbers of `tiny`.
+fn config(policy: SchedulerPolicy) -> Config {
+    let sm = preset::load("tiny", &[]).expect("tiny is built in").config.sm;
+    Config {
+        subcore: 0,
+        warps: 4,
+        policy,
+        ibuffer_entries: sm.ibuffer_entries,
+        fetch_latency: sm.fetch_latency,
+        branch_latency: sm.branch_latency,
+        guard_latency: sm.pipes.guard_latency,
+        memory_queue: sm.lsu.queue_depth,
+        core_khz: 1_000_000,
+    }
+}
+
 #[test]
 fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
     let grid = grid(PROGRAM, 1);
-    let start = |warp| {
-        WarpCommand::Start(WarpStart {
-            warp,
-            cta: 0,
-            index: u32::from(warp),
-            block: [0; 3],
-            shared_base: 0,
-            lanes: LaneMask::ALL,
-            grid: grid.clone(),
-        })
-    };
+    let start = |warp| start(warp, &grid);
     for policy in [
         SchedulerPolicy::LooseRoundRobin,
         SchedulerPolicy::GreedyThenOldest,
@@ -57,18 +79,7 @@ fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
                 resolved: rig.input("resolved", 1, 1, Vec::new()),
                 ack: rig.input("ack", 1, 2, vec![(100, credit(0)), (103, credit(3)), (120, credit(1))]),
             };
-            let sm = preset::load("tiny", &[]).expect("tiny is built in").config.sm;
-            let config = Config {
-                subcore: 0,
-                warps: 4,
-                policy,
-                ibuffer_entries: sm.ibuffer_entries,
-                fetch_latency: sm.fetch_latency,
-                branch_latency: sm.branch_latency,
-                memory_queue: sm.lsu.queue_depth,
-                core_khz: 1_000_000,
-            };
-            Scheduler::new(Path::root("scheduler"), config, ports)
+            Scheduler::new(Path::root("scheduler"), config(policy), ports)
         };
         let events = check(build, 250).unwrap();
         for warp in [0, 1, 3] {
@@ -79,4 +90,58 @@ fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
             .filter(|event| event.link == "event" && event.message.starts_with("Done"));
         assert_eq!(ends.count(), 3, "{policy:?}");
     }
+}
+
+/// Compares, and readers of their predicates. Each issues at the first cycle after its compare in which it may.
+const PREDICATES: &str = "ISETP.LT.AND.S32 P0, PT, R1, R2, PT, PT
+    SEL R3, R1, R2, P0
+    @P0 IADD3 R4, PT, R1, R2, RZ, PT
+    ISETP.LT.AND.S32 P0, PT, R5, R2, PT, PT
+    ISETP.LT.AND.S32 P0, PT, R6, R2, P0, PT
+    @P0 BRA 0
+    EXIT";
+
+#[test]
+fn guard_and_branch_wait_for_the_guard_latency_and_data_readers_for_the_release() {
+    let grid = grid(PREDICATES, 1);
+    let build = |rig: &mut Rig| {
+        // Results arrive 4 cycles after issue: a link there, 2 cycles in the pipe, and a link back.
+        let (issue, release) = rig.responder(["issue", "release"], 8, |issue: Issue| match issue.pc() {
+            5 => Vec::new(),
+            pc => vec![(2, Release::new(issue.warp(), pc, issue.group()))],
+        });
+        let resolved = Resolved {
+            warp: 2,
+            pc: 5,
+            lanes: LaneMask::NONE,
+            a: 0,
+            b: 0,
+            count: 0,
+            apart: LaneMask::NONE,
+        };
+        let ports = Ports {
+            command: rig.input("command", 1, 2, vec![(0, start(2, &grid))]),
+            event: rig.output("event", 1, 1, |_| true),
+            issue,
+            release,
+            resolved: rig.input("resolved", 1, 1, vec![(60, resolved)]),
+            ack: rig.input("ack", 1, 2, Vec::new()),
+        };
+        let config = Config {
+            guard_latency: 12,
+            ..config(SchedulerPolicy::GreedyThenOldest)
+        };
+        Scheduler::new(Path::root("scheduler"), config, ports)
+    };
+    let events = check(build, 100).unwrap();
+    assert_eq!(issued(&events, 2), [0, 1, 2, 3, 4, 5]);
+    let issues: Vec<u64> = events
+        .iter()
+        .filter(|event| event.link == "issue")
+        .map(|event| event.at.0)
+        .collect();
+    let after_first: Vec<u64> = issues.iter().map(|at| at - issues[0]).collect();
+    // SEL after 4 cycles, the addition after 12. INT takes 2 cycles per instruction. The last compare is at 18, the branch 12 later.
+    assert_eq!(after_first, [0, 4, 12, 14, 18, 30]);
+    assert!(events.iter().any(|event| event.message.starts_with("Done")));
 }
