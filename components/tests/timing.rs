@@ -122,14 +122,14 @@ fn predicate_as_data_takes_the_latency_of_the_writers_pipe() {
     for (lines, cycles) in [
         (format!("{COMPARE}SEL R0, R1, R0, P0"), int + int),
         (
-            "FSETP.EQ.AND.F32 P0, PT, R0, R0, PT, PT\nSEL R0, R1, R0, P0".to_owned(),
+            "FSETP.EQ.AND.F32 P0, PT, R0, R0, PT\nSEL R0, R1, R0, P0".to_owned(),
             int + int,
         ),
         (
-            "DSETP.EQ.AND.F64 P0, PT, R0, R2, PT, PT\nSEL R0, R1, R0, P0".to_owned(),
+            "DSETP.EQ.AND.F64 P0, PT, R0, R2, PT\nSEL R0, R1, R0, P0".to_owned(),
             fp64 + int,
         ),
-        ("PLOP3.LUT P0, P1, P0, P1, 0x8".to_owned(), int),
+        ("PLOP3.0x8 P0, P1, P0, P1".to_owned(), int),
         (format!("{COMPARE}VOTE.ANY R0, PT, P0"), int + pipes.vote_latency),
         ("VOTE.ANY R0, P0, P0".to_owned(), pipes.vote_latency),
         ("IADD3.X R0, P0, R0, R1, RZ, P0".to_owned(), int),
@@ -173,7 +173,7 @@ fn guard_latency_below_that_of_the_result_has_no_effect() {
         64,
     );
     let int = bench.config().sm.pipes.int.latency;
-    let lines = "DSETP.EQ.AND.F64 P0, PT, R0, R0, PT, PT\n@P0 IADD3 R0, PT, R0, RZ, RZ, PT";
+    let lines = "DSETP.EQ.AND.F64 P0, PT, R0, R0, PT\n@P0 IADD3 R0, PT, R0, RZ, RZ, PT";
     assert_eq!(bench.marginal("", lines), u64::from(9 + int));
 }
 
