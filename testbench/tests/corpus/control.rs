@@ -99,6 +99,7 @@ impl<'p> Listing<'p> {
             let user = self.decoded(pc);
             let reads = touches(&user.uses, user.pred_uses);
             let writes = touches(&user.defs, user.pred_defs);
+            let overwrites_guard = user.pred_defs & result.pred_defs != 0;
             let is_guarded = user.pred_guard & result.pred_defs != 0;
             // A guard is read earlier in the pipeline than data.
             let all_ready = |latency: u32| match result.pred_defs {
@@ -108,10 +109,12 @@ impl<'p> Listing<'p> {
             match (self.latencies[producer], write) {
                 (Latency::Fixed(latency), None) if cycles >= all_ready(latency) => Step::Safe,
                 (Latency::Fixed(latency), None) if is_guarded || (reads && cycles < latency) => Step::Fault,
-                (Latency::Fixed(latency), None) if writes => match self.latencies[pc] {
-                    Latency::Fixed(own) if cycles + own > latency => Step::Pending,
-                    _ => Step::Fault,
-                },
+                (Latency::Fixed(latency), None) if writes && (cycles < latency || overwrites_guard) => {
+                    match self.latencies[pc] {
+                        Latency::Fixed(own) if cycles + own > latency => Step::Pending,
+                        _ => Step::Fault,
+                    }
+                }
                 (Latency::Fixed(_), None) => Step::Pending,
                 _ => match self.waits(pc, write, cycles) {
                     Some(step) => step,
