@@ -82,12 +82,12 @@ const CHAINS: [Chain; 37] = [
     chain(
         "DSETP then SEL",
         F64,
-        "setp.lt.f64 %p2, %d#, %d30; selp.f64 %d#, %d30, %d29, %p2;",
+        "setp.lt.f64 %p2, %d#, %d30; selp.u32 %r#, %r70, %r71, %p2; mov.b64 %d#, {%r#, %r71};",
     ),
     chain(
         "ISETP then guarded IMAD",
         U32,
-        "setp.lt.u32 %p2, %r#, %r70; @%p2 mad.lo.u32 %r#, %r#, %r71, %r70;",
+        "setp.ge.u32 %p2, %r#, %r70; @%p2 mad.lo.u32 %r#, %r#, %r71, %r70;",
     ),
     chain("POPC", U32, "popc.b32 %r#, %r#;"),
     chain("BREV", U32, "brev.b32 %r#, %r#;"),

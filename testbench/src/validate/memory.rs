@@ -202,7 +202,11 @@ fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, G
     let (ctas, threads) = (point.x(), point.y());
     let all = ctas * threads;
     // Long enough to fill the queues: few threads need more operations.
-    let short = if all < 5000 { 64 } else { 16 };
+    let short = match all {
+        ..5_000 => 64,
+        ..50_000 => 16,
+        _ => 4,
+    };
     slope([short, 3 * short], |operations| {
         let mut bench = bench(lab, point)?;
         // The kernels with two stores use a second array, a million words behind the first.
