@@ -56,7 +56,7 @@ type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
 
 /// The machine between two windows of a run.
 ///
-/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles: only for display.
+/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles. Only display them.
 pub struct Pause<'a> {
     now: Cycle,
     visit: &'a dyn Fn(&mut ReadComponent<'_>),
@@ -148,7 +148,7 @@ impl Clock {
     /// If a component of a tile with idle-skipping is due before cycle `at`.
     pub fn skip_to(&mut self, at: Cycle) {
         let now = self.now;
-        // A tile without idle-skipping is due in every cycle, so it is not checked.
+        // A tile without idle-skipping counts as due in every cycle, even without work. So it is not checked.
         let none_due = self
             .tiles
             .iter()

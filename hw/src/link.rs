@@ -124,7 +124,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         u64::from(*latency) <= longest,
         "{path}: latency {latency} exceeds the limit of {longest} cycles"
     );
-    // The host sends only between runs of the clock, so its links bound no quantum.
+    // The host sends only between runs of the clock, so its links do not limit the quantum.
     let is_host_link = from.is_outside() || to.is_outside();
     if between_tiles && !is_host_link {
         from.note_link(to, *latency);
@@ -242,7 +242,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // A numbered port of a receiver with many ports (module `arrivals`). The receiver may have deferred its wake-ups.
+        // If the receiver has numbered this port (module `arrivals`), it may have deferred the wake-up.
         let number = self.stamps[HEADER].header() & NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));

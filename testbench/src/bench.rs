@@ -50,7 +50,7 @@ pub enum BenchError {
     },
 }
 
-/// Returns why a text with these findings has no programs.
+/// Returns why a text with these findings is refused: unsupported PTX, or not PTX.
 pub fn refusal(findings: &[Diagnostic]) -> &'static str {
     let is_ptx = findings.iter().all(|finding| finding.severity == Severity::Unsupported);
     match is_ptx {
@@ -92,7 +92,7 @@ pub struct LaunchRun {
 pub struct Run {
     /// The configuration of the GPU.
     pub config: GpuConfig,
-    /// Launches that started, in order. If `stopped` has the index of the last launch, this launch did not end.
+    /// Launches that started, in order. The last one did not end if `stopped` has its index.
     pub launches: Vec<LaunchRun>,
     /// Counters and latencies over all launches.
     pub totals: Counts,
@@ -381,7 +381,7 @@ impl Run {
 
     /// Inputs for the metrics of all launches together.
     pub fn inputs(&self) -> Inputs<'_> {
-        // Several launches have no common grid or occupancy, so metrics of these are `NotReached`.
+        // Several launches share no grid or occupancy, so grid and occupancy metrics are `NotReached`.
         let only_launch = match &self.launches[..] {
             [launch] => Some(launch.facts),
             _ => None,

@@ -8,7 +8,7 @@
 //!
 //! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade
 //! (A: primary text or data; B: digest; C: recalled). An error is (model - silicon) / silicon, in percent. Points run on the
-//! preset that matches the card. Application benchmarks are not among them, so that no number is tuned to an application.
+//! preset that matches the card. No point is an application benchmark, so no number is tuned to one.
 
 mod chains;
 mod clusters;
@@ -44,13 +44,13 @@ pub struct Family {
     pub name: &'static str,
     /// What it measures, in one line.
     pub title: &'static str,
-    /// Meaning of the parameters of a point, such as `KB`; empty if the series says everything.
+    /// Meaning of the first parameter, such as `KB`. Empty if the points have none.
     pub x: &'static str,
     /// Meaning of the second parameter.
     pub y: &'static str,
     /// The errors that the project aims at.
     pub wanted: Wanted,
-    /// True for a point of `--quick`: it takes seconds at most.
+    /// True if `--quick` runs the point, which takes seconds at most.
     is_quick: fn(&Point) -> bool,
     /// Silicon figures as CSV: gpu, series, x, y, silicon, unit, grade, source.
     silicon: &'static str,
@@ -65,7 +65,7 @@ pub struct Wanted {
     pub median: f64,
     /// Of nine rows in ten.
     pub p90: f64,
-    /// Of one row. A row beyond is a deviation, and needs a reason.
+    /// Of one row. A row with a larger error is a deviation, and needs a reason.
     pub row: f64,
 }
 
@@ -132,14 +132,14 @@ impl Family {
             .collect()
     }
 
-    /// True for a point of `--quick`: it takes seconds at most.
+    /// True if `--quick` runs the point, which takes seconds at most.
     pub fn is_quick(&self, point: &Point) -> bool {
         (self.is_quick)(point)
     }
 
     /// Runs points on the model with `threads` host threads. Rows come in the order of the points.
     ///
-    /// `each` hears of each row as it ends; if it returns false, the points that have not begun are left out.
+    /// `each` receives each row as it ends. If it returns false, points not yet begun are left out.
     pub fn run(
         &self,
         lab: &Lab,

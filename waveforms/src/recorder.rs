@@ -136,12 +136,12 @@ impl Recorder {
         self.is_open = true;
     }
 
-    /// Assigns the changes to cycle `now`, from index `start` to the end of the batch.
+    /// Assigns the batch's changes from index `start` onward to cycle `now`.
     fn assign_changes(&mut self, now: Cycle, start: usize) {
         let end = self.batch.changes.len();
         match self.batch.cycles.last_mut() {
             _ if start == end => {}
-            // Another component has changed in this cycle: its range grows.
+            // An earlier component also changed in this cycle, so the cycle's range grows.
             Some((cycle, last)) if *cycle == now => *last = end,
             _ => self.batch.cycles.push((now, end)),
         }
@@ -179,7 +179,7 @@ impl Sampler for Recorder {
     }
 
     fn flush(&mut self, _end: Cycle) {
-        // No component has ticked in the window yet, so the current values are its initial values.
+        // No component has ticked in a window that is still closed. Its initial values are the current values.
         if !self.is_open {
             self.open_window();
         }

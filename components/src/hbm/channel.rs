@@ -72,7 +72,7 @@ use command::Command;
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from the acceptance of a request to the queue: the part of `hbm.access_latency` that no stage accounts for.
+    /// Command cycles from accepting a request to enqueuing it: the part of `hbm.access_latency` that no stage accounts for.
     pub way_cycles: u32,
     /// Command cycles from the last data on the bus to the response. Preset key `hbm.latency_extra`, or less for a low `access_latency`.
     pub interface_cycles: u32,
@@ -128,7 +128,7 @@ struct State {
     responses: VecDeque<Delayed>,
     /// Index of the slice that the round robin tries first.
     next_port: usize,
-    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A refresh alone needs no edge.
+    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A refresh is no work: it is caught up later.
     command_from: u64,
     /// First edge at which a request can get a row command. 0 after a change of queue, rows or direction.
     row_from: u64,
@@ -271,7 +271,7 @@ impl Channel {
         let state = &self.state;
         let (timers, write) = (&state.timers, state.scheduler.is_writing());
         let candidates = state.scheduler.column_candidates(&state.queue);
-        // This edge is a lower bound for every bank, so an earlier search is useless.
+        // No bank can get a column command before `any_bank_at`, so an earlier search is useless.
         let any_bank_at = timers.any_column_at(write);
         if candidates != 0 && any_bank_at > edge {
             return any_bank_at;

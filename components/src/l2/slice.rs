@@ -151,7 +151,7 @@ struct State {
     in_memory: u32,
     /// Index of the channel that the round robin tries first.
     next_channel: usize,
-    /// Next set of the host's write-back of all dirty lines. `None` while none is running.
+    /// Set from which the host's write-back searches for the next dirty line. `None` while none is running.
     write_back: Option<usize>,
     /// First edge at which the data array is free.
     data_free_at: u64,
@@ -246,7 +246,7 @@ impl Slice {
         (n_sectors(sectors) * SECTOR as u32).div_ceil(self.config.bytes_per_cycle)
     }
 
-    /// Makes the data array busy for `cycles` more cycles. They start at `edge`, or after the access before.
+    /// Makes the data array busy for `cycles` more cycles. They start at `edge`, or when the previous access ends, if that is later.
     fn occupy_data(&mut self, edge: u64, cycles: u32) {
         let state = &mut self.state;
         state.data_free_at = state.data_free_at.max(edge) + u64::from(cycles);
@@ -331,7 +331,7 @@ impl Component for Slice {
         let state = &self.state;
         let config = &self.config;
         let count = |max: u32| count_width(max.into());
-        // Bound for the near and the far pipe: full, and then a fill completes every target.
+        // Each pipe, near or far, can be full. Then one fill can still add a response for every target.
         let max_responses =
             2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));

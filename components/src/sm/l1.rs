@@ -24,7 +24,7 @@
 //! | tag lookup | one packet per cycle |
 //! | load, every sector valid | response sent `latency` cycles after the request was taken |
 //! | load, a sector missing | miss sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the last fill is taken |
-//! | bypass: store, atomic, uncached load | sent to the crossbar 1 cycle after the lookup; response 1 cycle after it is taken back |
+//! | bypass: store, atomic, uncached load | sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the packet is back |
 //! | [`PacketKind::Invalidate`] | the lookup drops every line; response as for a hit |
 //! | data path to the LSU | busy for ceil(sector bytes / `data_bytes_per_cycle`) per load, and for 1 per other packet |
 //!
@@ -85,7 +85,7 @@ use xbar_queue::XbarQueue;
 pub struct Config {
     /// Number of the SM.
     pub sm: u16,
-    /// Capacity after a reset, in bytes. [`PacketKind::Invalidate`] sets another one: the bytes outside the shared-memory carve-out.
+    /// Capacity after a reset, in bytes. [`PacketKind::Invalidate`] sets a new one: the bytes outside the shared-memory carve-out.
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
@@ -103,7 +103,7 @@ pub struct Config {
     pub mshr_targets: u32,
     /// Width of the data path to the LSU, in bytes per cycle.
     pub data_bytes_per_cycle: u32,
-    /// Depth of the crossbar queue, in sectors that its stores and atomics change. A load takes no room.
+    /// Depth of the crossbar queue, in sectors. It counts only sectors that queued stores and atomics change. Loads take no room.
     pub store_queue: u32,
     /// Depth of the return queue, in packets. While the queue is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
@@ -274,9 +274,9 @@ impl Component for L1 {
         let (state, config) = (&self.state, &self.config);
         let table = &state.mshr.table;
         let count = |max: u32| count_width(max.into());
-        // A fill enters while the queue is below its depth, and can complete every target.
+        // The L1 takes a fill while the queue is below its depth. One fill can complete all waiting loads.
         let max_returned = u64::from(config.return_queue) + u64::from(config.mshr_targets);
-        // A queue without stores accepts a store of a whole line, also above its depth.
+        // If no store or atomic is queued, one with a whole line enters, even if its sectors exceed the depth.
         let store_width = count(config.store_queue.max(SECTORS as u32));
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         // A waveform shows addresses in 48 bits.

@@ -16,12 +16,12 @@
 //! - When the whole running group branches backward, the oldest pending group runs. So every lane gets its turn.
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
-//! A BSSY replaces the members only if no other live lane is a member still. Else the running lanes do not become members, and pass
-//! the BSYNC without waiting. Diverged lanes are slower, but correct. This case occurs where the compiler found no region around a
-//! branch, as in recursive functions.
+//! A BSSY looks for live members outside the running group. If it finds none, the running lanes become the members. Otherwise the
+//! running lanes leave the members and pass the BSYNC without waiting. They may stay diverged: slower, but correct. The second case
+//! occurs where the compiler found no region around a branch, as in recursive functions.
 //!
-//! A value exchange, such as a shuffle, follows a WARPSYNC. If the lanes of the WARPSYNC resume at different instructions, each
-//! group would exchange only within itself. Then the warp reports a split exchange.
+//! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
+//! cannot exchange values with each other. Then the warp reports a split exchange.
 //!
 //! Held lanes may resume at different instructions, so each lane has its own resume address.
 //!
@@ -356,7 +356,7 @@ impl Flow {
 
     /// Takes the lanes of one BSYNC early, and removes them from its members.
     ///
-    /// Only a BSYNC with an awaited lane counts: a lane that a WARPSYNC or the block barrier needs.
+    /// An awaited lane is one that a WARPSYNC or the block barrier needs. The BSYNC must hold such a lane.
     fn release_bsync_early(&mut self) -> Option<LaneMask> {
         let mut awaited = match self.block_barrier.is_empty() {
             true => LaneMask::NONE,

@@ -204,7 +204,7 @@ fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, G
     // Long enough to fill the queues: few threads need more operations.
     let short = match all {
         ..5_000 => 64,
-        ..50_000 => 16,
+        5_000..50_000 => 16,
         _ => 4,
     };
     slope([short, 3 * short], |operations| {

@@ -12,7 +12,7 @@
 //! | Stage | What it does |
 //! |---|---|
 //! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
-//! | run timers | due sleeps and waits for guards end; fetch restarts at a branch target after `branch_latency` |
+//! | run timers | sleeps and guard waits that are due end; fetch restarts at a branch target after `branch_latency` |
 //! | arrive | fetched instructions enter the instruction buffers |
 //! | evaluate | each warp with a change gets a stall reason, or joins the ready set of its pipe |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
@@ -24,7 +24,7 @@
 //! - no barrier, fence, wait for a group of asynchronous operations, unresolved branch or sleep blocks it;
 //! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write, and its guard is visible;
-//! - its earlier memory accesses are as far as the instruction demands (`Order` in `proto::predecoded`);
+//! - its earlier memory accesses have made the progress that the instruction needs (`Order` in `proto::predecoded`);
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
@@ -34,7 +34,7 @@
 //! |---|---|
 //! | issue to the dispatch unit | 1 |
 //! | write-back to the issue of a dependent instruction | 1 |
-//! | issue of a predicate's writer to the issue of an instruction or branch that it guards | `guard_latency` |
+//! | issue of a predicate's writer to the issue of an instruction or branch that the predicate guards | `guard_latency` |
 //! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
@@ -87,7 +87,7 @@ pub struct Config {
     pub fetch_latency: u32,
     /// Cycles from the issue of a taken branch to the fetch at its target.
     pub branch_latency: u32,
-    /// Cycles from the issue of a predicate's writer to the issue of an instruction that it guards.
+    /// Cycles from the issue of a predicate's writer to the issue of an instruction that the predicate guards.
     pub guard_latency: u32,
     /// Entries of the sub-core's memory queue at the LSU, and so its credits.
     pub memory_queue: u32,
@@ -141,7 +141,7 @@ struct State {
     ibuffers: IBuffers,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each group of [`Ready`] can issue: one per pipe, two for the LSU. [`Cycle::NEVER`] without a credit.
+    /// First cycle in which each [`Ready`] group can issue. Each pipe has one group, the LSU two. LSU without a credit: [`Cycle::NEVER`].
     pipe_free_at: [Cycle; N_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
@@ -157,7 +157,7 @@ struct State {
     guard_timers: GuardTimers,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. A deferred charge counts each of them as throttled from this cycle on.
+    /// First cycle not yet charged to the ready warps. A later charge counts each ready warp as throttled from this cycle on.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
