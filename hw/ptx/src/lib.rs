@@ -1,4 +1,4 @@
-//! The PTX front end: reads PTX text, checks it, and lowers each kernel to a [`Program`] of machine instructions.
+//! The PTX front end: reads PTX text, checks it, and lowers each kernel to a [`Program`](warpwave_isa::program::Program) of machine instructions.
 //!
 //! ```text
 //! text ──> lex ──> parse ──> check ──> lower ──> one Program per kernel
