@@ -48,7 +48,7 @@ pub enum Stop {
     /// The cycle limit is reached.
     Limit,
     /// No component is due in any later cycle.
-    Quiet,
+    Idle,
 }
 
 /// A function that reads one component.
@@ -206,7 +206,7 @@ impl Clock {
             loop {
                 let reason = leader.run_to(leader.now() + step)?;
                 let was_quiescent = std::mem::replace(&mut is_quiescent, leader.is_quiescent());
-                if was_quiescent && is_quiescent || reason == Stop::Quiet && !is_quiescent {
+                if was_quiescent && is_quiescent || reason == Stop::Idle && !is_quiescent {
                     return Some(());
                 }
             }

@@ -69,7 +69,7 @@
 //! tile.fill(&from, Sender(Path::root("sender"), output));
 //! tile.fill(&to, Receiver(Path::root("receiver"), input, Arc::clone(&received)));
 //! let mut clock = Clock::new(vec![tile.build()]);
-//! assert_eq!(clock.run(Cycle(100), |_| false), Stop::Quiet);
+//! assert_eq!(clock.run(Cycle(100), |_| false), Stop::Idle);
 //! assert_eq!(received.lock().unwrap()[..], [(Cycle(3), 42)]);
 //! ```
 

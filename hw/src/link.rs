@@ -40,7 +40,7 @@ use crate::warm::{Warm, prefetch};
 use attached::Attached;
 use monitor::Monitor;
 pub use stamp::MAX_SIDEBAND;
-use stamp::{FIRST, HEADER, NUMBER, Stamp, Stamps, WAITED_FOR, next, stamps};
+use stamp::{FIRST_SLOT, HEADER, LINK_NUMBER, Stamp, Stamps, WAITED_FOR, next_slot, stamps};
 
 /// The configuration of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,8 +60,8 @@ pub struct OutPort<T> {
     /// The slot of the next message.
     slot: u32,
     latency: u8,
-    /// The limit of [`OutPort::send_after`]: the most cycles from the send until the message is visible.
-    longest: u8,
+    /// The largest `latency + extra` of [`OutPort::send_after`]: the most cycles from the send until the message is visible.
+    max_latency: u8,
     /// The receiver's component number in its tile.
     receiver: u8,
     /// True if the receiver is in another tile.
@@ -115,14 +115,14 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         "{path}: a link needs a latency and a depth of at least 1"
     );
     let between_tiles = !from.same_tile(to);
-    let longest = if between_tiles {
+    let max_latency = if between_tiles {
         crate::tile::HORIZON / 2
     } else {
         crate::tile::HORIZON - 1
     };
     assert!(
-        u64::from(*latency) <= longest,
-        "{path}: latency {latency} exceeds the limit of {longest} cycles"
+        u64::from(*latency) <= max_latency,
+        "{path}: latency {latency} exceeds the limit of {max_latency} cycles"
     );
     // The host sends only between runs of the clock, so its links do not limit the quantum.
     let is_host_link = from.is_outside() || to.is_outside();
@@ -138,7 +138,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
         channel: receiver,
         head: None,
         stamps: stamps.clone(),
-        slot: FIRST,
+        slot: FIRST_SLOT,
         credit_latency: if between_tiles { *latency as u8 } else { 1 },
         sender: from,
         receiver: to,
@@ -150,9 +150,9 @@ pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>
     let output = OutPort {
         channel: sender,
         stamps,
-        slot: FIRST,
+        slot: FIRST_SLOT,
         latency: *latency as u8,
-        longest: longest as u8,
+        max_latency: max_latency as u8,
         last_visible: Cycle::ZERO,
         receiver: to,
         is_remote: between_tiles,
@@ -191,7 +191,7 @@ impl<T> OutPort<T> {
         }
         let (tile, sender) = &self.sender;
         if self.is_remote {
-            tile.wake_in_next_quantum(*sender);
+            tile.wake_in_next_window(*sender);
         } else {
             let header = &self.stamps[HEADER];
             header.set_header(header.header() | WAITED_FOR);
@@ -213,7 +213,7 @@ impl<T> OutPort<T> {
     /// Messages keep their order. A message is visible no earlier than the previous message, even if its `extra` is smaller.
     ///
     /// # Panics
-    /// If there is no room, or the message would be visible more than `latency +` [`OutPort::longest_extra`] cycles after the send.
+    /// If there is no room, or the message would be visible more than `latency +` [`OutPort::max_extra`] cycles after the send.
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
@@ -230,7 +230,7 @@ impl<T> OutPort<T> {
             visible = self.keep_order(visible);
         }
         let stamp = &self.stamps[self.slot as usize];
-        if !stamp.is_free(now) || visible > now + u64::from(self.longest) {
+        if !stamp.is_free(now) || visible > now + u64::from(self.max_latency) {
             self.cannot_send(now, visible);
         }
         self.last_visible = visible;
@@ -238,12 +238,12 @@ impl<T> OutPort<T> {
         assert!(sent.is_ok(), "{}: a free slot, but a full channel", self.config.path);
         // The receiver reads the stamp before the channel. So the message enters the channel before the stamp is written.
         stamp.fill(visible, sideband);
-        self.slot = next(self.slot, &self.stamps);
+        self.slot = next_slot(self.slot, &self.stamps);
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
         // If the receiver has numbered this port (module `arrivals`), it may have deferred the wake-up.
-        let number = self.stamps[HEADER].header() & NUMBER;
+        let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
         }
@@ -260,14 +260,14 @@ impl<T> OutPort<T> {
         );
         panic!(
             "{}, cycle {now}: a message would be visible in cycle {visible}, beyond the horizon of {} cycles",
-            self.config.path, self.longest
+            self.config.path, self.max_latency
         );
     }
 
     /// Delays a message to `last_visible` if the previous message is still in its slot. Else returns `visible`.
     fn keep_order(&self, visible: Cycle) -> Cycle {
         // A reset of the receiver drops messages before they are visible. Then `last_visible` is out of date.
-        let last = if self.slot == FIRST {
+        let last = if self.slot == FIRST_SLOT {
             self.stamps.len() as u32
         } else {
             self.slot
@@ -281,8 +281,8 @@ impl<T> OutPort<T> {
 
     /// The largest `extra` of [`OutPort::send_after`], in cycles.
     #[inline]
-    pub fn longest_extra(&self) -> u64 {
-        u64::from(self.longest - self.latency)
+    pub fn max_extra(&self) -> u64 {
+        u64::from(self.max_latency - self.latency)
     }
 
     /// Cycles from the send until the message is visible.

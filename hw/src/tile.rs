@@ -223,7 +223,7 @@ impl Tile {
 
     /// The first cycle from `now` on in which a component is due.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        if !self.skips_idle || self.shared.next_quantum.load(Ordering::Relaxed) != 0 {
+        if !self.skips_idle || self.shared.window_waiters.load(Ordering::Relaxed) != 0 {
             return now;
         }
         let message = self.shared.remote.mail.next(now);

@@ -1,4 +1,4 @@
-//! The clock and its tiles in dialogues: messages and wake-ups by cycle, and the ticks that follow.
+//! The clock and its tiles as dialogues: messages and wake-ups by cycle, and the ticks that follow.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use warpwave_hw::time::Cycle;
 /// The cycles in which a component was ticked.
 type Ticks = Arc<Mutex<Vec<u64>>>;
 
-/// Does in each tick what it is told.
+/// A component that calls `act` in each tick.
 struct Actor<F> {
     path: Path,
     act: F,
@@ -74,18 +74,18 @@ fn alone(act: impl FnMut(Cycle) -> Activity + Send + 'static) -> (Clock, Ticks) 
 }
 
 #[test]
-fn until_near_far_and_never_is_ticked_then_and_only_then() {
+fn component_ticks_exactly_in_the_cycles_that_it_asks_for() {
     let mut plan = [1, 2, 65, 66, 130, 1000, 1064, 1128].into_iter();
     let (mut clock, seen) = alone(move |_| {
         plan.next()
             .map_or(Activity::Until(Cycle::NEVER), |at| Activity::Until(Cycle(at)))
     });
-    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Idle);
     assert_eq!(ticks(&seen), [0, 1, 2, 65, 66, 130, 1000, 1064, 1128]);
 }
 
 #[test]
-fn pause_between_windows_shows_every_component_on_any_number_of_threads() {
+fn stop_condition_can_read_every_component_with_any_thread_count() {
     for threads in [1, 2, 3] {
         let tiles = (0..4).map(|n| {
             let mut tile = TileBuilder::new();
@@ -110,19 +110,19 @@ fn pause_between_windows_shows_every_component_on_any_number_of_threads() {
 }
 
 #[test]
-fn until_a_cycle_gone_by_is_ticked_in_the_next() {
+fn component_that_asks_for_a_past_cycle_ticks_in_the_next_one() {
     let (mut clock, seen) = alone(|now| match now.0 {
         0 => Activity::Until(Cycle(100)),
         100 => Activity::Until(Cycle(3)),
         101 => Activity::Until(Cycle(101)),
         _ => Activity::Idle,
     });
-    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Idle);
     assert_eq!(ticks(&seen), [0, 100, 101, 102]);
 }
 
 #[test]
-fn far_cycle_of_one_does_not_wake_another_nor_get_lost_behind_a_nearer_one() {
+fn overflow_wakeups_of_two_components_stay_apart() {
     let mut tile = TileBuilder::new();
     let (a, b) = (tile.slot(), tile.slot());
     let far = put(&mut tile, &a, |now| {
@@ -140,12 +140,12 @@ fn far_cycle_of_one_does_not_wake_another_nor_get_lost_behind_a_nearer_one() {
         }
     });
     let mut clock = Clock::new(vec![tile.build()]);
-    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+    assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Idle);
     assert_eq!((ticks(&far), ticks(&near)), (vec![0, 500], vec![0, 100, 200, 300]));
 }
 
 #[test]
-fn limit_at_the_present_or_in_the_past_nothing_runs_and_time_stays() {
+fn limit_up_to_the_current_cycle_runs_nothing() {
     let (mut clock, seen) = alone(|_| Activity::Busy);
     assert_eq!(clock.run(Cycle(10), |_| false), Stop::Limit);
     for limit in [10, 4, 0] {
@@ -156,7 +156,7 @@ fn limit_at_the_present_or_in_the_past_nothing_runs_and_time_stays() {
 }
 
 #[test]
-fn limit_between_two_quanta_is_kept_to_the_cycle() {
+fn run_stops_exactly_at_a_limit_inside_a_window() {
     let (mut clock, seen) = alone(|_| Activity::Busy);
     for limit in [5, 6, 70] {
         assert_eq!(clock.run(Cycle(limit), |_| false), Stop::Limit);
@@ -164,7 +164,7 @@ fn limit_between_two_quanta_is_kept_to_the_cycle() {
     }
 }
 
-/// The host sends to a component in a tile, and the component back.
+/// A host that sends to a component, and a component that sends each message back.
 fn with_host(latency: u32) -> (Clock, Ticks, OutPort<u64>, InPort<u64>) {
     let mut tile = TileBuilder::new();
     let slot = tile.slot();
@@ -180,16 +180,16 @@ fn with_host(latency: u32) -> (Clock, Ticks, OutPort<u64>, InPort<u64>) {
 }
 
 #[test]
-fn quiet_machine_message_from_outside_is_ticked_when_it_is_visible() {
+fn host_message_wakes_an_idle_machine_when_it_is_visible() {
     for latency in [1, 7, 32] {
         let (mut clock, seen, mut to, mut from) = with_host(latency);
-        assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Quiet);
+        assert_eq!(clock.run(Cycle::NEVER, |_| false), Stop::Idle);
         clock.skip_to(Cycle(1_000_000));
         to.send(clock.now(), 5);
         let stop = clock.run(Cycle::NEVER, |now| from.is_ready(now));
         let arrival = 1_000_000 + u64::from(latency);
         assert_eq!(ticks(&seen), [0, arrival], "latency {latency}");
-        if stop == Stop::Quiet {
+        if stop == Stop::Idle {
             clock.skip_to(clock.now() + u64::from(latency));
         }
         assert_eq!(from.recv(clock.now()), Some(5 + arrival));
@@ -198,16 +198,16 @@ fn quiet_machine_message_from_outside_is_ticked_when_it_is_visible() {
 
 #[test]
 #[should_panic(expected = "a component is due before cycle 50")]
-fn waiting_past_a_due_component_panics() {
+fn skip_past_a_due_component_panics() {
     let (mut clock, _) = alone(|_| Activity::Until(Cycle(40)));
     clock.run(Cycle(10), |_| false);
     clock.skip_to(Cycle(50));
 }
 
-/// When which message was received.
+/// Cycle and content of each received message.
 type Received = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Two tiles; the first sends a message in each of the given cycles, `extra` cycles slower than the link's 32.
+/// Two tiles. For each (cycle, extra) in `sends`, the first tile sends a message that is visible `32 + extra` cycles later.
 fn one_sided(sends: Vec<(u64, u64)>) -> (Clock, Received) {
     let (mut a, mut b) = (TileBuilder::new(), TileBuilder::new());
     let (from, to) = (a.slot(), b.slot());
@@ -230,7 +230,7 @@ fn one_sided(sends: Vec<(u64, u64)>) -> (Clock, Received) {
 }
 
 #[test]
-fn between_tiles_messages_at_either_end_of_a_quantum_wake_their_receiver_in_time() {
+fn message_between_tiles_wakes_its_receiver_when_it_is_visible() {
     let sends = [0, 1, 31, 32, 33, 63, 64, 95, 96, 127, 160];
     let (mut clock, received) = one_sided(sends.map(|at| (at, 0)).to_vec());
     clock.run(Cycle(400), |_| false);
@@ -238,7 +238,7 @@ fn between_tiles_messages_at_either_end_of_a_quantum_wake_their_receiver_in_time
 }
 
 #[test]
-fn between_tiles_a_message_later_than_the_mailbox_reaches_is_refused() {
+fn message_between_tiles_beyond_half_the_horizon_panics() {
     let (mut clock, _) = one_sided(vec![(31, 1)]);
     let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle(400), |_| false))).expect_err("too far ahead");
     assert_eq!(
@@ -255,7 +255,7 @@ fn text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 #[test]
-fn component_that_panics_on_any_thread_takes_the_run_down_with_its_own_words() {
+fn panic_of_a_component_on_any_thread_reaches_the_caller() {
     for culprit in 0..3 {
         let tiles = (0..3).map(|n| {
             let mut tile = TileBuilder::new();
@@ -274,7 +274,7 @@ fn component_that_panics_on_any_thread_takes_the_run_down_with_its_own_words() {
 }
 
 #[test]
-fn machine_that_wants_to_run_beyond_the_last_cycle_is_told_of_it() {
+fn run_beyond_the_last_cycle_panics() {
     let (mut clock, seen) = alone(|now| match now.0 {
         0 => Activity::Until(Cycle(Cycle::LAST.0 - 100)),
         _ => Activity::Until(Cycle(Cycle::LAST.0 + 1)),
@@ -286,7 +286,7 @@ fn machine_that_wants_to_run_beyond_the_last_cycle_is_told_of_it() {
 }
 
 #[test]
-fn condition_that_panics_takes_the_run_down() {
+fn panic_of_the_stop_condition_reaches_the_caller() {
     let tiles = (0..2).map(|_| {
         let mut tile = TileBuilder::new();
         let slot = tile.slot();
@@ -301,7 +301,7 @@ fn condition_that_panics_takes_the_run_down() {
 }
 
 #[test]
-fn reset_machine_forgets_how_slow_the_last_message_was() {
+fn reset_link_drops_the_delay_of_its_last_message() {
     let mut tile = TileBuilder::new();
     let (from, to) = (tile.slot(), tile.slot());
     let (mut output, mut input) = joined(&from, &to, 1, 4);
@@ -314,32 +314,32 @@ fn reset_machine_forgets_how_slow_the_last_message_was() {
 #[test]
 fn tile_without_components_is_never_due() {
     let mut clock = Clock::new(vec![TileBuilder::new().build()]);
-    assert_eq!(clock.run(Cycle(100), |_| false), Stop::Quiet);
+    assert_eq!(clock.run(Cycle(100), |_| false), Stop::Idle);
 }
 
-/// Writes down how it is called.
+/// A sampler that logs its calls.
 struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    fn say(&self, text: String) {
+    fn add(&self, text: String) {
         self.0.lock().expect("no panic while it is held").push(text);
     }
 }
 
 impl Sampler for Log {
     fn begin(&mut self, now: Cycle, components: &[Box<dyn Component>]) {
-        self.say(format!("begin {now} with {}", components.len()));
+        self.add(format!("begin {now} with {}", components.len()));
     }
     fn sample(&mut self, now: Cycle, index: usize, _: &dyn Component) {
-        self.say(format!("{index} at {now}"));
+        self.add(format!("{index} at {now}"));
     }
     fn flush(&mut self, end: Cycle) {
-        self.say(format!("flush {end}"));
+        self.add(format!("flush {end}"));
     }
 }
 
-/// What a sampler of `window` hears when two components name every tenth and every hundredth cycle up to 200.
-fn heard(window: std::ops::Range<u64>, drive: impl FnOnce(&mut Clock)) -> Vec<String> {
+/// The calls of a sampler with trace window `window`. One component ticks every 10 cycles and one every 100, up to cycle 200.
+fn sampler_calls(window: std::ops::Range<u64>, drive: impl FnOnce(&mut Clock)) -> Vec<String> {
     let mut tile = TileBuilder::new();
     for interval in [10, 100] {
         let slot = tile.slot();
@@ -366,32 +366,32 @@ fn heard(window: std::ops::Range<u64>, drive: impl FnOnce(&mut Clock)) -> Vec<St
 }
 
 #[test]
-fn sampler_hears_of_its_window_and_of_watched_components_alone() {
-    let heard = heard(95..130, |clock| {
+fn sampler_gets_watched_components_in_its_trace_window_only() {
+    let calls = sampler_calls(95..130, |clock| {
         clock.run(Cycle::NEVER, |_| false);
     });
-    // Quanta of 32 begin where something is due: 0, 40, 80, 120, 160. What was shown in cycle 100 has faded in the next.
+    // Windows of 32 cycles begin where a component is due: 0, 40, 80, 120, 160. The pulse of cycle 100 ends in cycle 101.
     assert_eq!(
-        heard,
+        calls,
         ["begin 80 with 2", "1 at 100", "1 at 101", "flush 112", "flush 152"]
     );
 }
 
 #[test]
-fn window_that_begins_while_nothing_is_ticked_is_begun_all_the_same() {
-    let at_the_limit = heard(195..196, |clock| {
+fn trace_window_begins_even_if_the_clock_skips_its_first_cycle() {
+    let at_the_limit = sampler_calls(195..196, |clock| {
         clock.run(Cycle(195), |_| false);
         clock.run(Cycle(199), |_| false);
     });
     assert_eq!(at_the_limit, ["begin 199 with 2", "flush 199"]);
-    let waiting = heard(300..400, |clock| {
+    let waiting = sampler_calls(300..400, |clock| {
         clock.run(Cycle::NEVER, |_| false);
         clock.skip_to(Cycle(500));
     });
     assert_eq!(waiting, ["begin 500 with 2", "flush 500"]);
 }
 
-/// Has something under way until a cycle, for ever if that is never.
+/// A component with work until cycle `until`. It never ends if that is `NEVER`.
 struct Busy {
     path: Path,
     until: Cycle,
@@ -420,7 +420,7 @@ impl Component for Busy {
     fn stats(&self, _: &mut dyn Report) {}
 }
 
-/// A tile for each of these.
+/// A clock over one `Busy` component per tile.
 fn busy(until: &[u64]) -> Clock {
     let tiles = until.iter().map(|&until| {
         let mut tile = TileBuilder::new();
@@ -441,12 +441,12 @@ fn busy(until: &[u64]) -> Clock {
 }
 
 #[test]
-fn machine_is_still_when_nothing_was_under_way_at_the_ends_of_two_steps() {
+fn quiescence_needs_two_quiescent_steps_in_a_row() {
     for threads in [1, 2, 3] {
         let mut clock = busy(&[0, 70, 30]);
         clock.set_threads(threads);
         clock.run_until_quiescent(64);
-        // Busy at 64, done at 128 and still so at 192.
+        // Busy at 64, quiescent at 128 and 192.
         assert_eq!(clock.now(), Cycle(192), "threads: {threads}");
         clock.run_until_quiescent(64);
         assert_eq!(clock.now(), Cycle(192 + 2 * 64), "threads: {threads}");
@@ -454,7 +454,7 @@ fn machine_is_still_when_nothing_was_under_way_at_the_ends_of_two_steps() {
 }
 
 #[test]
-fn machine_that_is_stuck_for_good_is_left_after_a_step() {
+fn deadlock_ends_the_run_after_one_step() {
     let mut clock = busy(&[10, Cycle::NEVER.0]);
     clock.run_until_quiescent(64);
     assert_eq!(clock.now(), Cycle(64));

@@ -152,7 +152,7 @@ fn run(threads: usize, watched: bool) -> (Vec<Vec<u64>>, Vec<Vec<String>>) {
 }
 
 #[test]
-fn leaves_with_uneven_work_are_ticked_when_they_asked_for_it_on_any_number_of_threads() {
+fn leaves_with_uneven_work_tick_in_the_same_cycles_with_any_thread_count() {
     let expected: Vec<_> = (0..30).map(due).collect();
     for threads in [1, 2, 3, 4, 7, 40] {
         assert!(run(threads, false).0 == expected, "threads: {threads}");
@@ -160,7 +160,7 @@ fn leaves_with_uneven_work_are_ticked_when_they_asked_for_it_on_any_number_of_th
 }
 
 #[test]
-fn leaf_that_sleeps_is_watched_from_the_same_cycle_on_with_any_number_of_threads() {
+fn sampling_of_an_idle_leaf_begins_in_the_same_cycle_with_any_thread_count() {
     let (_, alone) = run(1, true);
     for (n, seen) in alone.iter().enumerate() {
         let ticked = due(n).into_iter().filter(|now| window(n as u64).contains(now)).count();

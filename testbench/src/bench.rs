@@ -25,7 +25,7 @@ use warpwave_ptx::{Diagnostic, Module, Severity};
 use crate::host::{self, HostError, Placement, Region};
 use crate::lockstep::{self, Difference};
 use crate::report::counts::Counts;
-use crate::report::metrics::{Inputs, LaunchFacts, Metric, Value};
+use crate::report::metrics::{Inputs, LaunchShape, Metric, Value};
 use crate::scenario::{Assert, Buffer, Scenario};
 
 pub use progress::{Activity, Progress};
@@ -35,7 +35,7 @@ pub use stop::StopReason;
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BenchError {
     /// The program is not valid PTX, or it declares what the machine does not run.
-    #[error("the program {}; findings: {}", refusal(.0), .0.len())]
+    #[error("the program {}", refusal(.0))]
     Ptx(Vec<Diagnostic>),
     /// Buffers or module variables do not match the program, or exceed the memory of the GPU.
     #[error(transparent)]
@@ -50,12 +50,16 @@ pub enum BenchError {
     },
 }
 
-/// Returns why a text with these findings is refused: unsupported PTX, or not PTX.
-pub fn refusal(findings: &[Diagnostic]) -> &'static str {
+/// Returns why a text with these findings is refused: invalid or unsupported PTX, and the number of errors.
+pub fn refusal(findings: &[Diagnostic]) -> String {
     let is_ptx = findings.iter().all(|finding| finding.severity == Severity::Unsupported);
-    match is_ptx {
-        true => "is not supported",
-        false => "is not PTX",
+    let reason = match is_ptx {
+        true => "uses PTX that is not supported",
+        false => "is not valid PTX",
+    };
+    match findings.len() {
+        1 => format!("{reason}: 1 error"),
+        n => format!("{reason}: {n} errors"),
     }
 }
 
@@ -82,7 +86,7 @@ pub struct LaunchRun {
     /// Counters of this launch. Latencies cover the whole run so far.
     pub counts: Counts,
     /// Shape and occupancy of the launch.
-    pub facts: LaunchFacts,
+    pub shape: LaunchShape,
     /// The `printf` output of the launch. Empty if the launch was stopped.
     pub printed: String,
 }
@@ -115,7 +119,7 @@ pub struct Bench<'a> {
     programs: Vec<Arc<Program>>,
     /// Counters before the first launch. Totals are relative to them.
     baseline: Counts,
-    too_new: Vec<Diagnostic>,
+    unmet_requirements: Vec<Diagnostic>,
 }
 
 impl<'a> Bench<'a> {
@@ -126,14 +130,14 @@ impl<'a> Bench<'a> {
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel));
         let module = module.map_err(BenchError::Ptx)?;
-        let too_new = module.too_new_for(config.compute_capability());
+        let unmet_requirements = module.unmet_requirements(config.compute_capability());
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
         let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
             baseline: Counts::of(gpu.components()),
-            too_new,
+            unmet_requirements,
             gpu,
             placement,
             programs: grids.iter().map(|grid| Arc::clone(&grid.program)).collect(),
@@ -147,8 +151,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Parts of the program that need a newer GPU: its `.target` or single instructions. The model can run them nevertheless.
-    pub fn too_new(&self) -> &[Diagnostic] {
-        &self.too_new
+    pub fn unmet_requirements(&self) -> &[Diagnostic] {
+        &self.unmet_requirements
     }
 
     /// The buffers and module variables of the scenario, with their addresses.
@@ -325,10 +329,10 @@ pub(crate) fn run_grid(
     before: &Counts,
     on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
 ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
-    let facts = facts(&grid, gpu.config());
+    let shape = launch_shape(&grid, gpu.config());
     let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
     let ended = gpu.launch_or_freeze(grid, limit, on_pause).map(drop);
-    let counts = before.again(gpu.components());
+    let counts = before.next_snapshot(gpu.components());
     if ended.is_err() {
         // A stopped launch leaves messages in flight: the next one needs an empty machine.
         gpu.reset();
@@ -341,14 +345,14 @@ pub(crate) fn run_grid(
         block,
         cycles: gpu.latest().cycles(),
         counts: counts.since(before),
-        facts,
+        shape,
         printed: printed.unwrap_or_default(),
     };
     (run, counts, ended)
 }
 
-fn facts(grid: &Grid, config: &GpuConfig) -> LaunchFacts {
-    LaunchFacts {
+fn launch_shape(grid: &Grid, config: &GpuConfig) -> LaunchShape {
+    LaunchShape {
         ctas: grid.ctas(),
         threads: grid.threads(),
         registers: grid.registers,
@@ -368,7 +372,7 @@ impl LaunchRun {
             counts: &self.counts,
             config,
             cycles: self.cycles,
-            launch: Some(self.facts),
+            launch: Some(self.shape),
         }
     }
 }
@@ -383,7 +387,7 @@ impl Run {
     pub fn inputs(&self) -> Inputs<'_> {
         // Several launches share no grid or occupancy, so grid and occupancy metrics are `NotReached`.
         let only_launch = match &self.launches[..] {
-            [launch] => Some(launch.facts),
+            [launch] => Some(launch.shape),
             _ => None,
         };
         Inputs {

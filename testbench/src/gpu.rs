@@ -109,9 +109,9 @@ impl Gpu {
             text: ptx.to_owned(),
         };
         let module = warpwave_ptx::load(ptx, |_| false).map_err(refuse)?;
-        let too_new = module.too_new_for(self.machine.config().compute_capability());
-        if !too_new.is_empty() {
-            return Err(refuse(too_new));
+        let unmet = module.unmet_requirements(self.machine.config().compute_capability());
+        if !unmet.is_empty() {
+            return Err(refuse(unmet));
         }
         Ok(Module {
             placement: Placement::of_module(&module, self.machine.storage())?,
@@ -186,7 +186,7 @@ impl Gpu {
         // A reset, after an error, sets all counters to 0.
         self.counts = match &ended {
             Ok(()) => counts,
-            Err(_) => counts.again(self.machine.components()),
+            Err(_) => counts.next_snapshot(self.machine.components()),
         };
         ended.map_err(GpuError::Launch)?;
         Ok(Report { run, config })

@@ -41,7 +41,7 @@ impl<S: TagState> TagStage<S> {
     }
 
     /// Address of the line looked up last, for the waveform. `None` without a request.
-    pub(crate) fn shown_line(&self) -> Option<u64> {
+    pub(crate) fn current_line(&self) -> Option<u64> {
         (self.state != S::IDLE).then_some(self.line)
     }
 
@@ -101,6 +101,6 @@ mod tests {
         assert!(stage.begin(true), "the next request");
         assert_eq!(stage.enter(State::Hit, 10), None);
         assert!(!stage.begin(false));
-        assert_eq!(stage.shown_line(), None);
+        assert_eq!(stage.current_line(), None);
     }
 }

@@ -182,7 +182,7 @@ impl<'a> MemorySide<'a> {
             associativity: l2.associativity,
             replacement: self.replacement.clone(),
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
-            slice_cycles: core_cycles(l2.slice_latency, khz, config),
+            l2_data_latency: core_cycles(l2.slice_latency, khz, config),
             far_latency: domain_cycles(l2.far_latency, khz, config),
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
             mshr_sectors: l2.mshr_entries,
@@ -206,11 +206,11 @@ struct Slices {
 
 fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
     let outside_banks = outside_banks(gpu);
-    let interface_cycles = gpu.hbm.latency_extra.min(outside_banks);
+    let response_latency = gpu.hbm.latency_extra.min(outside_banks);
     channel::Config {
         hbm: gpu.hbm,
-        way_cycles: outside_banks - interface_cycles,
-        interface_cycles,
+        enqueue_latency: outside_banks - response_latency,
+        response_latency,
         clock: memory_clock(gpu),
         map: map.clone(),
     }

@@ -4,7 +4,7 @@
 //!               +----------------------------------------------------+
 //!   slice 0 --->|                     +- row commands -> banks       |
 //!   slice 1 --->|-- queue, scheduler -+                              |
-//!    ...        |                     +- column commands -> data bus |---> slices, after `interface_cycles`
+//!    ...        |                     +- column commands -> data bus |---> slices, after `response_latency`
 //!               +----------------------------------------------------+
 //!                                                    |
 //!                                                 storage
@@ -18,11 +18,11 @@
 //! |---|---|
 //! | respond | sends the oldest response, if it is due and its slice has room |
 //! | command | does due refreshes; then sends at most one column command and one row command (HBM has a bus for each) |
-//! | accept | takes one request, round robin over the slices; enqueues requests accepted `way_cycles` ago |
+//! | accept | takes one request, round robin over the slices; enqueues requests accepted `enqueue_latency` ago |
 //!
 //! | Read, idle channel | Command cycles from acceptance to the response |
 //! |---|---|
-//! | one burst, row open | `way_cycles` + 1 + CL + cycles of a burst + `interface_cycles` |
+//! | one burst, row open | `enqueue_latency` + 1 + CL + cycles of a burst + `response_latency` |
 //! | one burst, bank closed | tRCD more |
 //! | one burst, another row open | tRP + tRCD more |
 //! | each further burst of a line | tCCD_L more: the same bank group |
@@ -73,9 +73,9 @@ pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
     /// Command cycles from accepting a request to enqueuing it: the part of `hbm.access_latency` that no stage accounts for.
-    pub way_cycles: u32,
+    pub enqueue_latency: u32,
     /// Command cycles from the last data on the bus to the response. Preset key `hbm.latency_extra`, or less for a low `access_latency`.
-    pub interface_cycles: u32,
+    pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
     /// Map of lines to channels.
@@ -353,7 +353,7 @@ impl Channel {
             let next = if port + 1 == self.slices.len() { 0 } else { port + 1 };
             if let Some(mut packet) = self.slices[port].requests.recv(now) {
                 packet.note(Stage::Hbm, now);
-                let due = edge + u64::from(self.config.way_cycles);
+                let due = edge + u64::from(self.config.enqueue_latency);
                 self.state.next_port = next;
                 return self.state.arriving.push_back(Delayed { due, port, packet });
             }

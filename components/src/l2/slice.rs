@@ -84,7 +84,7 @@ pub struct Config {
     pub latency: u32,
     /// Core cycles from a hit or the last fill to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data), for latency reports only. Preset
     /// key `l2.slice_latency`.
-    pub slice_cycles: u32,
+    pub l2_data_latency: u32,
     /// Extra slice-clock cycles of a response to an SM of another L2 partition. Preset key `l2.far_latency`.
     pub far_latency: u32,
     /// SMs of the slice's own L2 partition.
@@ -336,7 +336,7 @@ impl Component for Slice {
             2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         // A waveform shows addresses in 48 bits.
-        probe.vector("line", 48, state.tag.shown_line());
+        probe.vector("line", 48, state.tag.current_line());
         probe.vector(
             "mshr_targets",
             count(config.mshr_targets),

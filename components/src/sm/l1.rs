@@ -280,7 +280,7 @@ impl Component for L1 {
         let store_width = count(config.store_queue.max(SECTORS as u32));
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         // A waveform shows addresses in 48 bits.
-        probe.vector("line", 48, state.tag.shown_line());
+        probe.vector("line", 48, state.tag.current_line());
         probe.vector("hits", count(config.latency + 1), Some(state.hits.len() as u64));
         probe.vector(
             "mshr_sectors",

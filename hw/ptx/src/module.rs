@@ -84,7 +84,7 @@ impl Module {
     }
 
     /// Returns a finding for each part of the text that needs a newer GPU than `capability` (80 for 8.0).
-    pub fn too_new_for(&self, capability: u32) -> Vec<Diagnostic> {
+    pub fn unmet_requirements(&self, capability: u32) -> Vec<Diagnostic> {
         capability::unmet(&self.requirements, capability)
     }
 

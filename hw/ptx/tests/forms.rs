@@ -85,7 +85,7 @@ fn listed_forms_run_or_are_refused_by_name() {
 fn may_run(form: &str, capability: u32) -> bool {
     let text = module(form).replace("sm_90a", "sm_50");
     let module = warpwave_ptx::compile(&text).unwrap_or_else(|found| panic!("{form}: {}", found[0].message));
-    module.too_new_for(capability).is_empty()
+    module.unmet_requirements(capability).is_empty()
 }
 
 #[test]

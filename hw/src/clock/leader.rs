@@ -153,7 +153,7 @@ impl<'a> Leader<'a> {
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 self.align()?;
-                break if self.call(stop) { Stop::Condition } else { Stop::Quiet };
+                break if self.call(stop) { Stop::Condition } else { Stop::Idle };
             }
             // Nothing is due before `next`, so no message is sent before it.
             self.skip_to(next.min(limit));

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{HEADER, InPort, NUMBER};
+use super::{HEADER, InPort, LINK_NUMBER};
 use crate::tile::TileState;
 use crate::time::Cycle;
 
@@ -41,7 +41,7 @@ impl ArrivalMask {
             self.always |= 1 << number;
         } else {
             let header = &port.stamps[HEADER];
-            header.set_header(header.header() & !NUMBER | u64::from(number + 1));
+            header.set_header(header.header() & !LINK_NUMBER | u64::from(number + 1));
         }
         number
     }

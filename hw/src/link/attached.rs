@@ -30,7 +30,7 @@ impl<T> OutPort<T> {
         if let Some(monitor) = &mut attached.monitor {
             monitor.sent(now, message);
         }
-        let most = u64::from(self.longest).saturating_sub(u64::from(self.latency) + extra);
+        let most = u64::from(self.max_latency).saturating_sub(u64::from(self.latency) + extra);
         attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
     }
 

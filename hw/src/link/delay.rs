@@ -1,4 +1,4 @@
-//! A delay line before a link, for latencies beyond the longest of a link.
+//! A delay line before a link, for latencies above the largest of a link.
 //!
 //! A link holds a message for fewer cycles than [`crate::tile::HORIZON`]. A longer pipeline keeps its youngest messages in a delay line, which
 //! hands each on once the link can hold it. Messages stay in order.
@@ -38,7 +38,7 @@ impl<T> DelayLine<T> {
     /// If the link has no room: check [`OutPort::has_room`] first.
     #[inline]
     pub fn send(&mut self, port: &mut OutPort<T>, now: Cycle, extra: u64, message: T) {
-        if self.messages.is_empty() && extra <= port.longest_extra() {
+        if self.messages.is_empty() && extra <= port.max_extra() {
             port.send_after(now, extra, message);
         } else {
             self.messages.push_back((now + extra, message));
@@ -55,7 +55,7 @@ impl<T> DelayLine<T> {
 
     fn hand_on(&mut self, port: &mut OutPort<T>, now: Cycle) {
         while let Some(&(at, _)) = self.messages.front()
-            && at <= now + port.longest_extra()
+            && at <= now + port.max_extra()
             && port.has_room(now)
             && let Some((_, message)) = self.messages.pop_front()
         {
@@ -69,7 +69,7 @@ impl<T> DelayLine<T> {
         let Some(&(at, _)) = self.messages.front() else {
             return Activity::Idle;
         };
-        match Cycle(at.0.saturating_sub(port.longest_extra())) {
+        match Cycle(at.0.saturating_sub(port.max_extra())) {
             from if from > now => Activity::Until(from),
             _ => port.await_room(now),
         }

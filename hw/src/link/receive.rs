@@ -2,7 +2,7 @@
 
 use super::InPort;
 use super::monitor::Monitor;
-use super::stamp::{FIRST, HEADER, NUMBER, Stamp, WAITED_FOR, next};
+use super::stamp::{FIRST_SLOT, HEADER, LINK_NUMBER, Stamp, WAITED_FOR, next_slot};
 use crate::time::Cycle;
 use crate::warm::{Warm, prefetch};
 
@@ -89,7 +89,7 @@ impl<T> InPort<T> {
     fn free_slot(&mut self, now: Cycle) {
         let free = now + u64::from(self.credit_latency);
         self.stamp().free(free);
-        self.slot = next(self.slot, &self.stamps);
+        self.slot = next_slot(self.slot, &self.stamps);
         if self.is_remote {
             return;
         }
@@ -97,10 +97,10 @@ impl<T> InPort<T> {
         let word = header.header();
         if word != 0 {
             if !self.stamp().is_full() {
-                self.tile.note_empty(self.receiver, (word & NUMBER) as u32);
+                self.tile.note_empty(self.receiver, (word & LINK_NUMBER) as u32);
             }
             if word & WAITED_FOR != 0 {
-                header.set_header(word & NUMBER);
+                header.set_header(word & LINK_NUMBER);
                 self.tile.wheel.add(free, 1 << self.sender);
             }
         }
@@ -119,11 +119,11 @@ impl<T> InPort<T> {
             drop(self.head.take().or_else(|| self.channel.try_recv().ok()));
             self.stamp().free(Cycle::ZERO);
             // Both ends count slots alike, so the receiver goes on from the sender's next slot.
-            self.slot = next(self.slot, &self.stamps);
+            self.slot = next_slot(self.slot, &self.stamps);
         }
-        let slots = &self.stamps[FIRST as usize..];
+        let slots = &self.stamps[FIRST_SLOT as usize..];
         slots.iter().for_each(|stamp| stamp.free(Cycle::ZERO));
-        let number = self.stamps[HEADER].header() & NUMBER;
+        let number = self.stamps[HEADER].header() & LINK_NUMBER;
         self.stamps[HEADER].set_header(number);
         if number != 0 {
             self.tile.note_empty(self.receiver, number as u32);

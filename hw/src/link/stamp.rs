@@ -20,11 +20,11 @@ pub(super) struct Stamp(AtomicU64);
 /// The stamps of a link, shared by both ends. The first is the link's header.
 pub(super) type Stamps = Arc<[Stamp]>;
 
-/// The index of the header among the stamps. Inside a tile the header holds [`WAITED_FOR`] and [`NUMBER`].
+/// The index of the header among the stamps. Inside a tile the header holds [`WAITED_FOR`] and [`LINK_NUMBER`].
 pub(super) const HEADER: usize = 0;
 
 /// The index of the first slot.
-pub(super) const FIRST: u32 = HEADER as u32 + 1;
+pub(super) const FIRST_SLOT: u32 = HEADER as u32 + 1;
 
 /// The slot holds a message.
 const FULL: u64 = 1 << 63;
@@ -42,18 +42,22 @@ const _: () = assert!(Cycle::LAST.0 + HORIZON < FULL >> SIDEBAND_BITS);
 pub(super) const WAITED_FOR: u64 = 1 << 63;
 
 /// In the header: the link's number in the receiver's [`arrivals`](super::arrivals), counted from 1. 0 is no number.
-pub(super) const NUMBER: u64 = WAITED_FOR - 1;
+pub(super) const LINK_NUMBER: u64 = WAITED_FOR - 1;
 
 /// A header and `depth` empty slots.
 pub(super) fn stamps(depth: u32) -> Stamps {
     (0..=depth).map(|_| Stamp(AtomicU64::new(0))).collect()
 }
 
-/// The slot after another.
+/// The slot after `slot`. The last is followed by the first.
 #[inline]
-pub(super) fn next(slot: u32, stamps: &[Stamp]) -> u32 {
+pub(super) fn next_slot(slot: u32, stamps: &[Stamp]) -> u32 {
     let next = slot + 1;
-    if next as usize == stamps.len() { FIRST } else { next }
+    if next as usize == stamps.len() {
+        FIRST_SLOT
+    } else {
+        next
+    }
 }
 
 impl Stamp {

@@ -21,8 +21,8 @@ pub(crate) struct TileState {
     pub(super) remote_latency: AtomicU32,
     /// The [identities](TileState::identity) of the tiles with links to this one.
     pub(super) neighbors: Mutex<Vec<usize>>,
-    /// The components to tick when the next quantum begins.
-    pub(super) next_quantum: AtomicU64,
+    /// The components to tick when the tile's next window begins.
+    pub(super) window_waiters: AtomicU64,
     /// Two words per component. The first is the mask of its numbered links with messages in flight ([`crate::link::arrivals`]). The second
     /// is the cycle until which their wake-ups are deferred.
     arrivals: [[AtomicU64; 2]; MAX_COMPONENTS],
@@ -47,7 +47,7 @@ impl TileState {
             }),
             remote_latency: AtomicU32::new(u32::MAX),
             neighbors: Mutex::default(),
-            next_quantum: AtomicU64::new(0),
+            window_waiters: AtomicU64::new(0),
             arrivals: [const { [const { AtomicU64::new(0) }; 2] }; MAX_COMPONENTS],
         })
     }
@@ -78,10 +78,10 @@ impl TileState {
         self.remote.mail.drain_into(&self.wheel);
     }
 
-    /// Wakes a component when the tile's next quantum begins. On the tile's own thread only.
-    pub(crate) fn wake_in_next_quantum(&self, component: u8) {
-        let waiting = self.next_quantum.load(Ordering::Relaxed);
-        self.next_quantum.store(waiting | 1 << component, Ordering::Relaxed);
+    /// Wakes a component when the tile's next window begins. On the tile's own thread only.
+    pub(crate) fn wake_in_next_window(&self, component: u8) {
+        let waiting = self.window_waiters.load(Ordering::Relaxed);
+        self.window_waiters.store(waiting | 1 << component, Ordering::Relaxed);
     }
 
     /// The numbered links of a component with messages in flight. Bit i is link number i + 1.
@@ -121,7 +121,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A slot without a component, for the host's end of a link. The host acts between quanta.
+    /// A slot without a component, for the host's end of a link. The host acts between runs of the clock.
     pub fn outside() -> Slot {
         Slot {
             outside: true,

@@ -13,7 +13,7 @@ impl Tile {
         // The entry is raised before the mailbox is drained, so a later message lowers it again.
         due.raise(*tile);
         self.shared.drain_mail();
-        self.wake_for_quantum(from);
+        self.wake_window_waiters(from);
         self.begin_trace_window(from, end);
         self.warm_likely(from, end);
         self.run_cycles(from, end);
@@ -52,11 +52,11 @@ impl Tile {
         }
     }
 
-    /// Wakes the components that wait for the next quantum.
-    fn wake_for_quantum(&self, from: Cycle) {
-        let waiting = self.shared.next_quantum.load(Ordering::Relaxed);
+    /// Wakes the components that wait for this window to begin.
+    fn wake_window_waiters(&self, from: Cycle) {
+        let waiting = self.shared.window_waiters.load(Ordering::Relaxed);
         if waiting != 0 {
-            self.shared.next_quantum.store(0, Ordering::Relaxed);
+            self.shared.window_waiters.store(0, Ordering::Relaxed);
             self.shared.wheel.add(from, waiting);
         }
     }

@@ -21,11 +21,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let text = text_file::read(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
     let module = compile(&text).map_err(|findings| {
         let findings_text = render_all(&findings, &shown, &text);
-        Failure::input(format!(
-            "{shown} {}; findings: {}\n{findings_text}",
-            refusal(&findings),
-            findings.len()
-        ))
+        Failure::input(format!("{shown} {}\n{findings_text}", refusal(&findings)))
     })?;
     print(&render_all(&module.warnings, &shown, &text))?;
     print(&needs(&module))?;
@@ -39,19 +35,19 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
             text: format!("{shown}{why}"),
         })
     };
-    let too_new = match gpu {
+    let unmet = match gpu {
         Some(gpu) => {
             let config = preset::load(gpu, &[]).map_err(Failure::input)?.config;
             list(&module, &config)?;
-            let too_new = module.too_new_for(config.compute_capability());
-            refuse(&too_new, format!(" is too new for {}", config.name))
+            let unmet = module.unmet_requirements(config.compute_capability());
+            refuse(&unmet, format!(" is too new for {}", config.name))
         }
         None => Ok(()),
     };
     let unsupported: Vec<_> = module.unsupported().cloned().collect();
     let count = unsupported.len();
     worse(
-        too_new,
+        unmet,
         refuse(&unsupported, format!(": {count} statements are not supported")),
     )
 }

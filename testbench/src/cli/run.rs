@@ -106,8 +106,8 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
 fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
     let (scenario, config) = (&job.scenario, &job.config);
     let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
-    if !args.ignore_target && !bench.too_new().is_empty() {
-        let findings = render_all(bench.too_new(), &scenario.ptx_path, &scenario.ptx);
+    if !args.ignore_target && !bench.unmet_requirements().is_empty() {
+        let findings = render_all(bench.unmet_requirements(), &scenario.ptx_path, &scenario.ptx);
         return Err(Failure::input(format!(
             "{}: the program is too new for {}; choose another --gpu, or run it with --ignore-target\n{findings}",
             scenario.name, config.name

@@ -345,7 +345,7 @@ impl Machine {
         let stop = self.gpu.clock_mut().run(end.unwrap_or(LIMIT), |_| false);
         let unquiet = self.gpu.components().find(|component| !component.is_quiescent());
         match (stop, unquiet) {
-            (Stop::Quiet, None) => Ok(self.gpu.clock().now()),
+            (Stop::Idle, None) => Ok(self.gpu.clock().now()),
             (Stop::Limit, None) if end.is_some() => Ok(self.gpu.clock().now()),
             (stop, unquiet) => {
                 let mut waits = Vec::new();

@@ -38,7 +38,7 @@ impl Counts {
     }
 
     /// Takes another snapshot of the same machine. Faster than [`Counts::of`].
-    pub fn again<'a>(&self, components: impl Iterator<Item = &'a dyn Component>) -> Self {
+    pub fn next_snapshot<'a>(&self, components: impl Iterator<Item = &'a dyn Component>) -> Self {
         let room = |(name, values): &(_, Vec<u64>)| (*name, Vec::with_capacity(values.len()));
         let blocks = self.blocks.iter().map(|block| block.iter().map(room).collect());
         Counts::collect(Arc::clone(&self.kinds), blocks.collect(), components)
@@ -186,12 +186,12 @@ pub(super) mod tests {
         let tiny = preset::load("tiny", &[]).expect("a built-in GPU").config;
         let (n_sms, gpu) = (tiny.n_sms() as usize, Gpu::new(tiny));
         let first = Counts::of(gpu.components());
-        let again = first.again(gpu.components());
+        let second = first.next_snapshot(gpu.components());
         for (block, name, n) in [("scheduler", "inst_issued", 4 * n_sms), ("l1", "load_sectors", n_sms)] {
-            assert_eq!(again.each(block, name), Some(&vec![0; n][..]), "{block}");
-            assert_eq!(again.each(block, name), first.each(block, name));
+            assert_eq!(second.each(block, name), Some(&vec![0; n][..]), "{block}");
+            assert_eq!(second.each(block, name), first.each(block, name));
         }
-        assert_eq!(again.each("l1", "inst_issued"), None);
+        assert_eq!(second.each("l1", "inst_issued"), None);
     }
 
     #[test]

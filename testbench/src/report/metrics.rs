@@ -26,12 +26,12 @@ pub struct Inputs<'a> {
     /// Core cycles from start to end of the launch. The sum over all launches for totals.
     pub cycles: u64,
     /// The shape of the launch. `None` for totals over several launches.
-    pub launch: Option<LaunchFacts>,
+    pub launch: Option<LaunchShape>,
 }
 
 /// The shape of one launch.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LaunchFacts {
+pub struct LaunchShape {
     /// CTAs of the grid.
     pub ctas: u64,
     /// Threads of a CTA.
@@ -175,7 +175,7 @@ impl Inputs<'_> {
     }
 
     /// A number of the launch's shape. `NotReached` for totals over several launches.
-    fn launch(&self, fact: impl Fn(&LaunchFacts) -> f64) -> Value {
+    fn launch(&self, fact: impl Fn(&LaunchShape) -> f64) -> Value {
         self.launch
             .as_ref()
             .map_or(Value::NotReached, |launch| Value::Number(fact(launch)))

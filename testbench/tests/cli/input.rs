@@ -211,7 +211,7 @@ fn wrong_argument_count_is_refused_with_the_kernels_parameters() {
 #[test]
 fn text_that_is_not_ptx_is_refused_with_all_findings() {
     let says = [
-        "syntax: the program is not PTX; findings: 3",
+        "syntax: the program is not valid PTX: 3 errors",
         "missing `;`",
         "syntax.ptx:12:",
         "undefined register `%rd7`",

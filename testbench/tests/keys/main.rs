@@ -126,7 +126,7 @@ impl Listener for Stages {
 fn scenario(name: &str, config: GpuConfig) -> Result<String, String> {
     let scenario = builtin::load(name).unwrap();
     let mut bench = Bench::new(&scenario, config).map_err(|error| error.to_string())?;
-    let mut seen = format!("{:?}", bench.too_new());
+    let mut seen = format!("{:?}", bench.unmet_requirements());
     let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut stages = Stages::default();
     let options = Options {

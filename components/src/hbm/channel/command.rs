@@ -64,7 +64,7 @@ impl Channel {
         }) += 1;
         // Data of successive commands never overlap on the bus, so responses are due in order.
         state.responses.push_back(Delayed {
-            due: end + u64::from(self.config.interface_cycles),
+            due: end + u64::from(self.config.response_latency),
             port: usize::from(entry.port),
             packet: entry.packet,
         });

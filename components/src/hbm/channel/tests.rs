@@ -69,8 +69,8 @@ fn config() -> Config {
 fn with(hbm: Hbm) -> Config {
     Config {
         hbm,
-        way_cycles: 0,
-        interface_cycles: hbm.latency_extra,
+        enqueue_latency: 0,
+        response_latency: hbm.latency_extra,
         clock: Domain::GLOBAL,
         map: Arc::new(AddressMap::new(1, 1)),
     }
@@ -188,7 +188,7 @@ fn read_takes_longer_for_a_closed_bank_and_for_a_row_conflict() {
 fn way_to_the_queue_is_added_to_each_access() {
     let mut bench = Bench::new(
         Config {
-            way_cycles: 20,
+            enqueue_latency: 20,
             ..config()
         },
         1,

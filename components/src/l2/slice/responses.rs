@@ -149,7 +149,7 @@ impl Slice {
     /// Puts a complete packet in its response pipe.
     #[inline(always)]
     pub(super) fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
-        packet.note(Stage::L2Data, now + u64::from(self.config.slice_cycles));
+        packet.note(Stage::L2Data, now + u64::from(self.config.l2_data_latency));
         let pipe = match self.config.near_sms.contains(&packet.sm) {
             true => &mut self.state.responses.near,
             false => &mut self.state.responses.far,

@@ -24,7 +24,7 @@ fn config() -> Config {
         associativity: 2,
         replacement: ReplacementPolicy::Lru.new_replacement(),
         latency: LATENCY as u32,
-        slice_cycles: 0,
+        l2_data_latency: 0,
         far_latency: 0,
         near_sms: 0..1,
         mshr_sectors: 8,

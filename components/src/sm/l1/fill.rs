@@ -25,7 +25,7 @@ impl L1 {
             state.tag.note_progress();
         }
         if packet.kind == PacketKind::Load {
-            state.stats.sectors_read_below += u64::from(packet.n_sectors());
+            state.stats.l2_sectors_read += u64::from(packet.n_sectors());
         }
         if !bypasses_l1(&packet) {
             self.fill(&packet);

@@ -21,9 +21,9 @@ warpwave_hw::counters! {
         pub reduction_sectors: u64,
         pub invalidations: u64,
         /// Sectors of loads that came back from the crossbar.
-        pub sectors_read_below: u64,
+        pub l2_sectors_read: u64,
         /// Sectors of stores sent to the crossbar.
-        pub sectors_written_below: u64,
+        pub l2_sectors_written: u64,
         pub lines_evicted: u64,
         /// Cycles in which a request was looked up.
         pub tag_cycles: u64,

@@ -129,11 +129,7 @@ fn load_that_misses_fetches_its_sectors_and_returns_the_bytes() {
     assert!(bench.l1.is_quiescent());
     let stats = bench.l1.counters();
     assert_eq!(
-        (
-            stats.load_sectors_hit,
-            stats.load_sectors_missed,
-            stats.sectors_read_below
-        ),
+        (stats.load_sectors_hit, stats.load_sectors_missed, stats.l2_sectors_read),
         (0, 2, 2)
     );
 }

@@ -69,7 +69,7 @@ use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
 use crate::sm::subcore::warp::{Warp, Warps};
 use guard_timers::GuardTimers;
-use ready::{N_GROUPS, Ready};
+use ready::{N_READY_GROUPS, Ready};
 use view::LastTick;
 
 /// Parameters of a scheduler.
@@ -142,7 +142,7 @@ struct State {
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
     /// First cycle in which each [`Ready`] group can issue. Each pipe has one group, the LSU two. LSU without a credit: [`Cycle::NEVER`].
-    pipe_free_at: [Cycle; N_GROUPS],
+    pipe_free_at: [Cycle; N_READY_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
     /// Warps to evaluate: a stall may have begun or ended.
@@ -176,7 +176,7 @@ impl State {
             warps: Warps::new(n),
             ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
             ready: Ready::default(),
-            pipe_free_at: [Cycle::ZERO; N_GROUPS],
+            pipe_free_at: [Cycle::ZERO; N_READY_GROUPS],
             queue_credits: config.memory_queue,
             reevaluate: 0,
             exited: 0,
@@ -322,7 +322,7 @@ impl Component for Scheduler {
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
-        self.say_waits(say);
+        self.report_waits(say);
     }
 }
 

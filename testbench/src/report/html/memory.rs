@@ -23,8 +23,8 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
         write: sum("lsu", "global_st_lane_bytes"),
     };
     let l2 = Flow {
-        read: SECTOR * sum("l1", "sectors_read_below"),
-        write: SECTOR * sum("l1", "sectors_written_below"),
+        read: SECTOR * sum("l1", "l2_sectors_read"),
+        write: SECTOR * sum("l1", "l2_sectors_written"),
     };
     let dram = Flow {
         read: sum("channel", "bytes_read"),

@@ -142,15 +142,15 @@ fn launches(page: &Page<'_>) -> Markup {
                     th.n { "theoretical occupancy" } th.n { "cycles" }
                 }
                 @for (n, launch) in page.run.launches.iter().enumerate() {
-                    @let facts = &launch.facts;
-                    @let occupancy = &facts.occupancy;
+                    @let shape = &launch.shape;
+                    @let occupancy = &shape.occupancy;
                     tr {
                         td.n { (n) }
                         td { (launch.entry) }
                         td { (sizes(launch.grid)) }
                         td { (sizes(launch.block)) }
-                        td.n { (facts.registers) }
-                        td.n { (facts.shared_bytes) }
+                        td.n { (shape.registers) }
+                        td.n { (shape.shared_bytes) }
                         td.n { (format_args!("{:.0} %, by {}", occupancy.percent, occupancy.limiter)) }
                         td.n { (thousands(launch.cycles)) }
                     }

@@ -92,7 +92,7 @@ fn launch_of_v100_blocks_of_256_threads_with_64_registers_has_the_vendors_occupa
         counts: &counts,
         config: &config,
         cycles: 1_530_000,
-        launch: Some(LaunchFacts {
+        launch: Some(LaunchShape {
             ctas: 640,
             threads: 256,
             registers: 64,

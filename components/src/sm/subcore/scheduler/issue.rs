@@ -10,7 +10,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use super::ready::{LSU, LSU_GLOBAL, N_GROUPS, THROTTLES};
+use super::ready::{LSU, LSU_GLOBAL, N_READY_GROUPS, THROTTLES};
 use super::view::Issued;
 use super::{Scheduler, State};
 use crate::proto::event::EventKind;
@@ -54,7 +54,7 @@ impl Scheduler {
         } = &self.state;
         let mut candidates = Candidates::default();
         for pipe in ones(ready.pipes) {
-            if pipe_free_at[pipe % N_GROUPS] > now {
+            if pipe_free_at[pipe % N_READY_GROUPS] > now {
                 candidates.throttled |= 1 << pipe;
             } else {
                 candidates.eligible |= ready.of_pipe(pipe);
@@ -174,7 +174,7 @@ impl Scheduler {
     #[inline]
     fn charge_pipes(&mut self, pipes: u16, cycles: u64, end: Cycle) {
         for pipe in ones(pipes) {
-            let throttle = THROTTLES[pipe % N_GROUPS];
+            let throttle = THROTTLES[pipe % N_READY_GROUPS];
             let warp_cycles = cycles * u64::from(self.state.ready.count(pipe));
             self.state.stats.stalls.charge(throttle, warp_cycles);
             if self.log.is_on() {
@@ -200,7 +200,7 @@ impl Scheduler {
         if self.log.is_on() && ready.warps != 0 {
             return Activity::Busy;
         }
-        let free = ones(ready.pipes).map(|pipe| pipe_free_at[pipe % N_GROUPS].max(now + 1));
+        let free = ones(ready.pipes).map(|pipe| pipe_free_at[pipe % N_READY_GROUPS].max(now + 1));
         match free.fold(next, Cycle::min) {
             Cycle::NEVER => Activity::Idle,
             next => Activity::Until(next),

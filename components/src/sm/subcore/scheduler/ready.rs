@@ -17,13 +17,13 @@ const SLOTS: usize = 32;
 pub(super) const LSU: usize = Pipe::Lsu as usize;
 pub(super) const LSU_GLOBAL: usize = N_PIPES;
 
-// A power of two makes `% N_GROUPS` a mask. Groups above `LSU_GLOBAL` are unused.
+// A power of two makes `% N_READY_GROUPS` a mask. Groups above `LSU_GLOBAL` are unused.
 /// Number of groups: one per pipe, and a second for the LSU.
-pub(super) const N_GROUPS: usize = 16;
+pub(super) const N_READY_GROUPS: usize = 16;
 
 /// Stall reason of a ready warp whose pipe is busy, by group.
-pub(super) const THROTTLES: [WarpState; N_GROUPS] = {
-    let mut throttles = [WarpState::MathPipeThrottle; N_GROUPS];
+pub(super) const THROTTLES: [WarpState; N_READY_GROUPS] = {
+    let mut throttles = [WarpState::MathPipeThrottle; N_READY_GROUPS];
     throttles[LSU] = WarpState::MioThrottle;
     throttles[LSU_GLOBAL] = WarpState::LgThrottle;
     throttles
@@ -37,8 +37,8 @@ pub(super) struct Ready {
     /// Pipes that a ready warp needs, bit i for pipe i.
     pub(super) pipes: u16,
     /// Ready warps of each group, and their number.
-    groups: [u32; N_GROUPS],
-    counts: [u8; N_GROUPS],
+    groups: [u32; N_READY_GROUPS],
+    counts: [u8; N_READY_GROUPS],
     /// Group of each ready warp.
     pipe_of: [u8; SLOTS],
 }
@@ -47,19 +47,19 @@ impl Ready {
     /// The warps that need `pipe`.
     #[inline]
     pub(super) fn of_pipe(&self, pipe: usize) -> u32 {
-        self.groups[pipe % N_GROUPS]
+        self.groups[pipe % N_READY_GROUPS]
     }
 
     /// Number of warps that need `pipe`.
     #[inline]
     pub(super) fn count(&self, pipe: usize) -> u32 {
-        u32::from(self.counts[pipe % N_GROUPS])
+        u32::from(self.counts[pipe % N_READY_GROUPS])
     }
 
     /// Adds a warp that needs `pipe`, or moves it there.
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, pipe: usize) {
-        let (bit, pipe) = (1 << slot, pipe % N_GROUPS);
+        let (bit, pipe) = (1 << slot, pipe % N_READY_GROUPS);
         if self.groups[pipe] & bit != 0 {
             return;
         }
@@ -79,7 +79,7 @@ impl Ready {
             return;
         }
         self.warps &= !bit;
-        let pipe = self.pipe_of[slot] as usize % N_GROUPS;
+        let pipe = self.pipe_of[slot] as usize % N_READY_GROUPS;
         let group = &mut self.groups[pipe];
         *group &= !bit;
         self.counts[pipe] -= 1;

@@ -4,7 +4,7 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_isa::lane::LaneMask;
 
-use super::ready::{N_GROUPS, THROTTLES};
+use super::ready::{N_READY_GROUPS, THROTTLES};
 use super::{Scheduler, State};
 use crate::config::{N_PIPES, PIPES};
 use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, WarpState};
@@ -114,14 +114,14 @@ impl Scheduler {
     fn ready_state(&self, slot: usize) -> WarpState {
         let State { ready, last_tick, .. } = &self.state;
         let needs = |pipe: &usize| ready.of_pipe(*pipe) >> slot & 1 == 1;
-        match (0..N_GROUPS).find(needs) {
+        match (0..N_READY_GROUPS).find(needs) {
             Some(pipe) if last_tick.throttled >> pipe & 1 == 1 => THROTTLES[pipe],
             _ if last_tick.dispatch_full => WarpState::DispatchStall,
             _ => WarpState::NotSelected,
         }
     }
 
-    pub(super) fn say_waits(&self, say: &mut dyn FnMut(String)) {
+    pub(super) fn report_waits(&self, say: &mut dyn FnMut(String)) {
         for warp in self.state.warps.iter().flatten() {
             let [x, y, z] = warp.block;
             let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);

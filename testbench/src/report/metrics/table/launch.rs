@@ -3,7 +3,7 @@
 use warpwave_components::config::GpuConfig;
 
 use super::Row;
-use crate::report::metrics::{Inputs, LaunchFacts, Value};
+use crate::report::metrics::{Inputs, LaunchShape, Value};
 
 fn seconds(i: &Inputs<'_>) -> f64 {
     i.cycles as f64 / (f64::from(i.config.clocks.core_khz) * 1e3)
@@ -81,7 +81,7 @@ fn limit(allowed: Option<u32>) -> Value {
 }
 
 /// Registers allocated per thread: a warp's registers rounded up to whole units.
-fn allocated_registers(launch: &LaunchFacts, config: &GpuConfig) -> u32 {
+fn allocated_registers(launch: &LaunchShape, config: &GpuConfig) -> u32 {
     let warp = config.limits.warp_size;
     (launch.registers * warp).next_multiple_of(config.limits.register_unit) / warp
 }
