@@ -24,6 +24,7 @@ const SHORT: usize = 1 << 11;
 
 fn histogram() -> Histogram<u32> {
     let mut histogram = Histogram::new_with_bounds(1, SHORT as u64 - 1, 3).expect("fixed bounds are valid");
+    // Starts small, and grows with the longest record.
     histogram.auto(true);
     histogram
 }

@@ -223,6 +223,7 @@ impl Tile {
 
     /// The first cycle from `now` on in which a component is due.
     pub fn next_due(&self, now: Cycle) -> Cycle {
+        // A sender that waits for room needs the next window, even if no cycle is due in it.
         if !self.skips_idle || self.shared.window_waiters.load(Ordering::Relaxed) != 0 {
             return now;
         }
@@ -273,6 +274,7 @@ impl Tile {
 
     /// A mask of all components.
     fn all_mask(&self) -> u64 {
+        // `checked_shr`, because a tile without components shifts by 64.
         u64::MAX
             .checked_shr((MAX_COMPONENTS - self.components.len()) as u32)
             .unwrap_or(0)
@@ -344,6 +346,7 @@ impl Tile {
     fn schedule(&mut self, index: usize, now: Cycle, activity: Activity) {
         match activity {
             Activity::Busy => self.shared.wheel.add(now + 1, 1 << index),
+            // A past cycle means the next one.
             Activity::Until(at) if at.since(now) < HORIZON => self.shared.wheel.add(at.max(now + 1), 1 << index),
             Activity::Until(at) => self.add_overflow(index, at),
             Activity::Idle => {}

@@ -80,6 +80,7 @@ impl Divisor {
     const fn new(n: u64) -> Self {
         Divisor {
             n,
+            // Computed without 2^64, which has 65 bits. For n = 1 it is one too low, which `divide` corrects.
             inverse: if n == 1 {
                 u64::MAX
             } else {
@@ -153,6 +154,7 @@ impl Domain {
         }
         Cycle(match edge.checked_mul(den) {
             Some(product) => self.num.divide(product).0,
+            // A long run exceeds 64 bits.
             None => (u128::from(edge) * u128::from(den) / u128::from(num)) as u64,
         })
     }

@@ -49,6 +49,7 @@ pub(crate) struct LineIndex {
 impl LineIndex {
     /// An index of `slots` slots without lines.
     pub(crate) fn new(slots: usize) -> Self {
+        // A power of two makes the modulo a mask.
         let buckets = slots.next_power_of_two();
         LineIndex {
             tags: vec![FREE; slots].into(),
@@ -94,6 +95,7 @@ impl LineIndex {
     /// The next slot of `line` after `slot` in its bucket.
     #[inline]
     pub(crate) fn next(&self, slot: usize, line: u32) -> Option<usize> {
+        // `END` is no slot, so the list ends here.
         let mut tag = self.tags.get(slot)?;
         loop {
             let slot = tag.next as usize;
@@ -154,12 +156,14 @@ impl LineIndex {
 
 #[inline]
 fn hash(line: u32) -> u64 {
+    // Fibonacci hashing: 2^64 divided by the golden ratio.
     u64::from(line >> NEIGHBOUR_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The filter bit of lines with this hash.
 #[inline]
 fn filter_bit(hash: u64) -> u8 {
+    // Not the bits of the bucket, which begin at bit 32.
     1 << (hash >> 29 & 7)
 }
 

@@ -1,7 +1,6 @@
 //! The state of a tag stage: the outcome of its last lookup, since when, and whether to repeat the lookup of a stalled request.
 //!
-//! A request that stalls stays at the head of the queue. The stage repeats its lookup only after a message has left the cache or come
-//! back: nothing else can end a stall.
+//! A request that stalls stays at the head of the queue. The stage repeats its lookup only after a message has left the cache or come back.
 
 /// The states of one cache's tag stage.
 pub(crate) trait TagState: Copy + PartialEq {
@@ -58,6 +57,7 @@ impl<S: TagState> TagStage<S> {
         if !has_request {
             self.state = S::IDLE;
         }
+        // Only a message that leaves the cache or comes back can end a stall.
         has_request && (progress || !self.state.is_stall())
     }
 

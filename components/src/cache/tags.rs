@@ -3,8 +3,7 @@
 //! A new line takes an invalid way of its set, the highest first. If all are valid, it takes the victim of the [`Replacement`] policy. The
 //! cache maps lines to sets, and keeps its own state of a line by way.
 //!
-//! Ways are numbered over the whole cache: first the highest way of every set, then the next lower one. An empty cache takes low
-//! numbers first, which keeps [`LineStore`](super::line_store::LineStore) small.
+//! Ways are numbered over the whole cache: first the highest way of every set, then the next lower one.
 //!
 //! Invariant: a way is valid exactly if the index holds a line for it.
 
@@ -146,6 +145,7 @@ impl Tags {
     /// The number, over the whole cache, of a way of a set.
     #[inline]
     fn number(&self, set: usize, way: usize) -> usize {
+        // An empty set fills its highest way first. So a cache fills from number 0 on, and its `LineStore` stays small.
         (self.shape.ways - 1 - way) * self.shape.sets + set
     }
 

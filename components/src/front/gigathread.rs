@@ -152,6 +152,7 @@ impl GigaThread {
                 self.state.events.push(now, sm, event);
             }
         }
+        // Any event can cause one for the host.
         while self.ports.event.has_room(now)
             && let Some((sm, event)) = self.state.events.pop_due(now)
         {

@@ -184,6 +184,7 @@ impl<'a> MemorySide<'a> {
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
             l2_data_latency: core_cycles(l2.slice_latency, khz, config),
             far_latency: domain_cycles(l2.far_latency, khz, config),
+            // SMs are split over the partitions in order, as slices are.
             near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
             mshr_sectors: l2.mshr_entries,
             mshr_targets: l2.mshr_targets,

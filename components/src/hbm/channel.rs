@@ -378,6 +378,7 @@ impl Channel {
             port: port as u16,
             location,
             write,
+            // Changed by an activate or a precharge for it.
             row_state: RowState::Hit,
             arrived: edge,
         };
@@ -421,6 +422,7 @@ impl Component for Channel {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
+        // A core cycle has several edges if the command clock is faster, and none in some cycles if it is slower.
         for edge in edges.clone() {
             self.step(now, edge);
         }

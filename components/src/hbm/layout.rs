@@ -9,8 +9,7 @@
 //! | bank of the group | |
 //! | row | |
 //!
-//! `modulo` uses the digits as they are. `hash` rotates the bank by a hash of the row. So streams with a distance of a power of two rarely
-//! use the same bank.
+//! `modulo` uses the digits as they are. `hash` rotates the bank by a hash of the row.
 
 use crate::config::Mapping;
 
@@ -43,10 +42,12 @@ impl Layout {
         let (in_rows, group) = (local / self.groups, local % self.groups);
         let (rest, column) = (in_rows / self.lines_per_row, in_rows % self.lines_per_row);
         let row = rest / per_group;
+        // A stream with a distance of a power of two would stay in one bank without the hash.
         let rotation = match self.mapping {
             Mapping::Hash => (u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32,
             Mapping::Modulo => 0,
         };
+        // The remainder of the rotation turns the bank in its group, the quotient turns the group.
         let in_group = ((u64::from(rest) + u64::from(rotation)) % u64::from(per_group)) as u32;
         Location {
             row,

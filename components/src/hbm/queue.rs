@@ -133,6 +133,7 @@ impl Queue {
     pub(super) fn push(&mut self, entry: Entry, open: bool) {
         let n = self.entries.len();
         let of_bank = &mut self.of_bank[entry.location.bank as usize];
+        // Requests of one line keep their order: the younger one waits.
         let held = ones(*of_bank).any(|other| self.entries[other].location == entry.location);
         *of_bank |= 1 << n;
         self.hits |= u64::from(open) << n;

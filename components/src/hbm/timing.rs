@@ -102,6 +102,7 @@ impl BankTimers {
     pub(super) fn precharge(&mut self, bank: usize, edge: u64) {
         let bank = &mut self.banks[bank];
         bank.row = None;
+        // The tRC of the last activate may end later.
         bank.activate_at = bank.activate_at.max(edge + u64::from(self.t.t_rp));
     }
 

@@ -158,6 +158,7 @@ impl State {
             used_slots: 0,
             starting: 0,
             ended: 0,
+            // A 64-bit shift, since a sub-core can have 32 slots.
             free_warps: vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores],
             owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
             releases: Vec::with_capacity(config.max_ctas),

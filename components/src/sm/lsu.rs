@@ -19,8 +19,6 @@
 //! | receive | takes every response, and copies loaded data to the results | `responses` |
 //! | return | sends complete instructions back, or on to shared memory | `responses` |
 //!
-//! A tick runs receive and return, then send, then accept. So an accepted access sends its first packet one cycle later.
-//!
 //! | From, to | Cycles |
 //! |---|---|
 //! | accept to the next accept, of the SM and of one sub-core | `accept_interval`, `issue_interval` |
@@ -28,7 +26,7 @@
 //! | issue to dependent issue of a constant load | `constant_latency`, plus 1 per further distinct address of the warp |
 //!
 //! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler gets a `StoreDone` after
-//! its last response. The first access of a grid invalidates the L1, since L1s are not coherent. A fence waits in the LSU for earlier
+//! its last response. The first access of a grid invalidates the L1. A fence waits in the LSU for earlier
 //! accesses of the SM (`fence`).
 //!
 //! # Invariants
@@ -190,6 +188,7 @@ impl State {
         State {
             pending: PendingTable::new(config.lsu.pending_requests),
             builder: PacketBuilder::default(),
+            // Room for every access of the table and one fence per warp.
             complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),
             late: DelayLines::new(subcores),
@@ -272,9 +271,11 @@ impl Lsu {
         let soonest = state.next_accept.max(now + 1);
         let mut next = Cycle::NEVER;
         for subcore in ones(self.arrivals.in_flight()) {
+            // No other sub-core can be earlier.
             if next <= soonest {
                 break;
             }
+            // Its message wakes the LSU when it becomes visible.
             if !self.ports.input[subcore].is_ready(now) {
                 continue;
             }
@@ -289,11 +290,12 @@ impl Lsu {
         }
     }
 
-    /// The first cycle with room in the link to shared memory. `NEVER` if it is not known: then the link wakes the LSU.
+    /// The first cycle with room in the link to shared memory, or `NEVER`.
     fn room_in_shared(&self, now: Cycle) -> Cycle {
         match self.ports.shared.await_room(now) {
             Activity::Busy => now + 1,
             Activity::Until(at) => at,
+            // Shared memory wakes the LSU when it takes a message.
             Activity::Idle => Cycle::NEVER,
         }
     }
@@ -306,6 +308,7 @@ impl Component for Lsu {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.last_tick = LastTick::default();
+        // From the last stage of an access to its first, so an accepted access sends its first packet one cycle later.
         self.state.late.run(&mut self.ports.output, now);
         self.receive(now);
         self.end_fences(now);
@@ -317,6 +320,7 @@ impl Component for Lsu {
 
     fn reset(&mut self) {
         self.state = State::new(&self.config, self.ports.input.len());
+        // Ends a deferral that began before the reset.
         self.arrivals.defer_wakeups(Cycle::ZERO);
         self.ports.clear_inputs();
     }

@@ -283,6 +283,7 @@ impl Component for SharedMemory {
             self.run_products(now);
         }
         self.begin(now);
+        // After the accesses of this cycle, so a test sees an arrival of this cycle.
         if !self.state.parked.is_empty() {
             self.state
                 .parked

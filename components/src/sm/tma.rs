@@ -347,12 +347,14 @@ impl Component for Tma {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.sent = None;
+        // Pieces in flight get the links before new pieces.
         self.receive_from_shared(now);
         self.receive_from_l1(now);
         self.send_piece(now);
         self.begin_copy(now);
         self.end_instruction(now);
         self.take_instruction(now);
+        // Last, so a packet queued in this tick leaves in it.
         self.send_to_shared(now);
         self.activity(now)
     }

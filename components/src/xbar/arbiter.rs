@@ -39,6 +39,7 @@ impl RoundRobin {
     /// Removes and returns the first request after the input served last, with wrap-around.
     #[inline]
     pub(super) fn grant(&mut self) -> Option<usize> {
+        // `start` can be one past the last input: then this slice is empty.
         let after = self.requests[self.start..].first_one().map(|n| self.start + n);
         let input = after.or_else(|| self.requests.first_one())?;
         self.requests.set(input, false);

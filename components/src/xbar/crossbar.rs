@@ -284,6 +284,7 @@ impl Component for Crossbar {
         {
             probe.enter("in", n);
             probe.bit("waits", Some(is_waiting));
+            // Edge 0 stands for no packet since the reset.
             probe.bit("sends", Some(!is_waiting && free_at >= state.next_edge && free_at > 0));
             probe.leave();
         }

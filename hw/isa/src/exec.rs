@@ -173,6 +173,7 @@ impl<'a> ExecInput<'a> {
 ///
 /// If the opcode is a memory access or control instruction.
 pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
+    // Declared here, so that a modified copy outlives its branch.
     let (narrow, wide);
     let words = if decoded.unmodified {
         &operands.words[..]

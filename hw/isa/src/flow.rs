@@ -17,8 +17,7 @@
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
 //! A BSSY looks for live members outside the running group. If it finds none, the running lanes become the members. Otherwise the
-//! running lanes leave the members and pass the BSYNC without waiting. They may stay diverged: slower, but correct. The second case
-//! occurs where the compiler found no region around a branch, as in recursive functions.
+//! running lanes leave the members and pass the BSYNC without waiting. They may stay diverged: slower, but correct.
 //!
 //! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
 //! cannot exchange values with each other. Then the warp reports a split exchange.
@@ -187,6 +186,7 @@ impl Flow {
         if !stay.is_empty() {
             self.push_pending(self.pc + 1, stay);
         }
+        // Newer than the lanes that stay, so a target runs first.
         self.push_by_target(taken, targets);
         self.resume_pending();
     }
@@ -198,6 +198,7 @@ impl Flow {
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
+            // Occurs where the compiler found no region around a branch, as in recursive functions.
             convergence.members &= !active;
         }
         self.pc += 1;
@@ -358,6 +359,7 @@ impl Flow {
     ///
     /// An awaited lane is one that a WARPSYNC or the block barrier needs. The BSYNC must hold such a lane.
     fn release_bsync_early(&mut self) -> Option<LaneMask> {
+        // A block barrier needs every live lane.
         let mut awaited = match self.block_barrier.is_empty() {
             true => LaneMask::NONE,
             false => self.live,

@@ -152,6 +152,7 @@ impl<'a> Leader<'a> {
         let reason = loop {
             let next = self.due.earliest();
             if next == Cycle::NEVER {
+                // No tile is due, so the roles meet in one cycle before `stop` reads the components.
                 self.align()?;
                 break if self.call(stop) { Stop::Condition } else { Stop::Idle };
             }
@@ -215,6 +216,7 @@ impl<'a> Leader<'a> {
         let (role, from, other) = if has_interconnect && self.interconnect_at < self.leaves_at {
             (Role::Interconnect, self.interconnect_at, self.leaves_at)
         } else {
+            // At the start both roles are in one cycle, and the leaves go first.
             (Role::Leaf, self.leaves_at, self.interconnect_at)
         };
         let end = (other + self.lookahead).min(limit);
@@ -226,6 +228,7 @@ impl<'a> Leader<'a> {
             Role::Leaf => self.leaves_at = end,
         }
         if !has_interconnect {
+            // The neighbors of leaves are leaves, so this window bounds the next one.
             self.interconnect_at = self.leaves_at;
         }
         Some(())

@@ -52,6 +52,7 @@ impl<'a> Worker<'a> {
                 true => Role::Interconnect,
                 false => Role::Leaf,
             };
+            // Rounded down, so each worker gets a range of tiles in order.
             let worker = &mut workers[counts[role as usize] * threads / totals[role as usize]];
             counts[role as usize] += 1;
             worker.trace_window = worker.trace_window.min(tile.next_trace_window());

@@ -90,12 +90,14 @@ impl<T> InPort<T> {
         let free = now + u64::from(self.credit_latency);
         self.stamp().free(free);
         self.slot = next_slot(self.slot, &self.stamps);
+        // A sender in another tile checks again in its next window (`await_room`).
         if self.is_remote {
             return;
         }
         let header = &self.stamps[HEADER];
         let word = header.header();
         if word != 0 {
+            // Slots are used in turn: if the next one is empty, the link is.
             if !self.stamp().is_full() {
                 self.tile.note_empty(self.receiver, (word & LINK_NUMBER) as u32);
             }
@@ -123,6 +125,7 @@ impl<T> InPort<T> {
         }
         let slots = &self.stamps[FIRST_SLOT as usize..];
         slots.iter().for_each(|stamp| stamp.free(Cycle::ZERO));
+        // Drops the request of a waiting sender: a reset wakes every component.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         self.stamps[HEADER].set_header(number);
         if number != 0 {

@@ -104,9 +104,10 @@ impl TileState {
         Cycle(from.load(Ordering::Relaxed))
     }
 
-    /// Notes that a component's numbered link is empty. Does nothing for number 0. On the tile's own thread only.
+    /// Notes that a component's numbered link is empty. On the tile's own thread only.
     #[inline]
     pub(crate) fn note_empty(&self, component: u8, number: u32) {
+        // Number 0, of a link without a number, gives an empty mask.
         let arrivals = self.arrivals(component) & !(1 << number >> 1);
         self.arrivals[component as usize][0].store(arrivals, Ordering::Relaxed);
     }

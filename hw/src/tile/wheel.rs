@@ -73,5 +73,6 @@ pub(super) fn first_from(now: Cycle, cycles: u64) -> Cycle {
     if cycles == 0 {
         return Cycle::NEVER;
     }
+    // The rotation makes `now` bit 0, so the bits after it wrap to later cycles.
     now + u64::from(cycles.rotate_right((now.0 % HORIZON) as u32).trailing_zeros())
 }

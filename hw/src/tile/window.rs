@@ -15,6 +15,7 @@ impl Tile {
         self.shared.drain_mail();
         self.wake_window_waiters(from);
         self.begin_trace_window(from, end);
+        // After the mailbox, so the wake-ups of other tiles are on the wheel.
         self.warm_likely(from, end);
         self.run_cycles(from, end);
         self.flush_sampler(end);

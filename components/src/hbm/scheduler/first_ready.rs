@@ -68,6 +68,7 @@ impl Schedule for FirstReady {
         let starved = queue.oldest().filter(|_| edge >= self.changes_at(queue));
         self.starving = starved.map(|oldest| oldest.location.bank as usize);
         self.writing = match starved {
+            // A starving request decides the direction, even during a drain.
             Some(oldest) => oldest.write,
             None => self.drains_writes(queue),
         };

@@ -153,6 +153,7 @@ impl Slice {
             _ => self.data_cycles(served),
         };
         self.occupy_data(edge, cycles);
+        // A store needs no fetch: it hits even if its line is absent.
         packet.l2_hit = missing == 0 && (is_present || packet.kind == PacketKind::Store);
         if missing == 0 {
             self.complete(packet, now, edge);

@@ -38,6 +38,7 @@ impl Slice {
     /// Takes one packet from a channel.
     #[inline(never)]
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
+        // A fill completes its targets, and each enters a response pipe.
         if self.state.responses.is_full() {
             return;
         }
@@ -154,6 +155,7 @@ impl Slice {
         } else {
             trace!(cycle = now.0, path = %self.path, "write-back ends");
         }
+        // The set may have more dirty lines, so the search goes on in it.
         self.state.write_back = next.map(|(set, _)| set);
     }
 
@@ -174,6 +176,7 @@ impl Slice {
         let line = state.lines.line(way).expect("a dirty way holds a line");
         let sectors = state.lines.dirty(way);
         let mut packet = state.pool.take(PacketKind::Store, address(line), sectors, 0, false);
+        // A dirty sector can be valid in part: memory keeps its other bytes.
         packet.byte_mask = state.lines.valid(way) & byte_mask(sectors);
         copy_sectors(state.lines.bytes(way), &mut packet.bytes, sectors);
         state.stats.sectors_written_back += u64::from(n_sectors(sectors));
@@ -188,6 +191,7 @@ impl Slice {
         state.lines.set_fetch(way, Some(entry));
         state.mshr.add_sectors(entry, sectors);
         let line = state.lines.line(way).expect("a line was allocated");
+        // A line with a fetch in flight keeps its way, so the way is the tag.
         let mut packet = state
             .pool
             .take(PacketKind::Load, address(line), sectors, way as u32, is_timed);

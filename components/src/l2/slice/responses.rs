@@ -106,6 +106,7 @@ impl Pipe {
 
     #[inline]
     fn is_full(&self) -> bool {
+        // One packet per edge of latency, and the one that is due.
         self.packets.len() as u64 > self.latency
     }
 

@@ -17,6 +17,7 @@ pub(super) fn warp_start(resident: &Cta, cta: usize, slot: u8, index: u32, share
         cta: cta as u8,
         index,
         block: grid.cta_position(resident.index),
+        // All CTAs on an SM belong to one grid, so they have one size.
         shared_base: cta as u32 * shared,
         lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
         grid: grid.clone(),

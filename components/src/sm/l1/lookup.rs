@@ -146,6 +146,7 @@ impl L1 {
         let state = &mut self.state;
         state.stats.count_request(packet.kind, 0);
         state.lines.resize(bytes);
+        // A fill in flight may be as old as the lines.
         state.mshr.mark_all_stale();
         self.enter_hit_pipe(packet, now);
         L1TagState::Hit
@@ -171,6 +172,7 @@ impl L1 {
     #[inline]
     pub(super) fn store(&mut self, packet: &Packet) -> u8 {
         let (state, line) = (&mut self.state, packet.line_number());
+        // A fill in flight may have the bytes from before this store.
         state.mshr.mark_stale(line, packet.sectors);
         let Stored { hit, evicts } = self.config.write_policy.store(&mut state.lines, line, packet);
         state.stats.lines_evicted += u64::from(evicts);

@@ -147,6 +147,7 @@ impl Lsu {
         let passes = data::load_constants(&mut warp_inst);
         let loads = &mut self.state.stats.constant_loads;
         *loads = (loads.0 + 1, loads.1 + passes);
+        // The first pass is part of the latency.
         let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
         // The latency counts from issue, so the cycles spent so far are part of it.
         let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
@@ -171,6 +172,7 @@ fn goes_to_shared(warp_inst: &WarpInst) -> bool {
         (Route::Other, _) if inst.op == Opcode::Ldsm => true,
         (Route::Other, Space::Shared) => !matches!(inst.op, Opcode::Ldc | Opcode::Ldgsts),
         (Route::Other, Space::Generic | Space::Cluster) => {
+            // Without lanes the LSU completes the access at once.
             !warp_inst.lanes.is_empty() && warp_inst.shared_lanes == warp_inst.lanes
         }
         _ => false,

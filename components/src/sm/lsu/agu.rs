@@ -33,6 +33,7 @@ pub fn generate(warp_inst: &mut WarpInst, local_slot: u64, clusters: &Clusters) 
     let bytes = if op == Opcode::Ldsm { 16 } else { access.total() };
     let fault = match op {
         Opcode::Cctl => {
+            // A prefetch never traps: lanes with a bad address do nothing.
             keep_cached_lanes(warp_inst, remote);
             place_local(warp_inst, local_slot);
             return None;
@@ -44,6 +45,7 @@ pub fn generate(warp_inst: &mut WarpInst, local_slot: u64, clusters: &Clusters) 
     if let Some(fault) = fault {
         return Some(fault.trap(warp_inst));
     }
+    // Only now: the checks need offsets in local memory and addresses with a CTA rank.
     place_local(warp_inst, local_slot);
     for lane in remote.iter() {
         let address = clusters.to_remote(warp_inst, warp_inst.addresses.get(lane));
@@ -52,11 +54,12 @@ pub fn generate(warp_inst: &mut WarpInst, local_slot: u64, clusters: &Clusters) 
     None
 }
 
-/// Computes base plus offset of each lane. Patterns are recognized only where all lanes access words of one memory.
+/// Computes base plus offset of each lane.
 fn compute_addresses(warp_inst: &mut WarpInst) {
     let (inst, decoded) = warp_inst.grid.instruction(warp_inst.pc);
     let (operands, addresses) = (&warp_inst.operands, &mut warp_inst.addresses);
     let (access, offset) = (inst.mods.access, inst.mods.offset);
+    // A pattern covers all lanes, each with one word, in one memory.
     let is_full = warp_inst.lanes == LaneMask::ALL && (access.bytes, access.count) == (4, 1);
     let has_pattern = match warp_inst.info.route {
         Route::Shared if is_full => addresses.set_pattern32(&operands.words[0], offset),
@@ -75,9 +78,11 @@ fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> La
     warp_inst.local_lanes = if space == Space::Local { lanes } else { LaneMask::NONE };
     let (has_windows, shared_window) = match space {
         Space::Generic => (
+            // Both windows lie above global memory, so one comparison serves all lanes of a global access.
             warp_inst.addresses.bounds(lanes).greatest >= SHARED_WINDOW,
             SHARED_WINDOW,
         ),
+        // A cluster address counts from the first window already.
         Space::Cluster => (true, 0),
         _ => (false, 0),
     };
@@ -105,22 +110,25 @@ fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> La
     remote
 }
 
-/// Checks alignment and bounds of each lane. A test of all lanes at once comes first.
+/// Checks alignment and bounds of each lane.
 #[inline(never)]
 fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let addresses = &warp_inst.addresses;
     let bounds = addresses.bounds(lanes);
+    // The size of an access is a power of two.
     let offset_bits = u64::from(bytes - 1);
     let fault = |kind: TrapKind, lane: usize| {
         let space = space_name(warp_inst, remote, lane);
         Fault::new(kind, lane, addresses.get(lane), bytes, space)
     };
+    // One test of all lanes first: most accesses are aligned.
     if bounds.low_bits & offset_bits != 0
         && let Some(lane) = lanes.iter().find(|&lane| addresses.get(lane) & offset_bits != 0)
     {
         return Some(fault(TrapKind::Misaligned, lane));
     }
     let first_beyond = |lanes: LaneMask, size: u32| {
+        // An access at the end of the address space must not wrap to 0.
         let end = |address: u64| address.saturating_add(u64::from(bytes));
         // The bounds cover more lanes than these, so a fault of one of these never passes this test.
         if end(bounds.greatest) <= u64::from(size) {
@@ -180,7 +188,7 @@ fn space_name(warp_inst: &WarpInst, remote: LaneMask, lane: usize) -> &'static s
     }
 }
 
-/// Removes the lanes of a prefetch whose address is in shared memory or in no allocation: they have no effect.
+/// Removes the lanes of a prefetch whose address is in shared memory or in no allocation.
 fn keep_cached_lanes(warp_inst: &mut WarpInst, remote: LaneMask) {
     let local_bytes = u64::from(warp_inst.grid.program.requirements().local_bytes);
     let cached = warp_inst.lanes & !(warp_inst.shared_lanes | remote);
@@ -216,6 +224,7 @@ fn check_copy(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<Fault
         let read = u64::from(size.0[lane].min(bytes));
         let (address, space, kind) = if !is_aligned(from) {
             (from, "global", TrapKind::Misaligned)
+        // A copy that reads 0 bytes may name any source.
         } else if read > 0 && !contains(&warp_inst.grid.allocations, from, read) {
             (from, "global", TrapKind::OutOfBounds)
         } else if !is_aligned(to) {
@@ -229,7 +238,7 @@ fn check_copy(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<Fault
     })
 }
 
-/// Maps local addresses to device memory. Word n of a warp's 32 lanes fills one line, so lanes with equal addresses coalesce.
+/// Maps local addresses to device memory.
 fn place_local(warp_inst: &mut WarpInst, slot: u64) {
     if warp_inst.local_lanes.is_empty() {
         return;
@@ -238,6 +247,7 @@ fn place_local(warp_inst: &mut WarpInst, slot: u64) {
     let base = warp_inst.grid.local_base + slot * words * LINE as u64;
     for lane in warp_inst.local_lanes.iter() {
         let offset = warp_inst.addresses.get(lane);
+        // Word n of the 32 lanes fills one line, so lanes with equal local addresses coalesce.
         let address = base + offset / 4 * LINE as u64 + lane as u64 * 4 + offset % 4;
         warp_inst.addresses.set(lane, address);
     }

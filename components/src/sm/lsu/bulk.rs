@@ -38,6 +38,7 @@ fn fault(warp_inst: &WarpInst, bulk: &Bulk) -> Option<(TrapKind, u32, &'static s
         () if !aligned(bulk.shared.into()) => Some((TrapKind::Misaligned, bytes, "shared", bulk.shared.into())),
         () if !inside(bulk.shared, bytes) => Some((TrapKind::OutOfBounds, bytes, "shared", bulk.shared.into())),
         () if to_shared && !inside(bulk.barrier, 8) => Some((TrapKind::OutOfBounds, 8, "shared", bulk.barrier.into())),
+        // A tile may reach beyond its tensor.
         () if is_tile => None,
         () if !aligned(bulk.global) || !aligned(bytes.into()) => {
             Some((TrapKind::Misaligned, bytes, "global", bulk.global))

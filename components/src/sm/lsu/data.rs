@@ -75,13 +75,14 @@ fn first_stored_word(warp_inst: &WarpInst) -> u8 {
     warp_inst.decoded().first_word[slot]
 }
 
-/// The lanes that access device memory or another SM. A copy of 0 bytes accesses nothing.
+/// The lanes that access device memory or another SM.
 pub fn device_lanes(warp_inst: &WarpInst) -> LaneMask {
     let lanes = warp_inst.lanes & !warp_inst.shared_lanes;
     if warp_inst.inst().op != Opcode::Ldgsts {
         return lanes;
     }
     let size = &warp_inst.operands.words[warp_inst.decoded().first_word[2] as usize];
+    // A copy that reads 0 bytes sends no packet.
     lanes.filter(|lane| size.0[lane] > 0)
 }
 
@@ -103,8 +104,7 @@ impl PacketContents {
         }
     }
 
-    /// Copies the data of a response to the results. `lanes` are those of the packet. Packets of several groups share tags, so these contents
-    /// must not use `lanes`.
+    /// Copies the data of a response to the results. `lanes` are those of the packet.
     #[inline]
     pub fn take(self, packet: &Packet, warp_inst: &mut WarpInst, lanes: LaneMask) {
         match self {
@@ -114,6 +114,7 @@ impl PacketContents {
                     .addresses
                     .load(access, lanes, packet.line, &packet.bytes, results);
             }
+            // Packets of several groups share tags, so `lanes` may be those of another group here and for texels.
             PacketContents::LocalWords => load_local_words(warp_inst, packet),
             PacketContents::Texels => texture::take_texels(warp_inst, packet),
             PacketContents::AtomicLanes => take_old_values(warp_inst, packet),
@@ -209,6 +210,7 @@ pub fn load_constants(warp_inst: &mut WarpInst) -> u64 {
     let mut passes = 0;
     for lane in warp_inst.lanes.iter() {
         let address = warp_inst.addresses.get(lane);
+        // Five words hold 16 bytes from any byte of the first word on.
         let words: [u32; 5] =
             std::array::from_fn(|n| warp_inst.grid.constant(mods.bank, (address / 4) as u16 + n as u16));
         let bytes: [u8; 20] = std::array::from_fn(|n| words[n / 4].to_le_bytes()[n % 4]);
@@ -216,6 +218,7 @@ pub fn load_constants(warp_inst: &mut WarpInst) -> u64 {
         for (n, &value) in values.iter().enumerate().take(access.words() as usize) {
             warp_inst.results.words[n].0[lane] = value;
         }
+        // A lane with the address of an earlier lane shares its pass.
         let mut before = (warp_inst.lanes & LaneMask::first(lane as u32)).iter();
         passes += u64::from(before.all(|other| warp_inst.addresses.get(other) != address));
     }

@@ -68,6 +68,7 @@ impl Fences {
     #[inline]
     pub(super) fn end_access(&mut self, epoch: u32) {
         self.epochs[epoch.wrapping_sub(self.first) as usize] -= 1;
+        // The last epoch is open: it stays even without accesses.
         while self.epochs.len() > 1 && self.epochs[0] == 0 {
             self.epochs.pop_front();
             self.first = self.first.wrapping_add(1);
@@ -84,6 +85,7 @@ impl Fences {
         let open = self.epochs.len() as u32 - 1;
         self.waiting.push(Fence {
             warp_inst,
+            // The first epoch as the end means that it waits for none.
             end: self.first.wrapping_add(if drains { open } else { 0 }),
             due,
         });
@@ -128,6 +130,7 @@ impl Lsu {
                 Scope::Sys => (true, latencies.sys_latency),
             };
             let end = warp_inst.issued + u64::from(latency);
+            // The latency counts up to the issue of the next instruction, so the return is part of it.
             let due = Cycle(end.0.saturating_sub(RETURN_CYCLES));
             self.state.fences.add(warp_inst, drains, due);
         }

@@ -86,6 +86,7 @@ fn coalesce_first(warp_inst: &WarpInst, lanes: LaneMask, access: &mut CoalescedA
     let local = warp_inst.local_lanes;
     coalesce(&warp_inst.addresses, lanes & !local, bytes, access);
     if !local.is_empty() {
+        // Each further word of a local lane is on another line, in a later group.
         coalesce(&warp_inst.addresses, local, bytes.min(4), access);
     }
 }
@@ -110,6 +111,7 @@ impl Lsu {
 
     /// Enters an access into the pending request table, and starts to build its packets.
     pub(super) fn start_access(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
+        // L1s are not coherent: the lines of an earlier grid may be old.
         if self.state.grid != Some(warp_inst.grid.id) {
             self.invalidate_l1(&warp_inst);
         }
@@ -120,6 +122,7 @@ impl Lsu {
         state.stats.count_access(warp_inst.inst(), &builder.access, lanes);
         let epoch = state.fences.begin_access();
         builder.entry = state.pending.add(Pending::new(warp_inst, builder.contents, epoch));
+        // No packet, so no response would complete the access.
         if lanes.is_empty() {
             self.next_group(now);
         }
@@ -149,6 +152,7 @@ impl Lsu {
     fn send_next_packet(&mut self, now: Cycle) {
         let state = &mut self.state;
         let builder = &mut state.builder;
+        // Only a group without lines gets here: all its texels are outside the image.
         let Some(&access) = builder.access.lines().get(builder.sent) else {
             return self.next_group(now);
         };

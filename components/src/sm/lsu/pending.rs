@@ -13,6 +13,7 @@ use crate::sm::lsu::data::PacketContents;
 /// The tag of packet `n` of the access in an entry.
 #[inline]
 pub fn tag(entry: u32, n: usize) -> u32 {
+    // A group has at most one packet per lane.
     entry * WARP_SIZE as u32 + n as u32
 }
 
@@ -32,7 +33,7 @@ pub struct Pending {
     pub issued: Cycle,
     /// Program counter of the instruction.
     pub pc: u32,
-    /// Packets without a response, plus 1 while packets are being built. 0 in a free entry.
+    /// Packets without a response, plus 1 while packets are being built.
     pub outstanding: u32,
     /// Epoch of the access: later fences wait for it.
     pub epoch: u32,
@@ -56,6 +57,7 @@ impl Pending {
         Pending {
             issued: warp_inst.issued,
             pc: warp_inst.pc,
+            // Counts the building, so an early response does not complete the access.
             outstanding: 1,
             epoch,
             contents,

@@ -13,6 +13,7 @@ impl Lsu {
     /// Takes all responses, and the placements of clusters.
     pub(super) fn receive(&mut self, now: Cycle) {
         while let Some(mut packet) = self.ports.response.recv(now) {
+            // An invalidation belongs to no access.
             if packet.tag != INVALIDATION {
                 packet.note(Stage::Return, now);
                 let age = now.since(self.take_response(&packet, now));
@@ -94,6 +95,7 @@ impl Lsu {
                 let credit = LsuAck::QueueCredit { warp: warp_inst.warp };
                 self.ports.ack[warp_inst.subcore as usize].send(now, credit);
             }
+            // `remove` keeps the order, so the oldest of a link leaves first.
             port.send(now, self.state.complete.remove(n));
         }
     }

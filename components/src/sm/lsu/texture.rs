@@ -1,7 +1,7 @@
 //! Textures and surfaces: computes the texels of each lane, takes them from the responses, and filters them at the end.
 //!
 //! A fetch goes through the L1 like a load, with one group of packets per texel of a lane. Bilinear filtering needs 4 texels, in three
-//! dimensions 8. Assumed: the descriptor of an image hits in its cache, and filtering takes no cycles. All lanes of a warp use one handle. A surface access is a load or store at the coordinates of each lane.
+//! dimensions 8. Assumed: the descriptor of an image hits in its cache, and filtering takes no cycles. A surface access is a load or store at the coordinates of each lane.
 
 use warpwave_isa::exec::access::load_words;
 use warpwave_isa::exec::texture::{
@@ -39,6 +39,7 @@ pub fn generate(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
 
 /// The image of the handle in the lowest lane. The error is `None` if no lane is active.
 fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Fault>> {
+    // All lanes of a warp use one handle.
     let lane = warp_inst.lanes.lowest().ok_or(None)?;
     let [low, high] = [0, 1].map(|n| warp_inst.operands.words[n].0[lane]);
     // Handles count images from 1.
@@ -81,6 +82,7 @@ fn generate_texels(warp_inst: &mut WarpInst, texture: &Texture, fetch: &mut Fetc
             _ => {
                 fetch.n = 1;
                 fetch.texels[lane][0] = Texel { address, weight: 1.0 };
+                // A load outside the surface returns 0.
                 fetch.bytes[lane][0] = [0; 16];
             }
         }
@@ -111,6 +113,7 @@ pub fn take_texels(warp_inst: &mut WarpInst, packet: &Packet) {
         for n in 0..fetch.n {
             let address = fetch.texels[lane][n].address;
             if let Some(offset) = address.and_then(|address| packet.offset_of(address)) {
+                // A texel has at most 16 bytes: those beyond it are not used.
                 let end = (offset + 16).min(packet.bytes.len());
                 fetch.bytes[lane][n][..end - offset].copy_from_slice(&packet.bytes[offset..end]);
             }

@@ -91,6 +91,7 @@ impl IBuffers {
 
     /// Stops the fetch for a warp that has exited, or whose next program counter is unknown.
     pub fn stop(&mut self, warp: usize) {
+        // Drops the fetches in flight too.
         self.jump(warp);
         self.has_room &= !(1 << warp);
     }

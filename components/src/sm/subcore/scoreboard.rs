@@ -102,6 +102,7 @@ impl Scoreboard {
     /// First cycle in which an instruction's guard is visible to it. [`Cycle::ZERO`] without a guard.
     #[inline]
     pub fn guard_from(&self, inst: &Predecoded) -> Cycle {
+        // The index of PT is beyond the array.
         self.guards_from.get(inst.guard()).copied().unwrap_or(Cycle::ZERO)
     }
 

@@ -142,7 +142,9 @@ impl Job {
         lanes.n = 1;
         lanes.lanes[0] = AtomicLane {
             lane: 0,
+            // The line begins at the mbarrier, at any byte.
             offset: 0,
+            // The upper half of the mbarrier is its transaction count.
             value: u64::from(self.bytes.wrapping_neg()) << 32,
             compare: 0,
         };
@@ -155,6 +157,7 @@ impl Job {
         packet.line = address - first as u64;
         packet.sectors =
             (first / SECTOR..=(first + piece.bytes as usize - 1) / SECTOR).fold(0, |mask, n| mask | 1 << n);
+        // Bypasses the L1.
         packet.cache = CacheOp::Global;
         packet.start_stamps(true);
     }
@@ -162,6 +165,7 @@ impl Job {
     /// Sets the line to that of a piece in shared memory.
     fn address_shared(&self, packet: &mut Packet, piece: Piece) {
         let line = piece.shared & !(LINE as u32 - 1);
+        // Shared memory does not read the SM number.
         packet.line = remote_address(0, u64::from(self.base + line));
     }
 

@@ -42,6 +42,7 @@ impl RegPredSet {
 
     pub fn written(decoded: &Decoded) -> RegPredSet {
         let [a, b, c, d] = decoded.defs.0;
+        // Bits 0 to 7 are predicates as data, bits 8 to 15 the same predicates as guards.
         RegPredSet([a, b, c, d, u64::from(decoded.pred_defs) * 0x101])
     }
 

@@ -62,6 +62,7 @@ pub(super) fn i2f(input: &ExecInput, results: &mut Results) {
     match (from, ty, round) {
         (Ty::S32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], input.a(), |a| (a as i32 as f32).to_bits()),
         (Ty::U32, Ty::F32, Round::Nearest) => map1(&mut results.words[0], input.a(), |a| (a as f32).to_bits()),
+        // An f64 holds every 32-bit integer, so nothing is rounded.
         (Ty::S32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(input.a().0[lane] as i32).to_bits()),
         (Ty::U32, Ty::F64, _) => put_wide(&mut results.words, |lane| f64::from(input.a().0[lane]).to_bits()),
         (_, Ty::F32, Round::Nearest) => put(input.inst, results, |lane| {
@@ -88,6 +89,7 @@ fn float(input: &ExecInput, lane: usize) -> f64 {
 pub(super) fn f2i(input: &ExecInput, results: &mut Results) {
     let Mods { ty, from, round, .. } = input.inst.mods;
     match (from, ty, round) {
+        // The host's cast truncates, clamps, and turns NaN into zero, as PTX does here.
         (Ty::F32, Ty::S32, Round::Zero) => map1(&mut results.words[0], input.a(), |a| f32::from_bits(a) as i32 as u32),
         (Ty::F32, Ty::U32, Round::Zero) => map1(&mut results.words[0], input.a(), |a| f32::from_bits(a) as u32),
         _ => put(input.inst, results, |lane| {
@@ -162,6 +164,7 @@ pub(super) fn f2f(input: &ExecInput, results: &mut Results) {
 fn narrow(ty: Ty, value: f64, round: Round) -> u64 {
     match (ty, round) {
         (Ty::F64, _) => fp64::bits(value),
+        // Through an f32 rounded to odd, so the value is not rounded to nearest twice.
         (Ty::F16 | Ty::Bf16, Round::Nearest) => half::narrow(half::is_bf16(ty), half::to_odd(value)).into(),
         (Ty::F16 | Ty::Bf16, _) => soft::narrow_half(half::is_bf16(ty), value, round).into(),
         _ => fp32::narrow(value, round).into(),
@@ -176,6 +179,7 @@ fn flush_and_saturate(inst: &Inst, results: &mut Results) {
             let [low, high, ..] = results.words;
             put_wide(&mut results.words, |lane| {
                 let value = f64::from_bits(wide([&low, &high], lane));
+                // NaN saturates to zero.
                 if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
             });
         }

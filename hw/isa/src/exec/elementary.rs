@@ -34,11 +34,13 @@ const fn reciprocal_factorials<const N: usize>(first: u32, step: u32, alternate:
 pub(super) fn exp2(x: f64) -> f64 {
     const SERIES: [f64; 14] = reciprocal_factorials(0, 1, false);
     match x {
+        // Far beyond the range of f32 on both sides.
         _ if x > 1000.0 => f64::INFINITY,
         _ if x < -1000.0 => 0.0,
         _ if x.is_nan() => x,
         _ => {
             let whole = (x + TO_INTEGER) - TO_INTEGER;
+            // 2^whole, from its exponent bits.
             let power = f64::from_bits(((1023 + whole as i64) as u64) << 52);
             polynomial((x - whole) * LN_2, &SERIES) * power
         }
@@ -64,6 +66,7 @@ pub(super) fn log2(x: f64) -> f64 {
             let bits = x.to_bits();
             let exponent = (bits >> 52) as i64 - 1022;
             let half = f64::from_bits(bits & ((1 << 52) - 1) | 1022 << 52);
+            // m lies between sqrt(1/2) and sqrt(2), where the series converges fast.
             let (m, exponent) = if half < FRAC_1_SQRT_2 {
                 (2.0 * half, exponent - 1)
             } else {
@@ -78,6 +81,7 @@ pub(super) fn log2(x: f64) -> f64 {
 /// Returns the hyperbolic tangent.
 pub(super) fn tanh(x: f64) -> f64 {
     let size = x.abs();
+    // The difference below would cancel.
     if size < 1.0 / 1024.0 {
         return x * (1.0 - x * x / 3.0);
     }

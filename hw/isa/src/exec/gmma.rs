@@ -98,6 +98,7 @@ pub fn multiply(
     };
     let mut fragments = Operands::default();
     if mods.high {
+        // Each warp of the group has 16 of the 64 rows.
         let (matrix, first_row) = (descriptor(a), 16 * (warp as usize % 4));
         for n in 0..4 {
             fragments.words[n] =
@@ -110,6 +111,7 @@ pub fn multiply(
     for n in 0..2 {
         fragments.words[4 + n] = pairs(|group, k| read(matrix.address(first_column + group, k + 8 * n, mods.trans)));
     }
+    // Without the predicate (`scale-d` of PTX) the sum starts at zero.
     if !operands.preds[0].is_empty() {
         let words = mods.mma.accumulator_words(mods.ty) as usize;
         fragments.words[6..6 + words].copy_from_slice(&operands.words[c..c + words]);

@@ -191,6 +191,7 @@ fn change_int(operand: Operand, words: &mut [Lanes]) {
     for lane in 0..WARP_SIZE {
         let negative = words[words.len() - 1].0[lane] >> 31 == 1;
         let absolute = operand.abs && negative;
+        // The absolute value of a negative number is its negation. Two negations cancel.
         let flip = if absolute { !flip } else { flip };
         let mut carry = operand.neg != absolute;
         for word in words.iter_mut() {

@@ -5,7 +5,7 @@
 //!
 //! Order of the sum: D = ((C + a0*b0) + a1*b1) + ..., in rising k.
 //! - Floats: each sum is rounded to nearest f32. Products of f16, bf16, tf32 and 8-bit floats are exact in f32 (at most 22 bits).
-//!   A product beyond the range of f32 is rounded like any f32 product. tf32 ignores the 13 low bits.
+//!   A product beyond the range of f32 is rounded like any f32 product.
 //! - Half accumulators: C is widened, the sums are those of f32, and D is rounded once more, to nearest f16.
 //! - f64: each step is fused.
 //! - Integers: exact, then wrapped, or clamped with `sat`.
@@ -25,9 +25,11 @@ type Element = fn(u32, usize) -> f32;
 
 pub(super) fn mma(input: &ExecInput, results: &mut Results) {
     let half = |bf16| move |word: u32, n: usize| widen(bf16, word >> (16 * n) & 0xffff);
+    // tf32 ignores the 13 low bits.
     let tf32 = |word: u32, _| f32::from_bits(word & 0xffff_e000);
     let s8 = |word: u32, n: usize| f32::from((word >> (8 * n)) as i8);
     let u8 = |word: u32, n: usize| f32::from((word >> (8 * n)) as u8);
+    // The two shifts extend the sign of the low four bits.
     let s4: Element = |word, n| f32::from(((word >> (4 * n)) as i8) << 4 >> 4);
     let u4: Element = |word, n| f32::from((word >> (4 * n)) as u8 & 15);
     let e4m3: Element = |word, n| fp8::value(Ty::E4m3x2, word >> (8 * n));
@@ -161,8 +163,6 @@ fn for_each_accumulator(mut f: impl FnMut(usize, usize, usize, usize)) {
 }
 
 /// Integer products in f32, which every host multiplies faster.
-///
-/// A sum of 32 byte products, or of 64 smaller products, is below 2^24, so it is exact in f32.
 #[inline(always)]
 fn integers<const K: usize>(
     input: &ExecInput,
@@ -174,6 +174,7 @@ fn integers<const K: usize>(
     let (a, b) = gather::<K>(input, each, a, b);
     let mut sums = [[0.0; N]; M];
     accumulate(&a, &b, &mut sums);
+    // Exact: a sum of 32 byte products, or of 64 smaller products, is below 2^24.
     add_integers(input, results, |row, column| sums[row][column] as i32);
 }
 

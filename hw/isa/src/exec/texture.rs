@@ -1,7 +1,7 @@
 //! Textures and surfaces without a memory: texel addresses of a fetch, and results from texel bytes.
 //!
-//! Coordinates, addressing and filtering follow the CUDA programming guide (texture fetching). A linear filter has 8-bit fractions.
-//! It sums in f64 and rounds once to f32.
+//! Coordinates, addressing and filtering follow the CUDA programming guide (texture fetching). A linear filter sums in f64
+//! and rounds once to f32.
 
 use super::half::widen;
 use crate::inst::{Mods, Ty};
@@ -191,6 +191,7 @@ fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
         (true, _) => at * scale,
         (false, _) => at,
     };
+    // The center of texel n is at n + 0.5.
     let point = if linear { turned - 0.5 } else { turned };
     // A NaN coordinate counts as zero.
     let first = if point.is_nan() { 0.0 } else { point.floor() };
@@ -206,6 +207,7 @@ fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
     if !linear {
         return [(index(first), 1.0), (None, 0.0)];
     }
+    // 8 bits of fraction, as the programming guide says.
     let fraction = ((point - first) * 256.0).round() / 256.0;
     let fraction = if fraction.is_nan() { 0.0 } else { fraction };
     [
@@ -303,6 +305,7 @@ fn channel_bits(texture: &Texture, bytes: &[u8; 16], channel: usize, is_float: b
         Ty::F32 => bits,
         Ty::F16 => widen(false, bits).to_bits(),
         Ty::S8 | Ty::S16 | Ty::S32 if texture.normalized_values && is_float => {
+            // Divides by 127 or 32767. The least integer would be below -1.
             (signed as f32 / ((greatest - 1.0) / 2.0).floor()).max(-1.0).to_bits()
         }
         _ if texture.normalized_values && is_float => (bits as f32 / greatest).to_bits(),
@@ -349,6 +352,7 @@ pub fn surface_address(
     let ends = [last, i64::from(surface.height) - 1, i64::from(surface.depth) - 1];
     let mut at = coord.at.map(|at| i64::from(at as i32));
     if coord.layered {
+        // A layer is a slice, also of a one-dimensional surface.
         at[usize::from(coord.dimensions).min(2)] = 0;
         at[2] = coord.layer(surface).into();
     }

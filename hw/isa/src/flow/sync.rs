@@ -11,6 +11,7 @@ impl Flow {
     pub fn warpsync(&mut self, mask: LaneMask, apart: LaneMask, exchanges: bool) {
         let apart = apart & self.active;
         if !apart.is_empty() {
+            // They execute this WARPSYNC again, with their own mask.
             self.push_pending(self.pc, apart);
             self.active &= !apart;
         }

@@ -118,6 +118,7 @@ impl Context {
                 Some((a, b, def.mods.ty.is_signed()))
             }
             OpKind::Wide(Wide::Shl) => {
+                // The factor must be positive as a signed word too.
                 let shift = b.known().filter(|&shift| shift < 31)?;
                 let (vreg, signed) = self.extended_word(code, a)?;
                 fixed(vreg).then_some((vreg, Arg::imm(1 << shift), signed))
@@ -163,6 +164,7 @@ impl Context {
     }
 
     fn fused_sum(&self, code: &Code, op: Op, part: Arg, addend: Arg) -> Option<Op> {
+        // With another reader the part is computed anyway.
         let vreg = part.as_vreg().filter(|vreg| self.reads[vreg.0 as usize] == 1)?;
         let def = self.values.definition(code, vreg)?;
         let fixed = |arg: Arg| arg.is_plain() && self.values.is_fixed_bits(arg.bits, 1);

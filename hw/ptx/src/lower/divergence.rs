@@ -56,7 +56,9 @@ impl Divergence {
 
     fn is_uniform(&self, op: &Op) -> bool {
         let from_memory = match op.kind {
+            // All lanes get the same result.
             OpKind::Machine(Opcode::Vote) => false,
+            // Constants do not change, so the address decides.
             OpKind::Machine(Opcode::Ldc) => false,
             OpKind::Machine(opcode) => matches!(opcode.info().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
             OpKind::Wide(_) => false,

@@ -181,6 +181,7 @@ impl Values {
         for (block, index, op) in indexed_ops(code) {
             for vreg in op.defs() {
                 let def = &mut values.defs[vreg.0 as usize];
+                // A guarded definition keeps the old value in some lanes.
                 let sole = *def == Definitions::None && op.guard == VGuard::ALWAYS;
                 *def = if sole {
                     Definitions::One(block, index)

@@ -101,6 +101,7 @@ impl Splitter<'_, '_> {
                 mods.high = high;
             })
         };
+        // The high word first: it reads the low source word, which the result may overwrite.
         self.push(self.result(1), shift(a.part(1), true));
         self.push(self.result(0), shift(Arg::ZERO, false));
     }
@@ -115,6 +116,7 @@ impl Splitter<'_, '_> {
                 mods.high = high;
             })
         };
+        // The low word first: it reads the high source word, which the result may overwrite.
         self.push(self.result(0), shift(a.part(0), false));
         self.push(self.result(1), shift(Arg::ZERO, true));
     }
@@ -150,6 +152,7 @@ impl Splitter<'_, '_> {
         self.push(Some(product), unsigned(Op::machine(Opcode::ImadWide).src(&args)));
         let mut high = Arg::vreg(product.offset(1));
         for (x, y) in [(a.part(1), b.part(0)), (a.part(0), b.part(1))] {
+            // The high word of a zero-extended factor adds nothing.
             if x == Arg::ZERO || y == Arg::ZERO {
                 continue;
             }
@@ -157,6 +160,7 @@ impl Splitter<'_, '_> {
             self.push(Some(sum), unsigned(Op::machine(Opcode::Imad).src(&[x, y, high])));
             high = Arg::vreg(sum);
         }
+        // Moved only now, because the result may overwrite a source.
         self.push(self.result(0), Op::machine(Opcode::Mov).src(&[Arg::vreg(product)]));
         self.push(self.result(1), Op::machine(Opcode::Mov).src(&[high]));
     }

@@ -136,9 +136,11 @@ pub(super) fn live_ranges<F: RegClass>(code: &Code, graph: &Graph) -> Vec<LiveRa
         for (index, op) in (start..end).zip(&body.ops).rev() {
             for register in F::defs(op) {
                 if op.guard == VGuard::ALWAYS || kills[register] {
+                    // A result that is never read still needs a register for its write.
                     let last_use = ends[register].take().unwrap_or(0).max(2 * index + 2);
                     ranges[register].push((2 * index + 1, last_use));
                 } else if ends[register].is_none() {
+                    // A guarded write keeps the value of other lanes, so the register is live before it too.
                     ends[register] = Some(2 * index + 2);
                     seen.push(register);
                 }
@@ -189,6 +191,7 @@ pub(super) fn killing_defs<F: RegClass>(code: &Code, graph: &Graph) -> Vec<bool>
                 graph.dominates(at, block)
             };
             let guard = code.blocks[at].ops[n].guard;
+            // After a later write the same predicate is another condition.
             let changed = guard
                 .pred
                 .and_then(|pred| pred_at.get(&pred))

@@ -61,6 +61,7 @@ fn keep_in_vreg(code: &mut Code, pred: VPred) {
                 continue;
             }
             let temp = code.new_pred();
+            // A guarded write keeps the old value in other lanes.
             if reads || op.guard != VGuard::ALWAYS {
                 out.push(restore(vreg, temp, op.line));
             }

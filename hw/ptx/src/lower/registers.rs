@@ -210,6 +210,7 @@ impl Bundles {
     fn assign(&self, limit: usize) -> Option<Allocation> {
         let [by_time, by_width] = self.orders();
         let first = self.first_fit(&by_time, limit.min(Reg::COUNT));
+        // The second order counts only if it needs fewer registers.
         let fewer = first
             .as_ref()
             .map_or(limit.min(Reg::COUNT), |(_, count)| count.saturating_sub(1));

@@ -46,6 +46,7 @@ pub(super) fn run(code: &mut Code) {
         let ops = std::mem::take(&mut body.ops);
         let mut regions: Vec<Vec<Op>> = Vec::new();
         let sections = ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b));
+        // From the last region to the first, as the live set steps back.
         for region in sections.flat_map(|section| section.chunks(MAX_REGION_OPS)).rev() {
             regions.push(schedule_region(region, &live_set, &kills, max_registers));
             for op in region.iter().rev() {
@@ -172,6 +173,7 @@ impl ListScheduler {
         let best = |candidates: &mut dyn Iterator<Item = &usize>| {
             candidates.copied().min_by_key(|&op| {
                 let wait = self.earliest[op].saturating_sub(self.cycle);
+                // Equal operations keep the order of the text.
                 (wait, std::cmp::Reverse(self.path[op]), op)
             })
         };
@@ -188,6 +190,7 @@ impl ListScheduler {
 
     fn take(&mut self, op: usize) {
         self.ready.retain(|&ready| ready != op);
+        // One operation issues per cycle.
         self.cycle = self.cycle.max(self.earliest[op]) + 1;
         for &(to, cycles) in &self.edges[op] {
             self.earliest[to] = self.earliest[to].max(self.cycle - 1 + cycles);

@@ -41,6 +41,7 @@ impl SpillSlots {
     /// `ranges` are the live ranges of the code.
     pub fn spill(&mut self, code: &mut Code, graph: &Graph, ranges: &[LiveRanges], limit: usize) -> Option<usize> {
         let mut tree = PressureTree::of(ranges);
+        // Spills at least one value, or the caller would try the same code again.
         let limit = limit.min(tree.peak().checked_sub(1)?);
         let costs = costs(code, graph);
         let cost = |value: VReg| costs[value.0 as usize];

@@ -20,6 +20,7 @@ pub(super) fn special_registers(config: &Config, start: &WarpStart, now: Cycle) 
         n_sms: config.sm.1,
         grid: grid.id,
         clock: now.0,
+        // Nanoseconds. The product of a long run exceeds 64 bits.
         globaltimer: (u128::from(now.0) * 1_000_000 / u128::from(config.core_khz)) as u64,
         grid_size: grid.grid,
         cluster: grid.cluster,

@@ -45,6 +45,7 @@ impl Scheduler {
             Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::is_valid(a, b, inst.mods.count == 1) => {
                 self.trap(slot, pc, lanes);
             }
+            // BAR.ARV: the warp arrives and continues.
             Opcode::Bar if inst.mods.count == 1 => {
                 flow.step();
                 state.outbox.push(WarpEvent::Arrive {
@@ -67,6 +68,7 @@ impl Scheduler {
             Opcode::Exit => {
                 // All other live lanes may already wait at a barrier.
                 let all_wait = flow.exit(lanes);
+                // The barrier needs only live lanes, so this exit can complete the warp's arrival.
                 if warp.cluster != ClusterState::default() {
                     self.arrive_at_cluster_barrier(slot);
                 }

@@ -135,6 +135,7 @@ impl Scheduler {
                 warp.resolving = true;
             }
             IssueTarget::Resolved => return self.resolve_at_issue(slot, pc, active, now),
+            // A commit is complete at issue: no other unit sees it.
             IssueTarget::Close => return warp.close(Group::Copies),
         }
         let group = inst.group;

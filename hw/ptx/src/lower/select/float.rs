@@ -95,6 +95,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => 0x8000_0000,
         };
         let last = form.ty().bits().div_ceil(32) as u8 - 1;
+        // Truth tables of LOP3 for a ^ b and a & b.
         let (lut, mask) = if form.opcode() == "neg" {
             (0x3c, signs)
         } else {
@@ -196,6 +197,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let product = |x: Arg, y: Arg| Op::machine(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
         let tiny = self.magnitude_test(b, Cmp::Lt, MIN_NORMAL);
         let factor = self.compute(choice(SCALE_UP, float_imm(1.0), tiny));
+        // Above 2^126 the reciprocal is denormal.
         let huge = self.magnitude_test(b, Cmp::Gt, f32::from_bits(0x7e80_0000));
         let factor = self.compute(choice(0.25, factor, huge));
         (self.compute(product(a, factor)), self.compute(product(b, factor)))
@@ -294,6 +296,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let value = match function {
             Mufu::Ex2 => {
                 let small = self.float_test(a, Cmp::Lt, -126.0);
+                // 2^x is the square of 2^(x/2), which is normal.
                 let scaled = self.scaled_where(small, a, 0.5);
                 let power = self.compute(mufu(function, scaled));
                 self.overwrite_where(small, power, Op::machine(Opcode::Fmul).src(&[power, power]));
@@ -303,6 +306,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let tiny = self.magnitude_test(a, Cmp::Lt, MIN_NORMAL);
                 let scaled = self.scaled_where(tiny, a, SCALE_UP);
                 let value = self.compute(mufu(function, scaled));
+                // Undoes the factor 2^24: its logarithm, its square root, or the factor itself.
                 let back = match function {
                     Mufu::Lg2 => Op::machine(Opcode::Fadd).src(&[value, float_imm(-24.0)]),
                     Mufu::Rsq => multiply(value, 4096.0),

@@ -42,6 +42,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if source.known().is_some() {
             return source;
         }
+        // Nibbles of PRMT: 8 + n copies the sign of byte n, 4 is a zero byte of the second source.
         let selector = match ty {
             Type::S16 => 0x9910,
             Type::U16 | Type::B16 => 0x4410,
