@@ -6,9 +6,10 @@
 //!   interconnect   |------- 2 ------->|------- 4 ------->|
 //! ```
 //!
-//! The *lookahead* L is the quantum in use: the shortest latency of a link between tiles, unless [`Clock::set_quantum`] lowers it. A
-//! message to another tile, sent in cycle t, is visible in cycle t + L or later. A link between tiles joins a leaf and an interconnect tile
-//! (module `role`). So the two roles run in turn. Once one role has run all cycles before t, the other may run all cycles before t + L.
+//! The *quantum* L, also called the lookahead, is at most the shortest latency of a link between tiles, and at most [`MAX_QUANTUM`].
+//! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later. If the tile graph is
+//! bipartite, each link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles run in turn. A role may run
+//! L cycles past the last cycle that the other role has finished.
 //!
 //! The first window of a run covers L cycles, each later one 2 L. If no tile is due, the clock skips to the next due cycle, and the window
 //! after the skip covers L cycles. If the tile graph is not bipartite, all tiles are leaves and every window covers L cycles.
@@ -35,8 +36,8 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-// A sender is at most one quantum ahead of its receiver. Its message is visible at most half a horizon after the send. So the wake-up fits
-// on the receiver's timing wheel.
+// A sender is at most one quantum ahead of its receiver, and a link between tiles takes at most half a horizon. So a wake-up is less than a
+// horizon ahead of the receiver, and fits on its timing wheel.
 /// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
 
@@ -56,7 +57,8 @@ type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
 
 /// The machine between two windows of a run.
 ///
-/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles. Only display them.
+/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles. Do not
+/// compute with them.
 pub struct Pause<'a> {
     now: Cycle,
     visit: &'a dyn Fn(&mut ReadComponent<'_>),
@@ -86,7 +88,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Creates a clock at cycle 0, with the longest quantum that the links allow, and with one thread.
+    /// Creates a clock at cycle 0, with the longest quantum that the links and [`MAX_QUANTUM`] allow, and with one thread.
     pub fn new(mut tiles: Vec<Tile>) -> Self {
         let due = DueTable::new(tiles.len());
         for (n, tile) in tiles.iter_mut().enumerate() {
@@ -142,7 +144,7 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Skips to cycle `at` without ticks. Does nothing if cycle `at` has passed.
+    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins the trace windows whose first cycle is before it.
     ///
     /// # Panics
     /// If a component of a tile with idle-skipping is due before cycle `at`.
@@ -215,7 +217,7 @@ impl Clock {
 
     /// Starts the worker threads and calls `action` with their leader, on this thread.
     fn with_leader<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
-        // Work added since the last run may be missing from the due table: a reset writes only to the wheel.
+        // A reset adds wake-ups to the tile's wheel, but not to the due table. So each entry is lowered here.
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
@@ -239,7 +241,7 @@ impl Clock {
         result
     }
 
-    /// Begins the trace windows whose first cycle the clock has skipped.
+    /// Begins the trace windows whose first cycle is before the current one.
     fn begin_passed_trace_windows(&mut self) {
         let now = self.now;
         self.tiles

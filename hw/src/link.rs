@@ -11,11 +11,11 @@
 //! # Promises
 //! - A message sent in cycle t is visible from t + latency on, in the order of sending.
 //! - A slot emptied in cycle t is free again in t + credit latency. That latency is 1 inside a tile, and the link's latency between tiles.
-//! - Visibility and room depend on stamps alone. A stamp that another tile writes during a window takes effect after that window. So both
-//!   are the same for any tick order, quantum or number of threads.
+//! - Visibility and room depend on stamps alone. A stamp that another tile writes during a window is for a cycle after that window. So
+//!   visibility and room are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
-//! A sender checks [`OutPort::has_room`] first: a send without room panics. [`OutPort::await_room`] wakes a sender when a slot is free.
+//! A sender checks [`OutPort::has_room`] first: a send without room panics. [`OutPort::await_room`] wakes a sender when a slot may be free.
 
 mod attached;
 mod receive;
@@ -34,7 +34,7 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 
 use crate::component::Activity;
 use crate::path::Path;
-use crate::tile::{Slot, TileState};
+use crate::tile::{TileSlot, TileState};
 use crate::time::Cycle;
 use crate::warm::{Warm, prefetch};
 use attached::Attached;
@@ -49,7 +49,8 @@ pub struct LinkConfig {
     pub path: Path,
     /// Cycles from the send until the message is visible, at least 1.
     pub latency: u32,
-    /// The number of slots, at least 1. A message holds a slot from the send until the receiver takes it.
+    /// The number of slots, at least 1. A message holds a slot from the send until the credit latency after the receiver
+    /// has taken it.
     pub depth: u32,
 }
 
@@ -66,7 +67,7 @@ pub struct OutPort<T> {
     receiver: u8,
     /// True if the receiver is in another tile.
     is_remote: bool,
-    /// The first cycle in which the last sent message is visible.
+    /// The cycle from which the newest message is visible.
     last_visible: Cycle,
     channel: Sender<T>,
     attached: Option<Box<Attached<T>>>,
@@ -103,12 +104,13 @@ pub struct InPort<T> {
 /// A boxed monitor. [`InPort`] boxes it again.
 type BoxedMonitor<T> = Box<dyn Monitor<T>>;
 
-/// Creates a link between two components. The latency of a link between tiles is an upper bound of the [clock](crate::clock)'s quantum.
+/// Creates a link between two components. Its latency bounds the [clock](crate::clock)'s quantum if it joins two tiles of the machine. The
+/// host's links do not bound it.
 ///
 /// # Panics
 /// If the latency or the depth is 0. Inside a tile, if the latency is the [horizon](crate::tile::HORIZON) or longer. Between tiles, if it
 /// is longer than half the horizon.
-pub fn link<T: Send>(config: &LinkConfig, from: &Slot, to: &Slot) -> (OutPort<T>, InPort<T>) {
+pub fn link<T: Send>(config: &LinkConfig, from: &TileSlot, to: &TileSlot) -> (OutPort<T>, InPort<T>) {
     let LinkConfig { path, latency, depth } = config;
     assert!(
         *latency >= 1 && *depth >= 1,
@@ -199,7 +201,7 @@ impl<T> OutPort<T> {
         Activity::Idle
     }
 
-    /// Sends a message. It is visible `latency` cycles later.
+    /// Sends a message. It is visible `latency` cycles later, or with the previous message if that is later.
     ///
     /// # Panics
     /// If there is no room: check [`OutPort::has_room`] first.
@@ -242,7 +244,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // If the receiver has numbered this port (module `arrivals`), it may have deferred the wake-up.
+        // A receiver that numbers its ports (module `arrivals`) may have deferred its wake-ups beyond `visible`.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
@@ -259,7 +261,7 @@ impl<T> OutPort<T> {
             self.config.path
         );
         panic!(
-            "{}, cycle {now}: a message would be visible in cycle {visible}, beyond the horizon of {} cycles",
+            "{}, cycle {now}: a message would be visible in cycle {visible}, more than {} cycles after its send",
             self.config.path, self.max_latency
         );
     }

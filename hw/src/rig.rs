@@ -52,7 +52,7 @@ use crate::clock::Clock;
 use crate::component::Component;
 use crate::link::{InPort, LinkConfig, OutPort, link};
 use crate::path::Path;
-use crate::tile::{Slot, TileBuilder};
+use crate::tile::{TileBuilder, TileSlot};
 use crate::time::Cycle;
 use ports::{Drain, Feeder, InFlightCounter, Responder};
 use record::{LastSample, RunRecord, Snapshot};
@@ -74,7 +74,7 @@ type Events = Arc<Mutex<Vec<Event>>>;
 /// The links around the component under test, while it is built.
 pub struct Rig {
     tile: TileBuilder,
-    slot: Slot,
+    slot: TileSlot,
     events: Events,
     in_flight: Arc<AtomicUsize>,
 }
@@ -92,7 +92,7 @@ impl Rig {
     }
 
     /// The component's own slot, for links with both ends in the component.
-    pub fn slot(&self) -> Slot {
+    pub fn slot(&self) -> TileSlot {
         self.slot.clone()
     }
 

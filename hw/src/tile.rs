@@ -28,7 +28,7 @@ use crate::time::Cycle;
 use due::DueTable;
 use trace_window::TraceWindow;
 
-pub use slot::Slot;
+pub use slot::TileSlot;
 pub(crate) use slot::TileState;
 pub use trace_window::Sampler;
 
@@ -57,14 +57,14 @@ impl TileBuilder {
     ///
     /// # Panics
     /// If the tile has [`MAX_COMPONENTS`] already.
-    pub fn slot(&mut self) -> Slot {
+    pub fn slot(&mut self) -> TileSlot {
         let index = self.components.len();
         assert!(
             index < MAX_COMPONENTS,
             "a tile holds at most {MAX_COMPONENTS} components"
         );
         self.components.push(None);
-        Slot {
+        TileSlot {
             shared: self.shared.clone(),
             index,
             outside: false,
@@ -72,12 +72,12 @@ impl TileBuilder {
     }
 
     /// Puts a component into its slot.
-    pub fn fill(&mut self, slot: &Slot, component: impl Component + 'static) {
+    pub fn fill(&mut self, slot: &TileSlot, component: impl Component + 'static) {
         self.fill_boxed(slot, Box::new(component));
     }
 
     /// Puts a boxed component into its slot.
-    pub fn fill_boxed(&mut self, slot: &Slot, component: Box<dyn Component>) {
+    pub fn fill_boxed(&mut self, slot: &TileSlot, component: Box<dyn Component>) {
         assert!(
             Arc::ptr_eq(&self.shared, &slot.shared),
             "{}: the slot is one of another tile",

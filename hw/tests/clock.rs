@@ -9,7 +9,7 @@ use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::{Sampler, Slot, TileBuilder};
+use warpwave_hw::tile::{Sampler, TileBuilder, TileSlot};
 use warpwave_hw::time::Cycle;
 
 /// The cycles in which a component was ticked.
@@ -40,7 +40,7 @@ impl<F: FnMut(Cycle) -> Activity + Send + 'static> Component for Actor<F> {
     fn stats(&self, _: &mut dyn Report) {}
 }
 
-fn put(tile: &mut TileBuilder, slot: &Slot, act: impl FnMut(Cycle) -> Activity + Send + 'static) -> Ticks {
+fn put(tile: &mut TileBuilder, slot: &TileSlot, act: impl FnMut(Cycle) -> Activity + Send + 'static) -> Ticks {
     let ticks = Ticks::default();
     let path = Path::root("actor");
     let actor = Actor {
@@ -56,7 +56,7 @@ fn ticks(ticks: &Ticks) -> Vec<u64> {
     ticks.lock().expect("no panic while it is held").clone()
 }
 
-fn joined(from: &Slot, to: &Slot, latency: u32, depth: u32) -> (OutPort<u64>, InPort<u64>) {
+fn joined(from: &TileSlot, to: &TileSlot, latency: u32, depth: u32) -> (OutPort<u64>, InPort<u64>) {
     let config = LinkConfig {
         path: Path::root("link"),
         latency,
@@ -168,8 +168,8 @@ fn run_stops_exactly_at_a_limit_inside_a_window() {
 fn with_host(latency: u32) -> (Clock, Ticks, OutPort<u64>, InPort<u64>) {
     let mut tile = TileBuilder::new();
     let slot = tile.slot();
-    let (to, mut input) = joined(&Slot::outside(), &slot, latency, 2);
-    let (mut output, from) = joined(&slot, &Slot::outside(), latency, 2);
+    let (to, mut input) = joined(&TileSlot::outside(), &slot, latency, 2);
+    let (mut output, from) = joined(&slot, &TileSlot::outside(), latency, 2);
     let seen = put(&mut tile, &slot, move |now| {
         while let Some(message) = input.recv(now) {
             output.send(now, message + now.0);
@@ -243,7 +243,7 @@ fn message_between_tiles_beyond_half_the_horizon_panics() {
     let panic = catch_unwind(AssertUnwindSafe(|| clock.run(Cycle(400), |_| false))).expect_err("too far ahead");
     assert_eq!(
         text(&*panic),
-        "link, cycle 31: a message would be visible in cycle 64, beyond the horizon of 32 cycles"
+        "link, cycle 31: a message would be visible in cycle 64, more than 32 cycles after its send"
     );
 }
 

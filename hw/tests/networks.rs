@@ -12,7 +12,7 @@ use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::{Sampler, Slot, TileBuilder};
+use warpwave_hw::tile::{Sampler, TileBuilder, TileSlot};
 use warpwave_hw::time::Cycle;
 
 /// What one node does with the messages that it takes.
@@ -271,7 +271,7 @@ struct Network {
 impl Network {
     fn build(shape: &Shape, mode: &Mode) -> Network {
         let mut tiles: Vec<TileBuilder> = (0..4).map(|_| TileBuilder::new()).collect();
-        let slots: Vec<Slot> = shape.nodes.iter().map(|node| tiles[node.tile].slot()).collect();
+        let slots: Vec<TileSlot> = shape.nodes.iter().map(|node| tiles[node.tile].slot()).collect();
         let mut nodes: Vec<Node> = shape
             .nodes
             .iter()

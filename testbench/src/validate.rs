@@ -6,9 +6,10 @@
 //!                    kernels: own PTX ──┘                   └─ page with plots, DEVIATIONS.md
 //! ```
 //!
-//! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade
-//! (A: primary text or data; B: digest; C: recalled). An error is (model - silicon) / silicon, in percent. Points run on the
-//! preset that matches the card. No point is an application benchmark, so no number is tuned to one.
+//! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade.
+//! Grade A is read from the primary text or data, B from a careful digest of it, and C is recalled from memory. An error is
+//! (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application benchmark, so the
+//! model is not tuned to applications here.
 
 mod chains;
 mod clusters;
@@ -45,11 +46,11 @@ pub struct Family {
     /// What it measures, in one line.
     pub title: &'static str,
     /// Meaning of the first parameter, such as `KB`. Empty if the points have none.
-    pub x: &'static str,
+    pub x_label: &'static str,
     /// Meaning of the second parameter.
-    pub y: &'static str,
-    /// The errors that the project aims at.
-    pub wanted: Wanted,
+    pub y_label: &'static str,
+    /// Upper limits of its errors.
+    pub limits: ErrorLimits,
     /// True if `--quick` runs the point, which takes seconds at most.
     is_quick: fn(&Point) -> bool,
     /// Silicon figures as CSV: gpu, series, x, y, silicon, unit, grade, source.
@@ -58,14 +59,14 @@ pub struct Family {
     measure: fn(&Lab, &Point) -> Result<f64, GpuError>,
 }
 
-/// Errors that a family aims at, in percent.
+/// Upper limits of the absolute errors of a family, in percent.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Wanted {
-    /// Of the median row.
+pub struct ErrorLimits {
+    /// For the median row.
     pub median: f64,
-    /// Of nine rows in ten.
+    /// For nine rows in ten.
     pub p90: f64,
-    /// Of one row. A row with a larger error is a deviation, and needs a reason.
+    /// For each row. A row with a larger error is a deviation, and needs a reason.
     pub row: f64,
 }
 

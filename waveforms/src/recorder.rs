@@ -1,6 +1,6 @@
-//! Records the signals of one tile, on the tile's own thread. Only changes are kept.
+//! Records the signals of one tile, on the host thread that runs the tile: the initial values, then the changes.
 //!
-//! At the end of each quantum the changes move to a buffer, and the merge reads this buffer. So a tile takes the lock once per quantum.
+//! At the end of each clock window the changes move to a buffer, which module `merge` reads. So a tile takes the lock once per clock window.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,16 +19,16 @@ pub type Change = (u32, Option<u64>);
 /// The changes of one tile, and their cycles.
 #[derive(Default, Debug)]
 pub struct Batch {
-    /// The value of every signal at the start of the trace window. `None` in every batch except the first.
+    /// The value of each recorded signal at the start of the trace window. `None` in every batch except the first.
     pub initial: Option<Vec<Option<u64>>>,
     /// Each cycle with changes, in order, with the end of its range in `changes`.
     pub cycles: Vec<(Cycle, usize)>,
-    /// The changes, by cycle and then by signal.
+    /// The changes, by cycle. Those of a cycle are sorted by signal once they are in the buffer.
     pub changes: Vec<Change>,
 }
 
 impl Batch {
-    /// Drops the changes of the first `n` cycles in the batch.
+    /// Drops the changes of the first `n` cycles in the batch. Does nothing if the batch has fewer.
     pub fn drop_first(&mut self, n: usize) {
         let Some(&(_, dropped)) = n.checked_sub(1).and_then(|last| self.cycles.get(last)) else {
             return;
@@ -55,7 +55,7 @@ impl Batch {
     }
 }
 
-/// The buffer between a tile's recorder and the merge: one batch under a lock.
+/// The buffer between a tile's recorder and module `merge`: one batch under a lock.
 #[derive(Clone, Default, Debug)]
 pub struct ChangeBuffer(Arc<Mutex<Batch>>);
 
@@ -82,8 +82,8 @@ pub struct Recorder {
     base: u32,
     /// The trace window: the cycles to record.
     window: Range<Cycle>,
-    /// True once the window has begun. Before that, values are updated but changes are not kept.
-    is_open: bool,
+    /// True once the trace window has begun. Before that, values are updated but changes are not kept.
+    has_begun: bool,
     batch: Batch,
     buffer: ChangeBuffer,
 }
@@ -106,7 +106,7 @@ impl Recorder {
             values: vec![None; n_signals as usize],
             base,
             window,
-            is_open: false,
+            has_begun: false,
             batch: Batch::default(),
             buffer,
         }
@@ -130,10 +130,10 @@ impl Recorder {
         );
     }
 
-    /// Begins the window. The current values are its initial values.
-    fn open_window(&mut self) {
+    /// Begins the trace window. The current values are its initial values.
+    fn begin_window(&mut self) {
         self.batch.initial = Some(self.values.clone());
-        self.is_open = true;
+        self.has_begun = true;
     }
 
     /// Assigns the batch's changes from index `start` onward to cycle `now`.
@@ -158,7 +158,7 @@ impl Sampler for Recorder {
         // The first probe has set `values`. These are initial values, not changes.
         self.batch.changes.clear();
         if now >= self.window.start {
-            self.open_window();
+            self.begin_window();
         }
     }
 
@@ -166,12 +166,12 @@ impl Sampler for Recorder {
         if now >= self.window.end {
             return;
         }
-        if !self.is_open && now >= self.window.start {
-            self.open_window();
+        if !self.has_begun && now >= self.window.start {
+            self.begin_window();
         }
         let start = self.batch.changes.len();
         self.probe_component(now, index, component);
-        if self.is_open {
+        if self.has_begun {
             self.assign_changes(now, start);
         } else {
             self.batch.changes.clear();
@@ -179,9 +179,10 @@ impl Sampler for Recorder {
     }
 
     fn flush(&mut self, _end: Cycle) {
-        // No component has ticked in a window that is still closed. Its initial values are the current values.
-        if !self.is_open {
-            self.open_window();
+        // The trace window begins in the clock window that ends here, and no watched component has ticked in it. So the current values are
+        // its initial values.
+        if !self.has_begun {
+            self.begin_window();
         }
         // Components append changes in tick order. The merge needs each cycle sorted by signal.
         let mut start = 0;
@@ -196,7 +197,7 @@ impl Sampler for Recorder {
     }
 }
 
-/// Compares the signals of one component with their previous values, and appends each change.
+/// A probe that compares the signals of one component with their previous values, and appends each change.
 struct ChangeDetector<'a> {
     indices: std::slice::Iter<'a, u32>,
     values: &'a mut [Option<u64>],

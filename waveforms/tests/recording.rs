@@ -9,7 +9,7 @@ use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
-use warpwave_hw::tile::{Slot, TileBuilder};
+use warpwave_hw::tile::{TileBuilder, TileSlot};
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
 use warpwave_waveforms::file::RunInfo;
@@ -91,7 +91,7 @@ impl Component for Node {
 /// A ring of three tiles with three nodes each. Three numbers go round. Links between tiles have a latency of 9 cycles.
 fn ring() -> Clock {
     let mut tiles: Vec<TileBuilder> = (0..3).map(|_| TileBuilder::new()).collect();
-    let slots: Vec<Slot> = (0..9).map(|n| tiles[n / 3].slot()).collect();
+    let slots: Vec<TileSlot> = (0..9).map(|n| tiles[n / 3].slot()).collect();
     let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
     for n in 0..9 {
         let config = LinkConfig {

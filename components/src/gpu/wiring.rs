@@ -10,7 +10,7 @@ use std::sync::Arc;
 use warpwave_hw::component::Component;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
-use warpwave_hw::tile::{HORIZON, Slot, TileBuilder};
+use warpwave_hw::tile::{HORIZON, TileBuilder, TileSlot};
 
 use crate::config::GpuConfig;
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
@@ -225,7 +225,7 @@ pub(super) struct Blocks<'a> {
     pub config: &'a GpuConfig,
     /// Path of the owner.
     pub path: Path,
-    slots: Vec<(Block, Slot)>,
+    slots: Vec<(Block, TileSlot)>,
 }
 
 impl<'a> Blocks<'a> {
@@ -245,7 +245,7 @@ impl<'a> Blocks<'a> {
 
     /// Adds the host, which is outside all tiles.
     pub(super) fn add_host(&mut self) {
-        self.slots.push((Block::Host, Slot::outside()));
+        self.slots.push((Block::Host, TileSlot::outside()));
     }
 
     /// Puts a component into the slot of its block.

@@ -12,7 +12,7 @@
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `slices`, two links per slice of the group | fetches (loads) and write-backs (stores); each packet returns as its response |
+//! | `slices`, two links for each slice that uses the channel | fetches (loads) and write-backs (stores); each packet returns as its response |
 //!
 //! | Stage at a command-clock edge, in this order | What it does |
 //! |---|---|
@@ -74,7 +74,8 @@ pub struct Config {
     pub hbm: Hbm,
     /// Command cycles from accepting a request to enqueuing it: the part of `hbm.access_latency` that no stage accounts for.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response. Preset key `hbm.latency_extra`, or less for a low `access_latency`.
+    /// Command cycles from the last data on the bus to the response. It is `hbm.latency_extra`, or less if the
+    /// other stages leave fewer cycles of `hbm.access_latency`.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -128,9 +129,11 @@ struct State {
     responses: VecDeque<Delayed>,
     /// Index of the slice that the round robin tries first.
     next_port: usize,
-    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A refresh is no work: it is caught up later.
+    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A due refresh alone causes no tick: the
+    /// next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0 after a change of queue, rows or direction.
+    /// First edge at which a request can get a row command. 0 after a change of rows or direction, and after a new request
+    /// whose row is not open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -233,8 +236,8 @@ impl Channel {
             return u64::MAX;
         }
         self.choose_direction(edge);
-        let column = self.column_command(edge);
-        let row = self.row_command(edge);
+        let column = self.try_column_command(edge);
+        let row = self.try_row_command(edge);
         let State { queue, scheduler, .. } = &self.state;
         // The column command may have served the last request.
         match queue.len() {
@@ -267,7 +270,7 @@ impl Channel {
     }
 
     /// Sends a column command, if one is possible. Returns the edge at which to try again.
-    fn column_command(&mut self, edge: u64) -> u64 {
+    fn try_column_command(&mut self, edge: u64) -> u64 {
         let state = &self.state;
         let (timers, write) = (&state.timers, state.scheduler.is_writing());
         let candidates = state.scheduler.column_candidates(&state.queue);
@@ -286,7 +289,7 @@ impl Channel {
     }
 
     /// Sends an activate or a precharge for a request, if one is possible. Returns the edge at which to try again.
-    fn row_command(&mut self, edge: u64) -> u64 {
+    fn try_row_command(&mut self, edge: u64) -> u64 {
         let state = &mut self.state;
         if edge < state.row_from {
             return state.row_from;
@@ -412,7 +415,7 @@ impl Channel {
     }
 }
 
-// No host prefetch: the macro names no field.
+// The simulator prefetches no field of a channel into the CPU's cache.
 warpwave_hw::warm!(Channel);
 
 impl Component for Channel {
@@ -448,7 +451,7 @@ impl Component for Channel {
         probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
         probe.vector("queue", queue_width, Some(state.queue.len() as u64));
         probe.bit("writing", Some(state.scheduler.is_writing()));
-        // The queue depth does not limit responses, so 24 bits are assumed to be enough.
+        // No parameter bounds the number of responses. A width of 24 bits is assumed to be enough.
         probe.vector("responses", 24, Some(state.responses.len() as u64));
         for (n, bank) in state.timers.banks.iter().enumerate() {
             probe.enter("bank", n);

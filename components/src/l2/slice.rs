@@ -16,7 +16,7 @@
 //! | `requests` from the crossbar | loads, stores, atomics, reductions |
 //! | `responses` to the crossbar | the same packets |
 //! | `commands` from the host | write-back and invalidate, between launches only |
-//! | `memory`, two links per channel of the group | fetches and write-backs out; fills and acknowledgements back |
+//! | `memory`, two links for each channel that the slice can reach | fetches and write-backs out; fills and acknowledgements back |
 //!
 //! | Operation | Cycles of the slice's clock |
 //! |---|---|
@@ -24,14 +24,14 @@
 //! | load with every sector valid; store without a sector in flight | response sent `latency` after the request was taken |
 //! | load with a missing sector | fetch sent 1 cycle after the lookup; response sent `latency` after the last fill is taken |
 //! | data array | busy for ceil(sector bytes / `bytes_per_cycle`) per access and per fill |
-//! | data array, atomic | busy for `atomic_interval` times the most lanes on one word |
+//! | data array, atomic | busy for `atomic_interval` cycles per lane on the word with the most lanes |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
 //! execute a host command, look up a request.
 //!
 //! Policy: write-back, write-validate. A miss allocates the line at its lookup. A store fetches nothing and marks its bytes valid. A load
 //! of a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. An access to a sector in flight waits for the
-//! fill, even a store. So a load that waits for the fill never sees a later store.
+//! fill. Later stores wait for it too, so a waiting load cannot see them.
 //!
 //! # Invariants
 //! - Requests of one SM for one sector take effect in the order of arrival.
@@ -82,19 +82,19 @@ pub struct Config {
     pub replacement: NewReplacement,
     /// Slice-clock cycles from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// Core cycles from a hit or the last fill to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data), for latency reports only. Preset
-    /// key `l2.slice_latency`.
+    /// Core cycles from the hit or the last fill to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data). It affects latency reports, not
+    /// timing. Preset key `l2.slice_latency`.
     pub l2_data_latency: u32,
     /// Extra slice-clock cycles of a response to an SM of another L2 partition. Preset key `l2.far_latency`.
     pub far_latency: u32,
     /// SMs of the slice's own L2 partition.
     pub near_sms: Range<u16>,
-    /// Most sectors in flight to memory, at least the 4 of a line. Preset key `l2.mshr_entries`.
+    /// Maximum number of sectors in flight to memory, at least the 4 of a line. Preset key `l2.mshr_entries`.
     pub mshr_sectors: u32,
-    /// Most requests that wait for sectors in flight. Preset key `l2.mshr_targets`.
+    /// Maximum number of requests that wait for sectors in flight. Preset key `l2.mshr_targets`.
     pub mshr_targets: u32,
-    /// Most fetches and write-backs without a response, at least 2: a miss can need one of each. Preset key `l2.memory_queue`. The link to
-    /// each channel has the same depth.
+    /// Maximum number of fetches and write-backs in flight. It is at least 2: a miss can need both. Preset key `l2.memory_queue`. The link
+    /// to each channel has the same depth.
     pub memory_depth: u32,
     /// Width of the data array, in bytes per slice-clock cycle.
     pub bytes_per_cycle: u32,
@@ -124,7 +124,7 @@ pub struct Ports {
     pub responses: OutPort<Box<Packet>>,
     /// From the host.
     pub commands: InPort<SliceCommand>,
-    /// To and from each channel of the group.
+    /// To and from each channel that the slice can reach.
     pub memory: Vec<ChannelPorts>,
 }
 
@@ -151,7 +151,7 @@ struct State {
     in_memory: u32,
     /// Index of the channel that the round robin tries first.
     next_channel: usize,
-    /// Set from which the host's write-back searches for the next dirty line. `None` while none is running.
+    /// Index of the set where the host's write-back goes on with its search for dirty lines. `None` without a write-back.
     write_back: Option<usize>,
     /// First edge at which the data array is free.
     data_free_at: u64,
@@ -289,7 +289,7 @@ impl Slice {
     }
 }
 
-// Host prefetch of the links only.
+// The simulator prefetches the links into the CPU's cache, not the state.
 warpwave_hw::warm!(Slice: ; ports);
 
 impl Component for Slice {
@@ -331,7 +331,7 @@ impl Component for Slice {
         let state = &self.state;
         let config = &self.config;
         let count = |max: u32| count_width(max.into());
-        // Each pipe, near or far, can be full. Then one fill can still add a response for every target.
+        // An upper bound. The near pipe holds `latency` + 1 responses, the far pipe `far_latency` more. One fill can add one per target.
         let max_responses =
             2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
@@ -376,7 +376,10 @@ impl Component for Slice {
         }
         if responses.len() > 0 {
             let packets = responses.len();
-            say(format!("{}: {packets} responses wait for the crossbar", self.path));
+            say(format!(
+                "{}: {packets} responses are in the pipes to the crossbar",
+                self.path
+            ));
         }
     }
 }

@@ -7,17 +7,19 @@
 //! |---|---|
 //! | branch with disagreeing lanes | the lanes that fall through run; the others become a pending group |
 //! | BSSY | the running lanes become the members of a convergence barrier |
-//! | BSYNC | holds the running lanes until every member has arrived, left (BREAK) or ended (EXIT) |
+//! | BRX | the lanes of each target, and those that fall through, become pending groups; the newest runs |
+//! | BSYNC | holds the running members until every member has arrived, left (BREAK) or ended (EXIT) |
 //! | WARPSYNC | holds each lane until every live lane of its mask waits at a WARPSYNC with the same mask |
 //! | block barrier | holds the running lanes until the block barrier opens |
 //!
 //! Which group runs next:
 //! - When the running group is held or ends, lanes of a complete BSYNC or WARPSYNC go first, then the newest pending group.
-//! - When the whole running group branches backward, the oldest pending group runs. So every lane gets its turn.
+//! - When the whole running group branches backward by a direct branch, the oldest pending group runs. So every lane gets its turn.
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
 //! A BSSY looks for live members outside the running group. If it finds none, the running lanes become the members. Otherwise the
-//! running lanes leave the members and pass the BSYNC without waiting. They may stay diverged: slower, but correct.
+//! barrier is still in use: the running lanes stop being members, and the BSYNC does not hold them. They may stay diverged: slower, but
+//! correct.
 //!
 //! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
 //! cannot exchange values with each other. Then the warp reports a split exchange.
@@ -84,7 +86,7 @@ pub struct Flow {
     /// Lanes of a split exchange, until the caller takes them.
     split_exchange: LaneMask,
     conv_barriers: [Convergence; ConvBarrier::COUNT],
-    /// State of the lanes that do not run. Boxed, because a converged warp never reads it. `None` once [`Flow::restart`] has taken it.
+    /// State of the lanes that do not run. Boxed, because a converged warp rarely reads it. `None` once [`Flow::restart`] has taken it.
     diverged: Option<Box<Diverged>>,
 }
 
@@ -191,7 +193,8 @@ impl Flow {
         self.resume_pending();
     }
 
-    /// Makes the running lanes the members of `conv`, unless other live lanes are members still.
+    /// Makes the running lanes the members of `conv`. If other live lanes are members still, removes the running lanes from the members
+    /// instead.
     pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
         let convergence = &mut self.conv_barriers[conv.0 as usize];
@@ -204,7 +207,8 @@ impl Flow {
         self.pc += 1;
     }
 
-    /// Holds the running members of `conv` until every member has arrived, left or ended. Other running lanes continue.
+    /// Holds the running members of `conv` until every member has arrived, left or ended. The other running lanes become a
+    /// pending group.
     pub fn bsync(&mut self, conv: ConvBarrier) {
         let n = conv.0 as usize;
         let members = self.conv_barriers[n].members;
@@ -355,9 +359,9 @@ impl Flow {
         Some(std::mem::take(&mut convergence.arrived))
     }
 
-    /// Takes the lanes of one BSYNC early, and removes them from its members.
+    /// Takes the lanes of the first BSYNC that holds an awaited lane, and removes them from its members.
     ///
-    /// An awaited lane is one that a WARPSYNC or the block barrier needs. The BSYNC must hold such a lane.
+    /// An awaited lane is one that a WARPSYNC or the block barrier needs.
     fn release_bsync_early(&mut self) -> Option<LaneMask> {
         // A block barrier needs every live lane.
         let mut awaited = match self.block_barrier.is_empty() {

@@ -5,6 +5,9 @@
 //! 3. The [`PASSES`] rewrite this code, each in its own file.
 //! 4. `predicates` and `registers` allocate physical registers. `spill` keeps values in local memory if registers are too few.
 //! 5. `emit` writes the [`Program`].
+//!
+//! `code` and `arg` define the intermediate code. `graph`, `live`, `divergence` and `spin` analyse it, and `dump` prints it. `init` computes
+//! the initial values of variables.
 
 // The modules are roughly in pipeline order. The blank lines keep rustfmt from sorting them.
 
@@ -125,7 +128,8 @@ impl<'k> Stopwatch<'k> {
 ///
 /// # Errors
 ///
-/// Returns every unsupported variable and instruction of the kernel. If there is none, the kernel may still need too many registers.
+/// Returns a diagnostic for each unsupported variable and instruction of the kernel. Otherwise, returns one if the kernel needs too many
+/// registers.
 pub(crate) fn lower<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,
@@ -154,7 +158,7 @@ pub(crate) fn lower<'t, 'a>(
     Ok(program)
 }
 
-/// Returns pairs of pass name and code as text: first after `select`, then after each pass, last the program.
+/// Returns pairs of pass name and code as text: after `select`, after each pass and allocation, and last the program.
 pub(crate) fn stages<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,

@@ -67,10 +67,10 @@ mod tests {
     use super::*;
     use crate::link::{LinkConfig, OutPort, link};
     use crate::path::Path;
-    use crate::tile::{Slot, TileBuilder};
+    use crate::tile::{TileBuilder, TileSlot};
     use crate::time::Cycle;
 
-    fn joined(from: &Slot, to: &Slot) -> (OutPort<u32>, InPort<u32>) {
+    fn joined(from: &TileSlot, to: &TileSlot) -> (OutPort<u32>, InPort<u32>) {
         let config = LinkConfig {
             path: Path::root("l"),
             latency: 1,

@@ -115,16 +115,16 @@ impl TileState {
 
 /// The slot of a component in a tile. Links are created between slots, before the components are built.
 #[derive(Clone)]
-pub struct Slot {
+pub struct TileSlot {
     pub(super) shared: Arc<TileState>,
     pub(super) index: usize,
     pub(super) outside: bool,
 }
 
-impl Slot {
+impl TileSlot {
     /// A slot without a component, for the host's end of a link. The host acts between runs of the clock.
-    pub fn outside() -> Slot {
-        Slot {
+    pub fn outside() -> TileSlot {
+        TileSlot {
             outside: true,
             ..TileBuilder::new().slot()
         }
@@ -134,12 +134,12 @@ impl Slot {
         self.outside
     }
 
-    pub(crate) fn same_tile(&self, other: &Slot) -> bool {
+    pub(crate) fn same_tile(&self, other: &TileSlot) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Notes a link of this latency to another tile.
-    pub(crate) fn note_link(&self, other: &Slot, latency: u32) {
+    pub(crate) fn note_link(&self, other: &TileSlot, latency: u32) {
         self.shared.remote_latency.fetch_min(latency, Ordering::Relaxed);
         self.shared.note_neighbor(&other.shared);
     }

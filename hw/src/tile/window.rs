@@ -22,7 +22,7 @@ impl Tile {
         self.note_due(end);
     }
 
-    /// Begins a trace window whose first cycle the clock has skipped.
+    /// Begins a trace window whose first cycle is before cycle `now`.
     pub(crate) fn begin_passed_trace_window(&mut self, now: Cycle) {
         if self.next_trace_window() < now {
             self.run(now, now);

@@ -77,7 +77,7 @@ fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
         family.name,
         beyond.len(),
         rows.len(),
-        family.wanted.row
+        family.limits.row
     );
     if !beyond.is_empty() {
         text += "\n| GPU | Series | Rows | Errors % | Largest at | Reason |\n|---|---|---|---|---|---|\n";
@@ -87,7 +87,7 @@ fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
 }
 
 fn is_beyond(family: &Family, row: &Row) -> bool {
-    row.error().is_none_or(|error| error.abs() > family.wanted.row)
+    row.error().is_none_or(|error| error.abs() > family.limits.row)
 }
 
 /// Neighbours with the same GPU and series.

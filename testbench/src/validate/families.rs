@@ -1,6 +1,6 @@
 //! The families, from one instruction to whole kernels.
 
-use super::{Family, Wanted, chains, clusters, memory, tensor};
+use super::{ErrorLimits, Family, chains, clusters, memory, tensor};
 
 macro_rules! silicon {
     ($name:literal) => {
@@ -8,8 +8,8 @@ macro_rules! silicon {
     };
 }
 
-const fn wanted(median: f64, p90: f64, row: f64) -> Wanted {
-    Wanted { median, p90, row }
+const fn limits(median: f64, p90: f64, row: f64) -> ErrorLimits {
+    ErrorLimits { median, p90, row }
 }
 
 /// All families.
@@ -17,9 +17,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "latency",
         title: "Latency of dependent instructions",
-        x: "",
-        y: "",
-        wanted: wanted(0.0, 5.0, 5.0),
+        x_label: "",
+        y_label: "",
+        limits: limits(0.0, 5.0, 5.0),
         is_quick: |_| true,
         silicon: silicon!("latency"),
         measure: chains::latency,
@@ -27,9 +27,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "rate",
         title: "Results per cycle and SM with 32 warps",
-        x: "",
-        y: "",
-        wanted: wanted(0.0, 5.0, 5.0),
+        x_label: "",
+        y_label: "",
+        limits: limits(0.0, 5.0, 5.0),
         is_quick: |_| true,
         silicon: silicon!("rate"),
         measure: chains::rate,
@@ -37,9 +37,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "tensor",
         title: "Latency and rate of matrix instructions",
-        x: "",
-        y: "",
-        wanted: wanted(5.0, 5.0, 5.0),
+        x_label: "",
+        y_label: "",
+        limits: limits(5.0, 5.0, 5.0),
         is_quick: |_| true,
         silicon: silicon!("tensor"),
         measure: tensor::measure,
@@ -47,9 +47,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "chase",
         title: "Latency of dependent loads by footprint",
-        x: "KB",
-        y: "",
-        wanted: wanted(5.0, 10.0, 10.0),
+        x_label: "KB",
+        y_label: "",
+        limits: limits(5.0, 10.0, 10.0),
         is_quick: |point| point.x() <= 1024,
         silicon: silicon!("chase"),
         measure: memory::chase,
@@ -57,9 +57,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "strides",
         title: "L1 loads by stride of the lanes or width of the block",
-        x: "stride or width",
-        y: "",
-        wanted: wanted(5.0, 15.0, 15.0),
+        x_label: "stride or width",
+        y_label: "",
+        limits: limits(5.0, 15.0, 15.0),
         is_quick: |point| point.x().is_multiple_of(8),
         silicon: silicon!("strides"),
         measure: memory::strides,
@@ -67,9 +67,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "cache",
         title: "Load bandwidth of one SM by footprint",
-        x: "KB",
-        y: "",
-        wanted: wanted(10.0, 15.0, 15.0),
+        x_label: "KB",
+        y_label: "",
+        limits: limits(10.0, 15.0, 15.0),
         is_quick: |point| point.series.starts_with("L1"),
         silicon: silicon!("cache"),
         measure: memory::cache,
@@ -77,9 +77,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "l2",
         title: "L2 read bandwidth by footprint",
-        x: "KB",
-        y: "",
-        wanted: wanted(10.0, 10.0, 10.0),
+        x_label: "KB",
+        y_label: "",
+        limits: limits(10.0, 10.0, 10.0),
         is_quick: |point| point.gpu.starts_with('v'),
         silicon: silicon!("l2"),
         measure: memory::l2,
@@ -87,9 +87,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "streams",
         title: "Stream bandwidth with two blocks on each SM",
-        x: "threads of a block",
-        y: "",
-        wanted: wanted(5.0, 10.0, 10.0),
+        x_label: "threads of a block",
+        y_label: "",
+        limits: limits(5.0, 10.0, 10.0),
         is_quick: |point| point.x() == 32 && point.gpu.starts_with('v'),
         silicon: silicon!("streams"),
         measure: memory::streams,
@@ -97,9 +97,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "atomics",
         title: "Atomics and fences",
-        x: "blocks",
-        y: "threads",
-        wanted: wanted(15.0, 30.0, 30.0),
+        x_label: "blocks",
+        y_label: "threads",
+        limits: limits(15.0, 30.0, 30.0),
         is_quick: |point| point.x() <= 2 && point.y() <= 64,
         silicon: silicon!("atomics"),
         measure: memory::atomics,
@@ -107,9 +107,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "small-kernels",
         title: "Time of small kernels in a graph",
-        x: "doubles",
-        y: "threads of a block",
-        wanted: wanted(10.0, 20.0, 20.0),
+        x_label: "doubles",
+        y_label: "threads of a block",
+        limits: limits(10.0, 20.0, 20.0),
         is_quick: |point| point.x() < 10_000,
         silicon: silicon!("small-kernels"),
         measure: memory::small_kernels,
@@ -117,9 +117,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "matrix-add",
         title: "Matrix addition by block shape",
-        x: "width of the block",
-        y: "height of the block",
-        wanted: wanted(10.0, 10.0, 10.0),
+        x_label: "width of the block",
+        y_label: "height of the block",
+        limits: limits(10.0, 10.0, 10.0),
         is_quick: |point| point.y() == 32 && point.x() == 32,
         silicon: silicon!("matrix-add"),
         measure: memory::matrix_add,
@@ -127,9 +127,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "cluster",
         title: "Distributed shared memory and cluster barriers",
-        x: "blocks of the cluster",
-        y: "",
-        wanted: wanted(10.0, 10.0, 10.0),
+        x_label: "blocks of the cluster",
+        y_label: "",
+        limits: limits(10.0, 10.0, 10.0),
         is_quick: |_| true,
         silicon: silicon!("cluster"),
         measure: clusters::cluster,
@@ -137,9 +137,9 @@ pub static FAMILIES: [Family; 13] = [
     Family {
         name: "bulk",
         title: "Bulk copies from memory",
-        x: "KB",
-        y: "blocks",
-        wanted: wanted(10.0, 10.0, 10.0),
+        x_label: "KB",
+        y_label: "blocks",
+        limits: limits(10.0, 10.0, 10.0),
         is_quick: |point| point.x() * point.y() <= 256,
         silicon: silicon!("bulk"),
         measure: clusters::bulk,

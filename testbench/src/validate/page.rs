@@ -40,7 +40,7 @@ pub fn page(results: &[(&Family, Vec<Row>)]) -> String {
 fn overview(results: &[(&Family, Vec<Row>)]) -> Markup {
     html! {
         table {
-            tr { th { "Family" } th { "Rows" } th { "Median %" } th { "p90 %" } th { "Worst %" } th { "Wanted: median, p90" } }
+            tr { th { "Family" } th { "Rows" } th { "Median %" } th { "p90 %" } th { "Worst %" } th { "Limits: median, p90" } }
             @for (family, rows) in results {
                 @let summary = Summary::of(rows);
                 tr {
@@ -49,7 +49,7 @@ fn overview(results: &[(&Family, Vec<Row>)]) -> Markup {
                     td { (format!("{:.1}", summary.median)) }
                     td { (format!("{:.1}", summary.p90)) }
                     td { (format!("{:.1}", summary.worst)) }
-                    td { (family.wanted.median) ", " (family.wanted.p90) @if summary.meets(family) { " met" } @else { " missed" } }
+                    td { (family.limits.median) ", " (family.limits.p90) @if summary.meets(family) { " met" } @else { " missed" } }
                 }
             }
         }
@@ -119,7 +119,7 @@ fn plot(family: &Family, wanted: (&str, &str), rows: &[Row]) -> Option<Markup> {
     let mut plot = Plot::new(
         &format!("{}: {}", wanted.0, wanted.1),
         SIZE,
-        Axis::new(family.x, scale, least, most),
+        Axis::new(family.x_label, scale, least, most),
         Axis::new(&first.point.unit, Scale::Linear, 0.0, highest * 1.05),
     );
     plot.line("silicon", colour(0), &silicon);

@@ -44,8 +44,8 @@ impl Summary {
     /// True if the family meets its aim and every row has a figure.
     pub fn meets(&self, family: &Family) -> bool {
         // A recorded value has one decimal.
-        let meets = |error: f64, wanted: f64| error <= wanted + 0.05;
-        self.failed == 0 && meets(self.median, family.wanted.median) && meets(self.p90, family.wanted.p90)
+        let meets = |error: f64, limit: f64| error <= limit + 0.05;
+        self.failed == 0 && meets(self.median, family.limits.median) && meets(self.p90, family.limits.p90)
     }
 
     fn line(&self, family: &Family) -> String {

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use super::{Family, Row, Summary};
 
-/// One line a family: errors, aims, and the row with the largest error.
+/// One line per family: errors, limits, and the row with the largest error.
 pub fn table(results: &[(&Family, Summary)]) -> String {
     let mut text = format!(
         "{:<14} {:>4} {:>9} {:>7} {:>8}  {:<13} {}\n",
-        "family", "rows", "median %", "p90 %", "worst %", "wanted %", "row with the largest error"
+        "family", "rows", "median %", "p90 %", "worst %", "limit %", "row with the largest error"
     );
     for (family, summary) in results {
-        let wanted = format!("{} / {}", family.wanted.median, family.wanted.p90);
+        let limits = format!("{} / {}", family.limits.median, family.limits.p90);
         let worst = summary.worst_row.as_ref();
         let _ = writeln!(
             text,
@@ -21,7 +21,7 @@ pub fn table(results: &[(&Family, Summary)]) -> String {
             summary.median,
             summary.p90,
             summary.worst,
-            format!("{wanted} {}", if summary.meets(family) { "ok" } else { "-" }),
+            format!("{limits} {}", if summary.meets(family) { "ok" } else { "-" }),
             worst.map_or_else(String::new, |row| format!("{}, {}", row.point.gpu, label(family, row)))
         );
         if summary.failed > 0 {
@@ -31,7 +31,7 @@ pub fn table(results: &[(&Family, Summary)]) -> String {
     text
 }
 
-/// One line a row: model beside silicon, the error, and the source with its grade.
+/// One line per row: model beside silicon, the error, and the source with its grade.
 pub fn rows(family: &Family, rows: &[Row]) -> String {
     let mut text = format!(
         "\n{}\n{:<14} {:<44} {:>12} {:>12} {:>9}  {}\n",
@@ -103,7 +103,7 @@ pub fn csv(results: &[(&Family, Vec<Row>)]) -> String {
 /// Series and parameters of a row.
 pub(super) fn label(family: &Family, row: &Row) -> String {
     let mut text = row.point.series.clone();
-    for (name, value) in [(family.x, row.point.x), (family.y, row.point.y)] {
+    for (name, value) in [(family.x_label, row.point.x), (family.y_label, row.point.y)] {
         if let Some(value) = value {
             let _ = write!(text, ", {value} {name}");
         }

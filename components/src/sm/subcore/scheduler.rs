@@ -12,19 +12,20 @@
 //! | Stage | What it does |
 //! |---|---|
 //! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
-//! | run timers | sleeps and guard waits that are due end; fetch restarts at a branch target after `branch_latency` |
+//! | run timers | due sleeps and guard waits end; fetch restarts at a branch target after `branch_latency` |
 //! | arrive | fetched instructions enter the instruction buffers |
 //! | evaluate | each warp with a change gets a stall reason, or joins the ready set of its pipe |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
-//! | fetch | one instruction is fetched, for one warp |
+//! | fetch | at most one instruction is fetched, for one warp |
 //! | retire | exited warps with nothing in flight leave their slot |
 //! | send events | barrier arrivals, traps and warp ends go to the CTA manager |
 //!
 //! A warp can issue if:
-//! - no barrier, fence, wait for a group of asynchronous operations, unresolved branch or sleep blocks it;
+//! - nothing blocks it: no barrier, fence, wait for asynchronous operations, unresolved branch or sleep;
 //! - its instruction buffer has an instruction;
-//! - no register that the instruction reads or writes has a pending write, and its guard is visible;
-//! - its earlier memory accesses have made the progress that the instruction needs (`Order` in `proto::predecoded`);
+//! - no register that the instruction reads or writes has a pending write;
+//! - its guard is visible: the writer of the predicate issued at least `guard_latency` cycles ago;
+//! - earlier memory accesses have reached the point that its `Order` (`proto::predecoded`) names: sent, returned or complete;
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
@@ -141,7 +142,8 @@ struct State {
     ibuffers: IBuffers,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each [`Ready`] group can issue. Each pipe has one group, the LSU two. LSU without a credit: [`Cycle::NEVER`].
+    /// First cycle in which each [`Ready`] group can issue. The LSU has two groups, because its full queue has two stall reasons. Without a
+    /// credit they have [`Cycle::NEVER`].
     pipe_free_at: [Cycle; N_READY_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
@@ -149,15 +151,17 @@ struct State {
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps for the retire stage to test: one of their operations has ended, or their stall reason is new.
+    /// Warps for the retire stage to test. One of their operations has ended, or their stall reason is new: an exit can leave nothing in
+    /// flight.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
-    timers: u32,
-    /// Ends of the waits for guards.
+    resuming: u32,
+    /// Cycles in which waits for guards end.
     guard_timers: GuardTimers,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. A later charge counts each ready warp as throttled from this cycle on.
+    /// First cycle not yet charged to the ready warps. The next charge counts each ready warp as throttled from here up to
+    /// its own cycle.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -181,7 +185,7 @@ impl State {
             reevaluate: 0,
             exited: 0,
             retire_candidates: 0,
-            timers: 0,
+            resuming: 0,
             guard_timers: GuardTimers::default(),
             // Initial room for two events per warp. The queue grows if more wait.
             outbox: Vec::with_capacity(2 * n),
@@ -250,9 +254,9 @@ impl Scheduler {
         self.state.reevaluate |= self.state.ibuffers.arrive(now);
     }
 
-    /// Starts the fetch of one instruction.
+    /// Starts the fetch of one instruction, if a buffer has room.
     fn fetch(&mut self, now: Cycle) {
-        // The warp of the last fetch goes first, then the youngest. `ibuffer` has the source.
+        // The warp of the last fetch goes first, then the youngest. Module `ibuffer` cites the paper for this order.
         let selector = &self.selector;
         if let Some(slot) = self.state.ibuffers.fetch(now, |set| selector.youngest(set)) {
             self.emit(now, slot, EventKind::Fetch);
@@ -272,8 +276,8 @@ impl Scheduler {
         if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {
             return Activity::Busy;
         }
-        let timers = ones(state.timers).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
-        let next = timers.fold(state.ibuffers.next_arrival().min(state.guard_timers.next()), Cycle::min);
+        let resuming = ones(state.resuming).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
+        let next = resuming.fold(state.ibuffers.next_arrival().min(state.guard_timers.next()), Cycle::min);
         self.next_issue(now, next)
     }
 }
@@ -293,7 +297,7 @@ impl Component for Scheduler {
         self.evaluate(now);
         self.issue(now);
         self.fetch(now);
-        // The charge of a retiring warp includes this cycle, so it ends at the next one.
+        // `now + 1` is an exclusive end: a retiring warp is charged for this cycle too.
         self.retire(now + 1);
         self.send_events(now);
         self.activity(now)

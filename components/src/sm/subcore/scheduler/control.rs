@@ -98,7 +98,7 @@ impl Scheduler {
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
                 warp.resume_at = now + cycles.max(1);
                 warp.asleep = true;
-                state.timers |= 1 << slot;
+                state.resuming |= 1 << slot;
             }
             Opcode::Trap if !lanes.is_empty() => self.trap(slot, pc, lanes),
             _ => flow.step(),

@@ -150,11 +150,11 @@ impl Scheduler {
     #[inline]
     pub(super) fn run_timers(&mut self, now: Cycle) {
         self.state.reevaluate |= self.state.guard_timers.take_due(now);
-        for slot in ones(self.state.timers) {
+        for slot in ones(self.state.resuming) {
             let warp = self.state.warp(slot);
             if warp.resume_at <= now {
                 let slept = std::mem::take(&mut warp.asleep);
-                self.state.timers &= !(1 << slot);
+                self.state.resuming &= !(1 << slot);
                 if !slept {
                     self.jump(slot, now);
                 }
@@ -191,7 +191,7 @@ impl Scheduler {
             Some(from) => {
                 // Until then the warp stalls as branch resolving.
                 warp.resume_at = from;
-                state.timers |= 1 << slot;
+                state.resuming |= 1 << slot;
                 state.ibuffers.stop(slot);
             }
         }
