@@ -1,4 +1,4 @@
-//! Atomics: loops of compare and swap, locks, each operation, messages between blocks, a search that claims its nodes.
+//! Atomics: compare-and-swap loops, locks, each operation, messages between blocks, a breadth-first search that claims nodes.
 
 use crate::case::{Case, Param, ceil, input, int, output, satisfying, unordered};
 use crate::draw::{floats, ints, whole};
@@ -43,7 +43,7 @@ fn cas_spin_lock() -> Case {
         ])
 }
 
-/// The memory of the zoo. `a[6]` and `l[4]` receive old values, which are known for one thread only.
+/// The memory of the kernel `atomic_zoo`. `a[6]` and `l[4]` receive old values, which are predictable for one thread only.
 struct Zoo {
     a: [i32; 9],
     u: [u32; 3],
@@ -59,7 +59,7 @@ const BEFORE: Zoo = Zoo {
 };
 
 impl Zoo {
-    /// Performs the operations of one thread with its value.
+    /// Performs the operations of one thread, whose value is `x`.
     fn turn(&mut self, x: i32) {
         let olds = [self.a[0], self.a[1], self.a[2], self.a[3], self.a[4], self.a[5]];
         self.a[0] -= x;
@@ -93,7 +93,7 @@ impl Zoo {
     }
 }
 
-/// A buffer in which all elements except `open` must be as expected.
+/// A buffer whose elements must be as expected, except element `open`.
 fn all_but<T: crate::case::Element + PartialEq + std::fmt::Debug + Send + Sync + 'static>(
     before: &[T],
     after: &[T],
@@ -122,7 +122,7 @@ fn atomic_zoo(threads: usize) -> Case {
     case.args([a, u, l, output(&BEFORE.f, &zoo.f), input(&values)])
 }
 
-/// A graph of 500 nodes, each with up to 6 neighbours; half of them seen already.
+/// A graph of 500 nodes with up to 6 neighbours each. Half of the nodes are visited before the step.
 fn bfs_step() -> Case {
     let (nodes, depth) = (500usize, 3);
     let degrees = ints(5, nodes, 0, 6);
@@ -164,7 +164,7 @@ fn bfs_step() -> Case {
         ])
 }
 
-/// Six loads with different cache operators, and a prefetch of the seventh part.
+/// Six loads with different cache operators, and a prefetch of the seventh part of the buffer.
 fn cache_hints() -> Case {
     let n = 201;
     let from = whole(8, 7 * n, -99, 99);
@@ -175,7 +175,7 @@ fn cache_hints() -> Case {
         .args([input(&from), output(&vec![0.0; 4 * n], &to), int(n)])
 }
 
-/// The first block writes and raises a flag; the second waits for it.
+/// The first block writes a message and sets a flag. The second block waits for the flag.
 fn message_pass() -> Case {
     let message: Vec<i32> = (0..70).map(|i| 3 * i).collect();
     Case::cuda("cache_hints", "message_pass").launch(2, 70).args([

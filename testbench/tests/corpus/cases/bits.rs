@@ -1,4 +1,4 @@
-//! Integers: bit tricks, packed bytes, wide and carried arithmetic, random numbers, conversions. All results are exact.
+//! Integers: bit tricks, packed bytes, wide and extended-precision arithmetic, random numbers, conversions. All results are exact.
 
 use crate::case::{Case, Param, ceil, free, input, int, output, scalar};
 use crate::draw::{bits, bytes, doubles, floats, ints, words};
@@ -23,12 +23,12 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Position of the lowest set bit, from 1; 0 where there is none.
+/// Position of the lowest set bit, counted from 1. 0 if no bit is set.
 fn first_set(word: u64) -> u32 {
     if word == 0 { 0 } else { word.trailing_zeros() + 1 }
 }
 
-/// Position of the highest bit that differs from the sign; all ones where there is none.
+/// Position of the highest bit that differs from the sign. All ones if no bit differs.
 fn highest_unlike_sign(v: i32) -> u32 {
     let unlike = if v < 0 { !v } else { v };
     (31 - unlike.leading_zeros() as i32) as u32
@@ -112,7 +112,7 @@ fn byte_simd() -> Case {
     ])
 }
 
-/// The product of two numbers of eight digits to the base 2^32, column by column.
+/// The product of two numbers of eight digits in base 2^32, column by column.
 fn long_product(a: &[u64], b: &[u64]) -> Vec<u64> {
     let digits = |number: &[u64]| -> Vec<u128> {
         number
@@ -151,7 +151,7 @@ fn mul256() -> Case {
     ])
 }
 
-/// Divisors of every length.
+/// Divisors of every bit length.
 fn divmod64() -> Case {
     let n = 201;
     let a: Vec<_> = words(9, n).into_iter().map(|word| word as i64).collect();
@@ -204,10 +204,10 @@ fn mod_mul() -> Case {
     ])
 }
 
-/// Whether a dart hits the quarter circle; none may come so near that f32 could see it on the other side.
+/// 1 if the point is in the quarter circle, else 0. No point may be so near that rounding to f32 could move it across.
 fn hits([x, y]: [f64; 2]) -> u64 {
     let square = x * x + y * y;
-    assert!((square - 1.0).abs() > 1e-6, "({x}, {y}) is too near to the circle");
+    assert!((square - 1.0).abs() > 1e-6, "({x}, {y}) is too close to the circle");
     u64::from(square <= 1.0)
 }
 
@@ -243,7 +243,7 @@ pub fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
     c
 }
 
-/// Whole warps, which add up what their lanes have.
+/// Full warps: each adds up the counts of its lanes.
 fn pi_philox() -> Case {
     let (seed, iterations, blocks, threads) = (777u32, 3, 2, 96);
     let of_thread = |id: u32| -> u64 {
@@ -259,7 +259,7 @@ fn pi_philox() -> Case {
         .args([scalar(seed), scalar(iterations), output(&[0], &[total])])
 }
 
-/// The nearest f32 that is not above a number; not below; not further from zero.
+/// The nearest f32 that is not above `v`.
 fn down(v: f64) -> f32 {
     let nearest = v as f32;
     if f64::from(nearest) > v {
@@ -269,15 +269,17 @@ fn down(v: f64) -> f32 {
     }
 }
 
+/// The nearest f32 that is not below `v`.
 fn up(v: f64) -> f32 {
     -down(-v)
 }
 
+/// The nearest f32 whose magnitude is not above that of `v`.
 fn toward_zero(v: f64) -> f32 {
     if v < 0.0 { up(v) } else { down(v) }
 }
 
-/// One thread's inputs, and what it writes.
+/// The inputs of one thread of the kernel `convert_zoo`. The methods compute its results.
 struct Zoo {
     v: f32,
     w: f64,
@@ -331,7 +333,7 @@ impl Zoo {
     }
 }
 
-/// Conversions of floats. Many lie halfway between integers.
+/// Conversions of floats. Many of them are halfway between two integers.
 fn convert_zoo(least: i32, greatest: i32) -> Case {
     let n = 100;
     let halfway = |v: &f32| (v * 2.0).round() / 2.0 + 0.25 * (v % 2.0).trunc();
@@ -344,7 +346,7 @@ fn convert_zoo(least: i32, greatest: i32) -> Case {
     converted(&v, &w, &ints(17, n, least, greatest), output(&vec![0i16; n], &shorts))
 }
 
-/// What C leaves open for the short, PTX does not for the others: too large a number becomes the largest.
+/// Numbers out of range. PTX converts them to the nearest value of the type. For `short` C leaves the result open, so it is not checked.
 fn convert_beyond_every_range() -> Case {
     let v = [
         3e9,

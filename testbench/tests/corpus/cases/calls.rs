@@ -20,7 +20,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Complex products of whole numbers, pair by pair; the second factor is chosen by an index that is brought into range.
+/// Complex products of integers, pair by pair. A clamped index selects the second factor.
 fn call_noinline() -> Case {
     let n = 201;
     let complex = |seed| -> Vec<f64> { whole(seed, 2 * n, -99, 99).into_iter().map(f64::from).collect() };
@@ -102,7 +102,7 @@ fn assert_that_holds() -> Case {
 fn assert_that_fails() -> Case {
     let mut indices = ints(10, 201, 0, 200);
     indices[150] = -1;
-    assert_index(&indices).about("one index is not in range").traps()
+    assert_index(&indices).about("one index is out of range").traps()
 }
 
 fn trap_on_nan(values: &[f32]) -> Case {
@@ -121,7 +121,7 @@ fn one_nan() -> Case {
     trap_on_nan(&values).about("one is not a number").traps()
 }
 
-/// A polynomial of degree 3 in small whole numbers, so that fused and parted products agree.
+/// A polynomial of degree 3 with small integers, so that fused and separate operations agree.
 fn const_poly() -> Case {
     let (x, coefficients) = (whole(12, 300, -9, 9), whole(13, 16, -9, 9));
     let axis = [7.0f32, 2.0, -5.0];
@@ -134,7 +134,7 @@ fn const_poly() -> Case {
         .args([input(&x), output(&[0.0; 300], &y), int(300), int(3)])
 }
 
-/// The structure of three floats and an integer.
+/// The parameter structure: three floats and an integer.
 fn parameters(axis: [f32; 3], shift: i32) -> Vec<u8> {
     let axis = axis.iter().flat_map(|v| v.to_le_bytes());
     axis.chain(shift.to_le_bytes()).collect()
@@ -151,7 +151,7 @@ fn const_lookup() -> Case {
         .args([input(&indices), output(&[0; 300], &found), int(300)])
 }
 
-/// C prints six digits behind the point unless told otherwise.
+/// `%f` of C prints six digits after the point.
 fn hello_printf() -> Case {
     let (n, block) = (75, 32);
     let values = floats(16, n, -99.0, 99.0);

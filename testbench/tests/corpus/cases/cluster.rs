@@ -55,7 +55,7 @@ fn tma_tensor2d(x: usize, y: usize) -> Case {
         )
 }
 
-/// Two clusters of four CTAs. Each CTA has a quarter of the bins.
+/// Two clusters of four CTAs. Each CTA holds a quarter of the bins.
 fn cluster_histogram() -> Case {
     let data = bytes(1, 2999);
     let mut after = [0u32; 256];

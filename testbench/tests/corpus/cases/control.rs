@@ -1,4 +1,4 @@
-//! Branches, loops with a trip count from the data, local arrays, named barriers, votes.
+//! Branches, loops with data-dependent trip counts, local arrays, named barriers, votes.
 
 use super::numba_2d;
 use crate::case::{Case, Source, ceil, input, int, output, scalar};
@@ -42,7 +42,7 @@ fn diverge_nested() -> Case {
         .args([input(&values), output(&vec![0; n], &results), int(n)])
 }
 
-/// Case 7 falls through into the default; other numbers go there at once.
+/// Case 7 falls through to the default case. Other numbers go to the default case directly.
 fn switch(op: i32, x: f32, y: f32) -> f32 {
     let halves = std::iter::successors(Some(x), |x| Some(x * 0.5));
     match op {
@@ -64,7 +64,7 @@ fn diverge_switch() -> Case {
     switched(&ops, &x, &y).about("every case")
 }
 
-/// Quotients and roots of all bit patterns (subnormals, infinities, NaNs), bit by bit.
+/// Quotients and roots of random bit patterns, with subnormals, infinities and NaNs. Results must agree bit by bit.
 fn divide_and_root() -> Case {
     let n = 3001;
     let number = |bits: &u32| f32::from_bits(*bits);
@@ -72,7 +72,7 @@ fn divide_and_root() -> Case {
         bits(15, n).iter().map(number).collect(),
         bits(16, n).iter().map(number).collect(),
     );
-    // Most random quotients overflow or underflow, so a third of them is chosen near 1.
+    // Most random quotients overflow or underflow. So a third of the divisors is near the dividend.
     for i in (0..n).step_by(3) {
         y[i] = f32::from_bits(x[i].to_bits() ^ (y[i].to_bits() & 0x03ff_ffff));
     }
@@ -95,7 +95,7 @@ fn divide_and_root() -> Case {
         (x[at], y[at]) = (a, b);
     }
     let ops: Vec<_> = (0..n).map(|i| if i < 81 || i % 4 > 0 { 3 } else { 4 }).collect();
-    switched(&ops, &x, &y).about("quotients and roots of all bit patterns")
+    switched(&ops, &x, &y).about("quotients and roots of random bit patterns")
 }
 
 fn switched(ops: &[i32], x: &[f32], y: &[f32]) -> Case {
@@ -119,7 +119,7 @@ fn loop_collatz() -> Case {
 }
 
 /// Steps until z = z^2 + c leaves the circle of radius 2, in f64. An f32 kernel counts the same steps: the assertion below bounds its
-/// error, which each step at most doubles by |z| and adds to.
+/// error. A step multiplies the error by at most 2 |z| and adds a rounding.
 fn escape(cr: f64, ci: f64, limit: i32) -> i32 {
     let (mut re, mut im, mut error) = (0.0f64, 0.0f64, 0.0);
     for step in 0..limit {
@@ -162,7 +162,7 @@ fn numba_mandel() -> Case {
         .args([scalar(limit)])
 }
 
-/// The most frequent number from 0 to 31 in a row. Among equals, the least.
+/// The most frequent number from 0 to 31 in a row. Of equally frequent numbers, the least.
 fn local_array() -> Case {
     let (threads, n) = (50, 40);
     let values = ints(6, threads * n, 0, 99);
@@ -178,7 +178,7 @@ fn local_array() -> Case {
     ])
 }
 
-/// 48 values a thread, mixed in place by fused products; the kernel lays the values of a thread 4096 elements apart.
+/// 48 values per thread, mixed in place by fused multiply-adds. Successive values of a thread are 4096 elements apart.
 fn spill_many() -> Case {
     let threads = 70;
     let values = floats(7, 47 * 4096 + threads, -1.0, 1.0);
@@ -197,7 +197,7 @@ fn spill_many() -> Case {
         .args([input(&values), output(&vec![0.0; values.len()], &after)])
 }
 
-/// Few different values, so that lanes find partners; one warp of ones and one of zeros, so that all agree somewhere.
+/// Few distinct values, so that lanes match. One warp has only ones and one only zeros, so that all of its lanes agree.
 fn warp_votes() -> Case {
     let mut values = ints(8, 256, -2, 2);
     values[64..96].fill(1);
@@ -254,7 +254,7 @@ fn mbarrier_phases() -> Case {
     ])
 }
 
-/// Operations in the layout of the compiler: an operation code, the exponent after it, an operand in the second half.
+/// Operations in the compiler's layout: a word of operation code, a word of exponent, and a 64-bit operand.
 fn interpret() -> Case {
     let ops: [(u32, u32, i64); 6] = [(0, 0, -7), (1, 0, 3), (2, 5, 0), (3, 0, 0), (0, 0, 1 << 40), (2, 0, 0)];
     let laid_out =
@@ -273,7 +273,7 @@ fn interpret() -> Case {
         .args([input(&code), scalar(5u64), output(&values, &results)])
 }
 
-/// Pieces of 64 bytes. Threads beyond the end of the text have none.
+/// Pieces of 64 bytes, one per thread. Threads beyond the end of the text have none.
 fn bigrams() -> Case {
     let n = 64 * 9 + 17;
     let letter = |byte: u8| if byte < 60 { b' ' } else { byte };

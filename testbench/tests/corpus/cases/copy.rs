@@ -1,10 +1,10 @@
-//! Kernels that move or combine elements one by one: copies, sums, transpositions, structures.
+//! Elementwise kernels: copies, sums, transpositions, arrays of structures.
 
 use super::{numba_1d, triton_scratch};
 use crate::case::{Case, Param, Source, ceil, input, int, output, scalar};
 use crate::draw::{floats, whole};
 
-/// Elements; no multiple of any block here.
+/// Number of elements: no multiple of a block size in this file.
 const N: usize = 700;
 
 /// The cases.
@@ -42,7 +42,7 @@ fn vector_add() -> Case {
     ])
 }
 
-/// Whole numbers, so that one rounding or two make no difference.
+/// Integers, so that fused and separate operations agree.
 fn saxpy_data() -> ([Vec<f32>; 2], Vec<f32>) {
     let (x, y) = (whole(3, N, -999, 999), whole(4, N, -999, 999));
     let after = x.iter().zip(&y).map(|(x, y)| 3.0 * x + y).collect();

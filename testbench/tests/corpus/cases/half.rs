@@ -1,11 +1,11 @@
-//! Short floats: f16, bf16 and e4m3, packed and alone, rounded once as their operations say.
+//! 16-bit and 8-bit floats: f16, bf16 and e4m3, packed and single. Each operation rounds once.
 
 use half::{bf16, f16};
 
 use crate::case::{Case, ceil, input, int, output, scalar};
 use crate::draw::{floats, whole};
 
-/// Pairs; no multiple of any block here.
+/// Number of pairs: no multiple of a block size in this file.
 const N: usize = 201;
 
 /// The cases.
@@ -20,7 +20,7 @@ pub fn cases() -> Vec<Case> {
     ]
 }
 
-/// Numbers of four fractional bits: products and sums of a few are exact in f64 and mostly not in f16.
+/// Numbers with four fractional bits. Products and short sums are exact in f64, and mostly not in f16.
 fn sixteenths(seed: u64, n: usize) -> Vec<f16> {
     whole(seed, n, -999, 999)
         .into_iter()
@@ -28,7 +28,7 @@ fn sixteenths(seed: u64, n: usize) -> Vec<f16> {
         .collect()
 }
 
-/// One rounding of product and sum together.
+/// Fused: product and sum are rounded once.
 fn half2_axpy() -> Case {
     let (x, y, a) = (sixteenths(1, 2 * N), sixteenths(2, 2 * N), f16::from_f32(1.4375));
     let fused = |(x, y): (&f16, &f16)| f16::from_f64(a.to_f64() * x.to_f64() + y.to_f64());
@@ -53,7 +53,7 @@ fn half_relu_scale() -> Case {
         .args([input(&x), output(&[0.0; N], &y), scalar(0.3f32), int(N)])
 }
 
-/// Small whole numbers: no sum is rounded.
+/// Small integers: no sum is rounded.
 fn half2_dot() -> Case {
     let small = |seed| -> Vec<f16> { whole(seed, 2 * N, -3, 3).into_iter().map(f16::from_f32).collect() };
     let (a, b) = (small(4), small(5));
@@ -85,7 +85,7 @@ fn bf16_add() -> Case {
     ])
 }
 
-/// The greater of the old value and the first factor is added to the product; 16 bits hold all before the one rounding.
+/// a * b + max(old, a), rounded once. The f32 sum is exact, so only the conversion to bf16 rounds.
 fn bf16x2_fma() -> Case {
     let (a, b, before) = (brain(8, 2 * N), brain(9, 2 * N), brain(10, 2 * N));
     let fused = |i: usize| bf16::from_f32(a[i].to_f32() * b[i].to_f32() + before[i].to_f32().max(a[i].to_f32()));
@@ -98,7 +98,7 @@ fn bf16x2_fma() -> Case {
     ])
 }
 
-/// The nearest e4m3 of a number: four bits of exponent with bias 7, three of fraction, no infinity; large numbers become 448.
+/// The nearest e4m3 of a number: four exponent bits with bias 7, three fraction bits, no infinity. Large numbers become 448.
 fn e4m3(v: f32) -> u8 {
     let (sign, size) = (u8::from(v.is_sign_negative()) << 7, f64::from(v.abs()));
     if v.is_nan() {
@@ -109,7 +109,7 @@ fn e4m3(v: f32) -> u8 {
     }
     let exponent = (size.log2().floor() as i32).max(-6);
     let steps = (size * f64::from(3 - exponent).exp2()).round_ties_even() as u8;
-    // A denormal has fewer than 8 steps; 16 are 8 of the next exponent, which the sum carries into.
+    // A denormal has fewer than 8 steps. 16 steps carry into the exponent.
     sign | ((exponent + 6) as u8 * 8 + steps)
 }
 

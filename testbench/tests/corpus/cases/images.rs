@@ -1,4 +1,4 @@
-//! Textures and surfaces: texels by number, filtered images, bytes read and written (CUDA C Programming Guide, texture fetching).
+//! Textures and surfaces: texel fetches, filtered images, surface loads and stores (CUDA C Programming Guide, texture fetching).
 
 use warpwave_isa::exec::texture::{AddressMode, Texture};
 use warpwave_isa::inst::Ty;
@@ -35,8 +35,8 @@ fn tex_gather1d() -> Case {
         .args([output(&[0.0; 300], &found), int(300)])
 }
 
-/// Bilinear filter of the four texels around a point, clamped at the edge. Sizes and angle make every coordinate exact, a multiple of
-/// 1/256. The texels make the result exact.
+/// Bilinear filter of the four texels around a point, clamped at the edge. Sizes and angle make each coordinate a multiple of 1/256, so it is
+/// exact. The texels are such that the result is exact too.
 fn tex_rotate2d() -> Case {
     let (w, h, cosine, sine) = (32, 8, 0.5, 0.25);
     let (width, height) = (16, 4);
@@ -68,7 +68,7 @@ fn tex_rotate2d() -> Case {
         .args([int(w), int(h), scalar(cosine), scalar(sine)])
 }
 
-/// Three channels turned round, the fourth kept.
+/// Inverts three channels and keeps the fourth.
 fn surf_invert() -> Case {
     let (w, h) = (37, 21);
     let pixels = bytes(4, 4 * w * h);

@@ -1,5 +1,5 @@
 //! Transcendental functions and long float sums. References are in f64. A tolerance is the sum of two parts. The CUDA C Programming Guide
-//! and the PTX manual give the error of each function and approximate operation. Each rounding between adds half a unit.
+//! and the PTX manual give the error of each function and approximate operation. Each rounding adds half a unit in the last place (ulp).
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -51,12 +51,12 @@ fn gelu_tanh(v: f64) -> f64 {
     0.5 * v * (1.0 + u.tanh())
 }
 
-/// A function of each element, in f64.
+/// Applies a function to each element, in f64.
 fn each(values: &[f32], function: impl Fn(f64) -> f64) -> Vec<f32> {
     values.iter().map(|&v| function(v.into()) as f32).collect()
 }
 
-/// 2 units of at most 1, which |v| / 2 <= 3 makes `atol` where 1 + f cancels.
+/// The function has an error of 2 ulp, and its result is at most 1. The factor |v| / 2 <= 3 scales the error to `atol` where 1 + f cancels.
 fn gelu(entry: &'static str, function: fn(f64) -> f64, atol: f64) -> Case {
     let values = floats(1, 300, -6.0, 6.0);
     Case::cuda("gelu", entry).launch(ceil(300, 256), 256).args([
@@ -73,8 +73,8 @@ fn softmax(row: &[f32]) -> Vec<f32> {
     row.iter().map(|v| (power(v) / sum) as f32).collect()
 }
 
-/// Fast mathematics gives the arguments of the exponential, at most 10, an error of 2^-20. The exponential adds 2 units. Both count
-/// twice, in numerator and sum. 14 additions, the reciprocal and the product add half a unit each.
+/// With fast mathematics the argument of the exponential, at most 10, has an error of 2^-20. The exponential adds 2 ulp. Both count
+/// twice: in the numerator and in the sum. 14 additions, the reciprocal and the product add half an ulp each.
 const SOFTMAX_RTOL: f64 = 4e-6;
 
 fn cuda_softmax() -> Case {
@@ -88,7 +88,7 @@ fn cuda_softmax() -> Case {
     ])
 }
 
-/// The rest of a row stays.
+/// The elements of a row beyond `cols` do not change.
 fn triton_softmax() -> Case {
     let (rows, cols, pitch) = (3, 1001, 1008);
     let values = floats(3, rows * pitch, -5.0, 5.0);
@@ -109,7 +109,7 @@ fn triton_softmax() -> Case {
         .args(triton_scratch())
 }
 
-/// Numbers of size 1 come out of sums of 75 by way of some 20 roundings; the root is good to 2 units.
+/// Results of size 1, from sums of 75 elements with about 20 roundings. The root has an error of 2 ulp.
 fn layernorm() -> Case {
     let (rows, cols, eps) = (6, 75, 1e-3);
     let (x, gamma, beta) = (
@@ -137,7 +137,7 @@ fn layernorm() -> Case {
         .args([int(rows), int(cols), scalar(eps as f32)])
 }
 
-/// 17 terms, each good to at most 4 units, and as many roundings of the sum; no term is larger than the sum by much.
+/// 17 terms with an error of at most 4 ulp each, and 17 roundings of the sum. No term is much larger than the sum.
 fn math_f32() -> Case {
     let values = floats(7, 150, 0.1, 4.0);
     let sum = |v: f64| {
@@ -152,7 +152,7 @@ fn math_f32() -> Case {
     ])
 }
 
-/// Sine, cosine and tangent are good to 2^-21 of 1 here; the power and the exponential to some units more than their argument.
+/// Sine, cosine and tangent have an absolute error of 2^-21 here. Power and exponential add a few ulp to the error of their argument.
 fn math_fast() -> Case {
     let values = floats(8, 150, 0.1, 1.2);
     let sum = |v: f64| {
@@ -190,7 +190,7 @@ fn daxpy() -> Case {
     ])
 }
 
-/// Whole numbers: no order of the sum rounds.
+/// Integers: the sum is exact in any order.
 fn ddot() -> Case {
     let draw = |seed| -> Vec<f64> { whole(seed, 333, -999, 999).into_iter().map(f64::from).collect() };
     let (x, y) = (draw(12), draw(13));
@@ -210,7 +210,7 @@ fn dslow() -> Case {
     ])
 }
 
-/// 256 pulls, each good to 8 units; their sizes add up to less than 300 on an axis.
+/// 256 forces with an error of 8 ulp each. Their magnitudes add up to less than 300 per axis.
 fn nbody() -> Case {
     let (n, dt, eps2) = (256, 0.01f32, 0.25f32);
     let (places, speeds) = (floats(15, 4 * n, -1.0, 1.0), floats(16, 4 * n, -1.0, 1.0));
@@ -233,7 +233,7 @@ fn nbody() -> Case {
         .args([int(n), scalar(dt), scalar(eps2)])
 }
 
-/// Five weights along a row, whose ends repeat; then the root. Every thread has a point, the depth lies along y.
+/// The root of a weighted sum of five points along a row. The points at its ends are repeated.
 fn opencl_blur() -> Case {
     let (w, h) = (24, 3);
     let values = floats(17, 4 * w * h, 0.0, 9.0);
@@ -254,7 +254,7 @@ fn opencl_blur() -> Case {
     ])
 }
 
-/// The last rounding is to bf16: results on either side of a middle differ by one unit, at most 2^-7 of the value.
+/// The last rounding is to bf16. Results on two sides of a midpoint differ by one ulp, at most 2^-7 of the value.
 fn embed_gelu() -> Case {
     let (words, dim) = (9, 200);
     let table: Vec<_> = floats(18, words * dim, -4.0, 4.0)
@@ -279,7 +279,7 @@ fn embed_gelu() -> Case {
         .args(triton_scratch())
 }
 
-/// Triton's uniform numbers: the first word of Philox under the seed, taken as a sign and 31 bits. The division is good to 2 units.
+/// Triton's uniform numbers: the first word of Philox for the seed, taken as a sign and 31 bits. The division has an error of 2 ulp.
 fn dropout() -> Case {
     let (n, p, seed) = (600, 0.4f32, 99u32);
     let values = floats(20, n, -9.0, 9.0);
@@ -289,7 +289,7 @@ fn dropout() -> Case {
         let uniform = f64::from(size) * 4.6566127342e-10;
         assert!(
             (uniform - f64::from(p)).abs() > 1e-6,
-            "element {i} is drawn too near to p"
+            "element {i} has a random number too close to p"
         );
         if uniform > f64::from(p) {
             (f64::from(values[i]) / (1.0 - f64::from(p))) as f32
@@ -310,8 +310,8 @@ fn dropout() -> Case {
         .args(triton_scratch())
 }
 
-/// Causal attention of two heads. Weights are rounded to f16 before they meet the values, and so is the result: 3 roundings of 2^-11
-/// for numbers of size 1.
+/// Causal attention of two heads. Weights are rounded to f16 before the product with the values, and the result is rounded too. So there
+/// are 3 roundings of 2^-11 for numbers of size 1.
 fn flash_attention() -> Case {
     let (heads, seq, d, scale) = (2, 75, 64, 0.125f32);
     let draw = |seed| -> Vec<f16> {
@@ -354,7 +354,7 @@ fn flash_attention() -> Case {
 }
 
 #[test]
-fn erf_of_tabled_arguments_is_the_tabled_value() {
+fn erf_matches_the_published_table() {
     // Abramowitz and Stegun, table 7.1.
     for (x, value) in [(0.5, 0.520_499_877_8), (1.0, 0.842_700_792_9), (2.0, 0.995_322_265_0)] {
         assert!((erf(x) - value).abs() < 1e-10, "erf({x}) = {}", erf(x));

@@ -1,4 +1,4 @@
-//! Matrix products, convolutions and stencils in whole numbers: exact however their sums are ordered and fused.
+//! Matrix products, convolutions and stencils of integers: exact for any order of the sums, fused or not.
 
 use half::f16;
 
@@ -37,13 +37,13 @@ struct Size {
     k: usize,
 }
 
-/// The product, element by element; the factors give theirs by row and column.
+/// The product, element by element. `a` and `b` return an element of a factor by row and column.
 fn product(size: Size, a: impl Fn(usize, usize) -> f32, b: impl Fn(usize, usize) -> f32) -> Vec<f32> {
     let element = |at: usize| (0..size.k).map(|t| a(at / size.n, t) * b(t, at % size.n)).sum();
     (0..size.m * size.n).map(element).collect()
 }
 
-/// Factors by rows, and their product.
+/// Row-major factors, and their product.
 fn factors(size: Size) -> [Vec<f32>; 3] {
     let (a, b) = (whole(1, size.m * size.k, -9, 9), whole(2, size.k * size.n, -9, 9));
     let c = product(size, |r, t| a[r * size.k + t], |t, c| b[t * size.n + c]);
@@ -87,7 +87,7 @@ fn sgemm_tiled() -> Case {
     sgemm("sgemm_tiled", Size { m: 19, n: 37, k: 23 }, 16, [16, 16, 1])
 }
 
-/// Tiles must fit; the depth is an odd number of steps.
+/// The tiles cover the result exactly. The depth is an odd number of steps.
 fn sgemm_regblock() -> Case {
     sgemm("sgemm_regblock", Size { m: 64, n: 128, k: 24 }, 64, [256, 1, 1])
 }
@@ -119,7 +119,7 @@ fn halves(values: &[f32]) -> Vec<f16> {
     values.iter().map(|&v| f16::from_f32(v)).collect()
 }
 
-/// Rows lie apart; loads are guarded in the depth alone, so both factors hold whole tiles.
+/// Rows have a pitch. The kernel guards its loads only along the depth, so both factors hold whole tiles.
 fn triton_matmul() -> Case {
     let (size, pitch) = (Size { m: 70, n: 90, k: 40 }, [48, 128, 96]);
     let (a, b) = (whole(4, 128 * pitch[0], -5, 5), whole(5, size.k * pitch[1], -5, 5));
@@ -138,14 +138,14 @@ fn triton_matmul() -> Case {
         .args(triton_scratch())
 }
 
-/// The right factor lies column after column.
+/// The right factor is column-major.
 fn half_factors(size: Size) -> [Param; 3] {
     let (a, b) = (whole(6, size.m * size.k, -9, 9), whole(7, size.k * size.n, -9, 9));
     let c = product(size, |r, t| a[r * size.k + t], |t, c| b[c * size.k + t]);
     [input(&halves(&a)), input(&halves(&b)), output(&vec![0.0; c.len()], &c)]
 }
 
-/// Four warps a block, one tile of 16 rows each; the last two warps have none.
+/// Four warps per block, with one tile of 16 rows each. The last two warps have no tile.
 fn wmma_gemm() -> Case {
     let size = Size { m: 32, n: 48, k: 64 };
     Case::cuda("wmma_gemm", "wmma_gemm")
@@ -162,8 +162,8 @@ fn mma_f16() -> Case {
         .args(sizes(size))
 }
 
-/// Lane and register of an element of a factor (PTX manual, fragments of `mma.m16n8k*`). A register holds `per` elements. The depth runs
-/// over the parts of a register, then over the lanes of a group of four, then over registers.
+/// Lane and register of an element of a factor (PTX manual, fragments of `mma.m16n8k*`). A register holds `per` elements. Successive k are
+/// first in the parts of a register, then in the four lanes of a group, then in other registers.
 struct Fragment {
     lane: usize,
     register: usize,
@@ -186,13 +186,13 @@ fn right(per: usize, k: usize, col: usize) -> Fragment {
     }
 }
 
-/// The product of 16 rows and 8 columns as the lanes hold it: two columns in two rows each.
+/// The product of 16 rows and 8 columns in the order of lanes. Each lane holds two columns of two rows.
 fn by_lane(c: &[f32]) -> Vec<f32> {
     let element = |lane: usize, i: usize| c[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2];
     (0..128).map(|at| element(at / 4, at % 4)).collect()
 }
 
-/// The product of fragments whose registers hold `per` elements, that `part` takes out.
+/// The product of fragments. A register holds `per` elements, and `part` extracts one.
 fn fragments(a: &[u32], b: &[u32], per: usize, part: impl Fn(u32, usize) -> f32) -> Vec<f32> {
     let size = Size {
         m: 16,
@@ -217,7 +217,7 @@ fn mma_s8() -> Case {
         .args([input(&a), input(&b), output(&[0; 128], &c)])
 }
 
-/// Words that are short numbers both as one tf32 and as two bf16. The high half is from 4 to 8, the low half 2, -2 or zero.
+/// Words with few significant bits, both as one tf32 and as two bf16. The high half is from 4 to 8, the low half 2, -2 or zero.
 fn mma_tf32_bf16() -> Case {
     let word = |v: i32| (0x4080 + ((v as u32 & 7) << 4)) << 16 | [0, 0x4000, 0xc000][v as usize % 3];
     let draw = |seed, n| -> Vec<u32> { ints(seed, n, 0, 99).into_iter().map(word).collect() };
@@ -230,7 +230,8 @@ fn mma_tf32_bf16() -> Case {
         .args([input(&a), input(&b), output(&[0.0; 128], &c)])
 }
 
-/// Factors packed as core matrices of 8 by 8, two side by side along the depth. A line is a row of the left factor, a column of the right one.
+/// Factors packed as core matrices of 8 by 8 elements, two side by side along the depth. A line is a row of the left factor, or a column of
+/// the right factor.
 fn wgmma_gemm() -> Case {
     let size = Size { m: 64, n: 32, k: 16 };
     let (a, b) = (whole(12, 64 * 16, -9, 9), whole(13, 32 * 16, -9, 9));
@@ -243,7 +244,7 @@ fn wgmma_gemm() -> Case {
     ])
 }
 
-/// Beyond the edges the image is zero.
+/// The image is zero beyond its edges.
 fn conv2d() -> Case {
     let (w, h) = (37, 21);
     let (image, filter) = (whole(14, w * h, -9, 9), whole(15, 25, -9, 9));
@@ -263,7 +264,7 @@ fn conv2d() -> Case {
         .args([input(&image), output(&vec![0.0; w * h], &result), int(w), int(h)])
 }
 
-/// The edges stay; whole numbers make quarters, which are exact.
+/// The edges do not change. Quarters of integers are exact.
 fn stencil2d(tolerance: f32, moves: i32) -> Case {
     let (w, h) = (45, 19);
     let (u, before) = (whole(16, w * h, -99, 99), whole(17, w * h, -99, 99));

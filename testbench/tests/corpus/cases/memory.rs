@@ -35,7 +35,7 @@ fn dynamic_smem() -> Case {
         .args([input(&a), input(&b), input(&c), output(&vec![0.0; n], &out), int(n)])
 }
 
-/// The cycles depend on the machine, but the end of the chain does not.
+/// The measured cycles depend on the machine, the end of the chain does not. So the cycles are not checked.
 fn pointer_chase() -> Case {
     let next: Vec<u32> = (0..101).map(|at| (at * 7 + 3) % 101).collect();
     let end = (0..37).fold(5, |at: u32, _| next[at as usize]);
@@ -66,7 +66,7 @@ fn bank_stride() -> Case {
     ])
 }
 
-/// 64 times x / 2 + 1: the product is exact, so fused and separate operations agree.
+/// 64 steps of x / 2 + 1. The product is exact, so fused and separate operations agree.
 fn add_latency() -> Case {
     let end = (0..64).fold(5.0f32, |a, _| a * 0.5 + 1.0);
     Case::cuda("microbench", "add_latency").launch(1, 32).args([

@@ -1,10 +1,10 @@
-//! Sums, minima, counts: over blocks, warps, rows.
+//! Reductions: sums, extremes and histograms over blocks, warps and rows.
 
 use super::{numba_1d, triton_scratch};
 use crate::case::{Case, Source, ceil, input, int, output, scalar};
 use crate::draw::{bytes, floats, ints, whole};
 
-/// Elements; no multiple of any block here.
+/// Number of elements: no multiple of a block size in this file.
 const N: usize = 700;
 
 /// The cases.
@@ -40,7 +40,7 @@ fn block_sums(entry: &'static str, chunk: usize) -> Case {
         .args([input(&values), output(&vec![0.0; sums.len()], &sums), int(N)])
 }
 
-/// The last warp of a block of 96 threads has no partial sums to fetch for most of its lanes.
+/// A block of 96 threads has three partial sums: most lanes of the warp that adds them have none.
 fn reduce_shuffle() -> Case {
     let values = whole(2, N, -999, 999);
     let sum = 5.0 + values.iter().sum::<f32>();
@@ -49,7 +49,7 @@ fn reduce_shuffle() -> Case {
         .args([input(&values), output(&[5.0], &[sum]), int(N)])
 }
 
-/// The local argument is the address of the dynamic shared memory: 0.
+/// The `local` argument is the address of the dynamic shared memory: 0.
 fn opencl_reduce() -> Case {
     let values = whole(3, N, -999, 999);
     let sums = chunk_sums(&values, 128);
@@ -83,7 +83,7 @@ fn numba_warp_sum() -> Case {
         .args(numba_1d(&[0.0f32], output(&[0.0], &[sum])))
 }
 
-/// Whole warps: elements beyond the end count as zero.
+/// Full warps: elements beyond the end count as zero.
 fn redux_sync() -> Case {
     redux(&ints(7, N, -1_000_000, 1_000_000)).except(
         "clang19-sm_80",
@@ -91,7 +91,7 @@ fn redux_sync() -> Case {
     )
 }
 
-/// With all bits set, value and mask are the same.
+/// All ones: value and mask are the same, so their order does not matter.
 fn redux_of_masks() -> Case {
     redux(&[-1; 96]).about("every value is the mask of all lanes")
 }

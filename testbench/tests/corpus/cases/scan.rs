@@ -4,7 +4,7 @@ use super::triton_scratch;
 use crate::case::{Case, Source, ceil, input, int, output, unordered};
 use crate::draw::{bits, ints};
 
-/// Elements; no multiple of any block here.
+/// Number of elements: no multiple of a block size in this file.
 const N: usize = 700;
 
 /// The cases.
@@ -90,7 +90,7 @@ fn bitonic_sort() -> Case {
         .args([output(&keys, &sorted(&keys, 1024))])
 }
 
-/// The order of the kept elements depends on the order of warps.
+/// The kept elements may have any order: it depends on the order of warps.
 fn compact_positive() -> Case {
     let values = ints(7, 300, -50, 50);
     let kept: Vec<_> = values.iter().copied().filter(|v| *v > 0).collect();
