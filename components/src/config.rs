@@ -127,23 +127,23 @@ pub struct Topology {
 pub struct Limits {
     /// Lanes of a warp; 32 on every part.
     pub warp_size: u32,
-    /// Most threads of a CTA.
+    /// Maximum number of threads of a CTA.
     pub max_threads_per_block: u32,
-    /// Most warps resident on one SM.
+    /// Maximum number of warps resident on one SM.
     pub max_warps_per_sm: u32,
-    /// Most CTAs resident on one SM.
+    /// Maximum number of CTAs resident on one SM.
     pub max_blocks_per_sm: u32,
     /// 32-bit registers of one SM.
     pub registers_per_sm: u32,
-    /// Most 32-bit registers of one CTA, with its warps rounded up to the allocation granularity.
+    /// Maximum number of 32-bit registers of one CTA, with its warps rounded up to the allocation granularity.
     pub registers_per_block: u32,
-    /// Most registers of one thread.
+    /// Maximum number of registers of one thread.
     pub max_registers_per_thread: u32,
     /// Allocation unit for the registers of a warp.
     pub register_unit: u32,
     /// Parts of the register file for allocation. The warps of a CTA are spread evenly over the parts.
     pub warp_allocation_granularity: u32,
-    /// Most shared memory of one CTA with opt-in, static and dynamic together, bytes.
+    /// Maximum shared memory of one CTA with opt-in, static and dynamic together, bytes.
     pub shared_per_block_max: u32,
     /// Allocation unit for the shared memory of a CTA, bytes.
     pub shared_unit: u32,

@@ -96,7 +96,7 @@ pub enum OccupancyError {
         need: u64,
         /// Text after the need, such as " bytes".
         unit: &'static str,
-        /// Most that the owner can have.
+        /// Maximum that the owner can have.
         limit: u32,
     },
 }

@@ -37,7 +37,7 @@ struct LinkShape {
     latency: u32,
     depth: u32,
     extra: u64,
-    /// Most cycles of random delay.
+    /// Maximum number of cycles of random delay.
     stall: u64,
 }
 

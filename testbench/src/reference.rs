@@ -42,7 +42,7 @@ pub use race_detector::{Access, Checks, Findings, Kind, Race, Unwritten};
 /// Warp instructions of a CTA's turn.
 const CTA_TURN: u64 = 1 << 16;
 
-/// Most clusters that have started and not ended. Bounds the memory of the reference.
+/// Maximum number of clusters that have started and not ended. Bounds the memory of the reference.
 const MAX_RESIDENT: usize = 2048;
 
 /// The reason for a launch that did not run to its end.

@@ -9,13 +9,13 @@ use std::process::Command;
 
 use regex::Regex;
 
-/// Most words of a sentence.
+/// Maximum number of words of a sentence.
 const MOST_WORDS: usize = 25;
 
-/// Most lines of the README.
+/// Maximum number of lines of the README.
 const README_LINES: usize = 150;
 
-/// Most characters of the subject of a commit.
+/// Maximum number of characters of the subject of a commit.
 const SUBJECT: usize = 72;
 
 /// The last commit before the rule for subjects.

@@ -59,6 +59,7 @@ impl<W: Write + Seek> FstSink<W> {
             .chain_compression(ChainCompression::Lz4)
             .time_compression(TimeCompression::Raw)
             .timescale_exponent(match axis {
+                // 100 ps and 1 ps, as in a VCD.
                 TimeAxis::Cycles => -10,
                 TimeAxis::Real { .. } => -12,
             })
@@ -246,6 +247,7 @@ impl<W: Write + Seek> FstHeader<'_, W> {
             Kind::Real => (VarType::VcdReal, GeomEntry::Real),
             kind => (VarType::VcdWire, GeomEntry::Fixed(kind.width())),
         };
+        // Handles count from 1. The first scope of the signal has declared it.
         if self.handles[n] != 0 {
             self.writer.add_alias(var, VarDir::Implicit, name, self.handles[n])?;
         } else {
@@ -279,6 +281,7 @@ impl<W: Write> Write for CountedFile<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = self.out.write(bytes)?;
         self.at += n as u64;
+        // The writer seeks back to fill in earlier parts: that does not shrink the file.
         self.end.fetch_max(self.at, Ordering::Relaxed);
         Ok(n)
     }

@@ -41,6 +41,7 @@ impl TileStream {
         self.next = 0;
         let mut buffer = self.buffer.lock();
         if self.batch.cycles.is_empty() {
+            // Most often everything is merged: then nothing is copied.
             std::mem::swap(&mut *buffer, &mut self.batch);
         } else {
             self.batch.append(&mut buffer);

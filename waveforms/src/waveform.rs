@@ -262,6 +262,7 @@ impl Waveform {
         self.closed = true;
         let end = self.end();
         if self.first_shown.is_none() {
+            // A dump needs initial values, even if the run did not reach the window.
             let no_values = vec![None; self.signals.len()];
             self.each_output(|sink| sink.begin(end.0, &no_values))?;
         }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use crate::config::ReplacementPolicy;
 
-/// Most ways of a set: the policies number them in a byte.
+/// Maximum number of ways of a set: the policies number them in a byte.
 pub const MOST_WAYS: usize = 256;
 
 /// The replacement policy of one cache, for all its sets. Ways are numbered within their set.

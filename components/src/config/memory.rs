@@ -47,13 +47,13 @@ pub struct L2 {
     pub slice_latency: u32,
     /// Mapping of lines to slices, and of a slice's lines to its sets.
     pub mapping: Mapping,
-    /// Most sectors of a slice in flight to memory.
+    /// Maximum number of sectors of a slice in flight to memory.
     pub mshr_entries: u32,
-    /// Most requests of a slice that wait for sectors in flight.
+    /// Maximum number of requests of a slice that wait for sectors in flight.
     pub mshr_targets: u32,
     /// Depth of the request queue of a slice.
     pub queue_depth: u32,
-    /// Most fetches and write-backs of a slice in flight to memory.
+    /// Maximum number of fetches and write-backs of a slice in flight to memory.
     pub memory_queue: u32,
     /// Bytes that a slice reads or writes per L2-clock cycle.
     pub bytes_per_cycle: u32,

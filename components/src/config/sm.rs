@@ -69,7 +69,7 @@ pub struct Lsu {
     pub issue_interval: u32,
     /// Least cycles between two memory instructions that the LSU accepts, over all sub-cores.
     pub accept_interval: u32,
-    /// Most memory instructions of the SM with accesses in flight.
+    /// Maximum number of memory instructions of the SM with accesses in flight.
     pub pending_requests: u32,
 }
 
@@ -140,11 +140,11 @@ pub struct L1 {
     pub write_policy: WritePolicy,
     /// Issue to dependent issue of a 32-bit load, all lanes in one line, hit, cycles.
     pub hit_latency: u32,
-    /// Most sectors in flight to the L2.
+    /// Maximum number of sectors in flight to the L2.
     pub mshr_entries: u32,
-    /// Most requests that wait for one sector in flight, the first included.
+    /// Maximum number of requests that wait for one sector in flight, the first included.
     pub mshr_merges: u32,
-    /// Most requests that wait for sectors in flight, over all sectors.
+    /// Maximum number of requests that wait for sectors in flight, over all sectors.
     pub mshr_targets: u32,
     /// Tag banks of the part: 4. The model looks up one line per cycle without banks, so it accepts no other number.
     pub tag_banks: u32,
@@ -179,6 +179,6 @@ impl WritePolicy {
 pub struct Tma {
     /// Cycles from an instruction's arrival to its first request: the extra latency of a copy over an ordinary load.
     pub latency: u32,
-    /// Most pieces of up to 128 bytes in flight.
+    /// Maximum number of pieces of up to 128 bytes in flight.
     pub pieces: u32,
 }

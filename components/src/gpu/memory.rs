@@ -42,7 +42,7 @@ use crate::xbar::crossbar::{self, Crossbar};
 /// Cycles of an L2 hit in the L1: one to leave it, one from the fill to the response.
 const IN_L1: u32 = 2;
 
-/// Most components of a memory tile, unless one group has more. Small tiles balance better over host threads.
+/// Maximum number of components of a memory tile, unless one group has more. Small tiles balance better over host threads.
 const TILE_COMPONENTS: u32 = 16;
 
 /// The memory side under construction, while SMs are connected to it.

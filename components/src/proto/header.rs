@@ -21,7 +21,7 @@ pub enum Direction {
     Response,
 }
 
-/// Most outputs of a network: a header has 12 bits for the output.
+/// Maximum number of outputs of a network: a header has 12 bits for the output.
 pub const MAX_OUTPUTS: usize = (MAX_SIDEBAND as usize + 1) >> SIZE_BITS;
 
 /// Bits of the size.

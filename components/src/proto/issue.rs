@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use warpwave_isa::lane::LaneMask;
 
-/// Most instructions of a program: the program counter has 23 bits in a message.
+/// Maximum number of instructions of a program: the program counter has 23 bits in a message.
 pub const MAX_INSTRUCTIONS: usize = 1 << (WARP - PC);
 
 /// Groups of asynchronous operations per warp: 3 bits in a message.

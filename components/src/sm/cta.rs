@@ -52,7 +52,7 @@ use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
 use warp_messages::{trapped, warp_start};
 
-/// Most warp slots of a sub-core.
+/// Maximum number of warp slots of a sub-core.
 pub const MAX_WARPS: usize = 32;
 
 /// Parameters of a CTA manager.

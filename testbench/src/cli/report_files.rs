@@ -25,7 +25,7 @@ use super::write::{make, replace, write};
 /// Interval of the latency log, in cycles.
 const INTERVAL: u64 = 1000;
 
-/// Most instructions, and most requests, in a pipeline diagram or timeline.
+/// Maximum number of instructions, and of requests, in a pipeline diagram or timeline.
 const MAX_DRAWN: usize = 1_000_000;
 
 /// The collectors of the requested reports. Without a report, no events are collected.

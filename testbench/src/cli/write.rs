@@ -10,10 +10,10 @@ use std::process;
 
 use super::failure::Failure;
 
-/// Most symbolic links in one path.
+/// Maximum number of symbolic links in one path.
 const MAX_LINKS: usize = 40;
 
-/// Most temporary files of one process in one folder.
+/// Maximum number of temporary files of one process in one folder.
 const MAX_TEMPORARY: u32 = 100;
 
 /// Resolves a path, whether the file exists or not: follows links, and removes `.` and `..` from its folder.

@@ -7,7 +7,7 @@ use warpwave_ptx::printf::{Argument, BUFFER_BYTES, FIRST_RECORD, HEADER_BYTES, a
 
 use super::printf::{Value, formatted};
 
-/// Most bytes of a format or a string argument.
+/// Maximum number of bytes of a format or a string argument.
 const LONGEST: u64 = 64 << 10;
 
 /// The record of one call.

@@ -36,7 +36,7 @@ use super::draw::one_of;
 use driver::{Driver, Record, Response};
 use traffic::{LINES, READ_ONLY, Traffic};
 
-/// Most requests of one input.
+/// Maximum number of requests of one input.
 const MOST_REQUESTS: usize = 4000;
 
 /// Cycle limit. Traffic that has not ended by then is stuck.
@@ -91,7 +91,7 @@ struct L1Shape {
     data_bytes_per_cycle: u32,
     #[arbitrary(with = one_of(&[512, 1024, 2048, 8192]))]
     bytes: u32,
-    /// Most packets that wait for sectors.
+    /// Maximum number of packets that wait for sectors.
     #[arbitrary(with = one_of(&[1, 4, 32]))]
     waiting: u32,
 }
@@ -133,7 +133,7 @@ struct HbmShape {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct DriverShape {
-    /// Most packets in flight.
+    /// Maximum number of packets in flight.
     #[arbitrary(with = one_of(&[64, 1, 8]))]
     most_in_flight: usize,
     /// The driver takes no response in every n-th cycle, unless n is 0.

@@ -255,6 +255,7 @@ impl Lsu<'_, '_> {
         if self.reach(lane, space, at, n).is_none() {
             return Err(self.trap(lane, TrapKind::OutOfBounds, space, address, n));
         }
+        // Found again: the borrow checker refuses the first borrow in both branches.
         Ok(self.reach(lane, space, at, n).expect("just found"))
     }
 

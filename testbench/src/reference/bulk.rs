@@ -46,6 +46,7 @@ impl Lsu<'_, '_> {
         let at = u64::from(self.word(3, 0, lane));
         let state = self.inside(lane, Space::Shared, at, 8)?;
         let before = u64::from_le_bytes(state.try_into().expect("eight bytes"));
+        // The upper half of an mbarrier is its transaction count.
         let after = mbarrier::arrive(before, u64::from(bytes.wrapping_neg()) << 32, false);
         state.copy_from_slice(&after.to_le_bytes());
         Ok(())

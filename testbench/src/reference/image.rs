@@ -16,6 +16,7 @@ impl Lsu<'_, '_> {
     /// Executes TEX, SULD or SUST in one lane.
     pub(super) fn image(&mut self, lane: usize, results: &mut Results) -> Result<(), Box<Trap>> {
         let handle = u64::from(self.word(0, 1, lane)) << 32 | u64::from(self.word(0, 0, lane));
+        // Handles count from 1: handle 0 wraps to an index without an image.
         let index = handle.wrapping_sub(1) as usize;
         let Some(image) = self.cta.grid.textures.get(index).copied() else {
             return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Global, handle, 0));
@@ -61,6 +62,7 @@ impl Lsu<'_, '_> {
         if address.is_some_and(|address| !address.is_multiple_of(n as u64)) {
             return Err(TrapKind::Misaligned);
         }
+        // A store has its data in operand 2. A load does not use the words.
         let values = self.words(2 * usize::from(self.inst.op == Opcode::Sust), lane, access);
         let place = match address {
             Some(address) => Some(self.memory.get_mut(address, n).ok_or(TrapKind::OutOfBounds)?),

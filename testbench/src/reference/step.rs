@@ -58,6 +58,7 @@ fn control(
     let flow = &mut cta.warps[warp].flow;
     if let Some(detector) = &mut cta.detector {
         match inst.op {
+            // Count 1 is `bar.warp.sync`, which orders memory. A WARPSYNC before an exchange does not.
             Opcode::Warpsync if inst.mods.count == 1 => detector.on_warpsync(warp, flow.active()),
             Opcode::Depbar => detector.wait_copies(warp, lanes, inst.mods.count.into()),
             _ => {}

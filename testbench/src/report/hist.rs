@@ -171,9 +171,11 @@ fn bars(latency: &Latency) -> Vec<(f64, f64)> {
     let bar = |cycles: u64| (cycles.max(1) as f64).log2() * BARS;
     let mut shares = BTreeMap::<i64, f64>::new();
     for step in histogram.iter_recorded() {
+        // A value on an edge must not round into the bar below.
         let place = (bar(step.value_iterated_to()) + 1e-9).floor() as i64;
         let share = step.count_since_last_iteration() as f64 * 100.0 / histogram.len() as f64;
         *shares.entry(place).or_default() += share;
+        // The next bar ends this one, even if it is empty.
         shares.entry(place + 1).or_default();
     }
     let edge = |place: &i64| 2f64.powf(*place as f64 / BARS);

@@ -12,7 +12,7 @@ use super::files::Files;
 use super::format::{ElementSource, Iota};
 use super::npy;
 
-/// Most bytes of one buffer.
+/// Maximum number of bytes of one buffer.
 const MAX_BYTES: u64 = 64 << 30;
 
 /// Element type and shape of a buffer.

@@ -177,7 +177,7 @@ fn check_names(buffers: &BTreeMap<String, format::Buffer>) -> Result<(), Fault> 
     }
 }
 
-/// Most bytes of a name. File systems accept 255, with the ending.
+/// Maximum number of bytes of a name. File systems accept 255, with the ending.
 pub(super) const MAX_NAME: usize = 200;
 
 /// Checks each shape, and that all data together fit the GPU's memory.

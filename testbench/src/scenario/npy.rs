@@ -9,7 +9,7 @@ use npyz::{DType, NpyHeader, Order, TypeChar, TypeStr};
 use super::dtype::Dtype;
 use super::error::Fault;
 
-/// Most bytes of a header. numpy accepts 10,000.
+/// Maximum number of bytes of a header. numpy accepts 10,000.
 const MAX_HEADER: u64 = 1 << 20;
 
 /// Deepest nesting of brackets in a header. A shape is at depth 2, a type with fields a few levels deeper.

@@ -202,6 +202,7 @@ impl Pipeline {
         if let Some(decoded) = decoded {
             written(decoded).for_each(|n| warp.writers[n] = place);
         }
+        // An instruction resolved at issue never reaches a collector.
         if goes_on {
             subcore.issued.push_back(place);
         }

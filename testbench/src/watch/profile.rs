@@ -16,7 +16,7 @@ pub type States = [u64; stall::STATES];
 /// Index of the state of a warp that issues.
 pub const SELECTED: usize = stall::WarpState::Selected as usize;
 
-/// Most intervals of a run. When a run needs more, pairs of intervals are merged.
+/// Maximum number of intervals of a run. When a run needs more, pairs of intervals are merged.
 const MAX_INTERVALS: usize = 240;
 
 /// The cost of one instruction.

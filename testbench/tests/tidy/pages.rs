@@ -11,7 +11,7 @@ const DOCS: [&str; 4] = ["testbench/docs", "components/docs", "hw/docs", "wavefo
 /// A page must have fewer lines than this.
 const TOO_MANY_PAGE_LINES: usize = 200;
 
-/// Most bytes of a picture.
+/// Maximum number of bytes of a picture.
 const MOST_PICTURE_BYTES: u64 = 150_000;
 
 /// The start of a page's third line if a command prints it. Such a page may be longer.

@@ -2,7 +2,7 @@
 
 use crate::{File, OWN_FOLDER, assert_none, files, rust, rust_files};
 
-/// Most lines of a file without its tests.
+/// Maximum number of lines of a file without its tests.
 const MOST_LINES: usize = 500;
 
 /// Text that must not be in a committed Rust file, with advice.

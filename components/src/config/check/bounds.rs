@@ -14,8 +14,8 @@ const SM_COMPONENTS: usize = 5;
 /// Components of a sub-core: scheduler, dispatch unit, branch unit, and a component for each math pipe.
 const SUBCORE_COMPONENTS: usize = 3 + N_PIPES - 2;
 
-/// Most cycles of another clock in one core cycle. Clocks of real parts differ by less than 4 times. Every cycle of a busy channel is
-/// simulated.
+/// Maximum number of cycles of another clock in one core cycle. Clocks of real parts differ by less than 4 times. Every cycle of a busy
+/// channel is simulated.
 const MAX_CLOCK_RATIO: u64 = 1000;
 
 /// Width of the bit masks for the warps of a sub-core, the CTAs of an SM, and the warps of a CTA.
@@ -23,7 +23,7 @@ const MAX_WARPS: u32 = u32::BITS;
 const MAX_CTAS: u32 = u64::BITS;
 const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
 
-/// Most instructions in a warp's buffer: the count is one byte.
+/// Maximum number of instructions in a warp's buffer: the count is one byte.
 const MAX_BUFFERED: u32 = u8::MAX as u32;
 
 /// Keys that may be zero.
@@ -43,7 +43,7 @@ const MAY_BE_ZERO: [&str; 13] = [
     "sm.tma.pieces",
 ];
 
-/// Most of a count, depth or number of cycles. A larger number is a typing error, and could exhaust the host's memory.
+/// Maximum of a count, depth or number of cycles. A larger number is a typing error, and could exhaust the host's memory.
 const MOST: u64 = 1 << 16;
 
 /// True for numbers that are larger than [`MOST`] on real parts: bytes, registers, frequencies.

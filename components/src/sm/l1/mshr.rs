@@ -24,7 +24,7 @@ pub(super) struct Mshr {
     misses: Box<[Miss]>,
     /// The entries of a line.
     index: LineIndex,
-    /// Most targets of a sector.
+    /// Maximum number of targets of a sector.
     max_merges: u32,
 }
 

@@ -3,7 +3,7 @@
 //! A commit (LDGDEPBAR for copies) closes the open group. A wait (DEPBAR) blocks the warp until at most the last n closed groups have
 //! operations in flight. Each warp has one [`AsyncGroups`] per kind of operation.
 
-/// Most groups in flight. A commit of one more waits for the oldest.
+/// Maximum number of groups in flight. A commit of one more waits for the oldest.
 const GROUPS: usize = crate::proto::issue::GROUPS as usize;
 
 /// Operations in flight by group, in a ring of groups.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use warpwave_hw::time::Cycle;
 
-/// Most warp slots of a sub-core.
+/// Maximum number of warp slots of a sub-core.
 const SLOTS: usize = 32;
 
 /// One fetch in flight.

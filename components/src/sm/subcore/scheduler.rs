@@ -170,7 +170,7 @@ struct State {
     stats: Stats,
 }
 
-// Host prefetch of the fields that most ticks read.
+// The simulator prefetches the fields that most ticks read into the CPU's cache.
 warpwave_hw::warm!(State: ibuffers, ready, pipe_free_at, stats, warps);
 
 impl State {

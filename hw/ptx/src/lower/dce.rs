@@ -10,6 +10,7 @@ pub(super) fn run(code: &mut Code) {
     let mut reads = Reads::of(code);
     loop {
         let mut removed = false;
+        // Backwards, so a chain of unread operations goes in one pass.
         for block in code.blocks.iter_mut().rev() {
             for op in block.ops.iter_mut().rev() {
                 reads.drop_unread_results(op);
@@ -67,6 +68,7 @@ impl Reads {
         for pred in &mut op.pdst {
             *pred = pred.filter(|pred| self.preds[pred.0 as usize] > 0);
         }
+        // PTX has no reduction of these two operations.
         let returns_nothing = !matches!(op.mods.atom, AtomOp::Cas | AtomOp::Exch) && !self.is_read(op);
         if op.is(Opcode::Atom) && returns_nothing {
             op.kind = OpKind::Machine(Opcode::Red);

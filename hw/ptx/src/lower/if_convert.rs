@@ -97,6 +97,7 @@ fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
         opcode,
         Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Shfl | Opcode::Mma | Opcode::Ldsm
     );
+    // The guard must keep its value up to the last operation.
     let is_plain = op.guard == VGuard::ALWAYS && op.pred_defs().all(|pred| branch.pred != Some(pred));
     is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }

@@ -16,7 +16,7 @@ use warpwave_hw::time::Cycle;
 pub(super) struct Script {
     /// Packets in order, each with the idle cycles before it.
     pub(super) requests: Vec<(u64, Packet)>,
-    /// Most packets in flight.
+    /// Maximum number of packets in flight.
     pub(super) most_in_flight: usize,
     /// The driver takes no response in every n-th cycle, unless n is 0.
     pub(super) pause: u64,

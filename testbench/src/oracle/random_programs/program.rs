@@ -11,7 +11,7 @@ use crate::oracle::draw::{one_of, within};
 /// Deepest nesting of statements.
 pub(super) const MOST_DEPTH: u32 = 3;
 
-/// Most statements of a program.
+/// Maximum number of statements of a program.
 const MOST_STATEMENTS: u32 = 60;
 
 /// A program and the shape of its launch.

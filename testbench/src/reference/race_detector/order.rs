@@ -95,6 +95,7 @@ impl Order {
         };
         let known = &mut self.warps[warp];
         join(&mut known.warps, clock);
+        // A release by the own warp counts for each of its lanes.
         let own = clock[warp];
         known.lanes[lane].iter_mut().for_each(|step| *step = own.max(*step));
     }

@@ -99,6 +99,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let hints = usize::from(form.has(".L2::cache_hint"));
         let valid = match operands[..operands.len().saturating_sub(hints)].get(3) {
             Some(Value::Register(reg)) if self.register_type(*reg) == Type::Pred => {
+                // A copy with an ignored source reads 0 bytes, and writes zeros.
                 let ignored = self.src_pred(form, form.operand(3)?)?;
                 self.compute(
                     Op::machine(Opcode::Sel)
@@ -125,6 +126,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let pending = match form.operands().first() {
             Some(Value::Int(pending)) => u8::try_from(*pending).map_err(|_| form.malformed("at most 255 groups"))?,
             _ => {
+                // `wait_all` also waits for copies without a group, so it commits them.
                 self.emit(Op::machine(Opcode::Ldgdepbar));
                 0
             }
