@@ -1,6 +1,6 @@
 //! The bytes of a cache's lines, by way.
 //!
-//! Host memory grows with the ways in use: most runs never fill the caches of a full chip. An empty cache takes its ways in the order
+//! Host memory grows with the ways in use. An empty cache takes its ways in the order
 //! of their numbers ([`Tags`](super::tags::Tags)), so the ways in use are the first ones.
 
 use warpwave_hw::grow::grow;
@@ -36,6 +36,7 @@ impl LineStore {
     #[cold]
     fn grow(&mut self, way: usize) {
         assert!(way < self.ways, "way {way} of {}", self.ways);
+        // Most runs never fill the caches of a full chip.
         let lines = (way + 1).next_power_of_two().min(self.ways);
         grow(&mut self.lines, lines, [0; LINE]);
     }

@@ -1,5 +1,4 @@
-//! Builds and wires the memory side: the two crossbar networks, the L2 slices and the HBM channels. Each network has its own tile: only
-//! the networks are busy in the interconnect's turn ([`warpwave_hw::clock`]), so two host threads can run one each.
+//! Builds and wires the memory side: the two crossbar networks, the L2 slices and the HBM channels.
 //!
 //! ```text
 //!   SM tiles            crossbar tiles       memory tiles, several groups each
@@ -61,6 +60,7 @@ pub(super) struct MemorySide<'a> {
 impl<'a> MemorySide<'a> {
     /// A memory side without SMs.
     pub(super) fn new(config: &'a GpuConfig, root: &Path, map: &Arc<AddressMap>) -> Self {
+        // A tile each: only the networks are busy in the interconnect's windows, so two host threads can run one each.
         let (mut request, mut response) = (TileBuilder::new(), TileBuilder::new());
         let mut blocks = Blocks::new(config, root.clone());
         blocks.reserve(&mut request, &[Block::XbarRequest]);

@@ -1,7 +1,7 @@
 //! Refresh of all banks at once, every tREFI.
 //!
 //! A due refresh stops new commands until every row can be closed. Then it closes all rows and keeps the banks busy for tRFC. Refresh needs
-//! no ticks. Refreshes that fell due while the channel was idle are applied before the next command, at their own edges.
+//! no ticks: the next command catches up.
 
 use super::timing::BankTimers;
 
@@ -36,6 +36,7 @@ impl Refresh {
     /// Does the refreshes due up to `edge`. If one must wait for a row to close, returns the edge at which it can start.
     pub(super) fn catch_up(&mut self, edge: u64, timers: &mut BankTimers) -> Option<u64> {
         while self.due <= edge {
+            // At its own edge, even if the channel was idle then and did not tick.
             let start = self.due.max(timers.all_precharge_at());
             if start > edge {
                 return Some(start);

@@ -184,8 +184,9 @@ impl Lines {
         each_sector(sectors).for_each(|sector| self.mark(way, sector, masks[sector]));
     }
 
-    /// Fills sectors from memory. Bytes that are valid already are newer, so they stay.
+    /// Fills sectors from memory, except for bytes that are valid already.
     pub(super) fn merge(&mut self, way: usize, sectors: u8, from: &[u8; LINE]) {
+        // A store wrote the valid bytes, so they are newer than memory.
         let missing = byte_mask(sectors) & !self.valid(way);
         self.bytes.write(way, missing, from);
         let valid = &mut self.states[way].valid;

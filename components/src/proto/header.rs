@@ -38,6 +38,7 @@ impl Header {
     /// The header of a packet. A request goes to [`Packet::slice`], a response to [`Packet::sm`].
     #[inline]
     pub fn of(packet: &Packet, direction: Direction) -> Self {
+        // A request carries data only for a store, a response only for a load.
         let (output, has_data) = match direction {
             Direction::Request => (packet.slice, matches!(packet.kind, PacketKind::Store)),
             Direction::Response => (packet.sm, matches!(packet.kind, PacketKind::Load)),

@@ -37,6 +37,7 @@ impl Issue {
     /// Slot in the sub-core.
     #[inline]
     pub fn warp(self) -> u8 {
+        // The remainder drops the fields above.
         (self.0.get() >> WARP) as u8 % 32
     }
 

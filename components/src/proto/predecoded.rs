@@ -181,6 +181,7 @@ fn order(op: Opcode) -> Order {
 
 /// Operands A and B of a control instruction that reads no register and no predicate.
 fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
+    // BAR.RED reads a predicate.
     if inst.guard != Guard::ALWAYS || inst.op == Opcode::BarRed {
         return None;
     }

@@ -100,6 +100,7 @@ fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
     };
     PipeTiming {
         latency: unit.latency,
+        // The preset's interval is for 16 elements of 16 bits: two halves.
         interval: (unit.interval * halves / 2).max(1),
     }
 }

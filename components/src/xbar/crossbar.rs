@@ -21,8 +21,6 @@
 //! | through an idle crossbar | 0: the links on both sides have the latency |
 //! | a packet keeps its input and its output busy | max(1, ceil(data bytes / `bytes_per_cycle`)); the header takes no bandwidth |
 //!
-//! Cut-through: a granted packet leaves at once, and its busy cycles delay only later packets.
-//!
 //! # Invariants
 //! - Packets from one input to one output stay in order.
 //! - Round robin: an output serves each waiting input before it serves one twice.
@@ -221,6 +219,7 @@ impl Crossbar {
             state.stats.packets += 1;
             state.stats.data_bytes += u64::from(input.bytes);
             state.stats.output_cycles += cycles;
+            // Cut-through: the packet leaves at once, and its busy cycles delay only later packets.
             port.send(now, self.ports.inputs[granted].take(now));
         }
         let n_waiting = output.arbiter.n_requests();

@@ -44,7 +44,7 @@ struct Convergence {
 
 impl Convergence {
     /// True if `arriving` has every live member and no member is held. Then the lanes pass without waiting.
-    fn is_satisfied_by(&self, arriving: LaneMask, live: LaneMask) -> bool {
+    fn can_pass(&self, arriving: LaneMask, live: LaneMask) -> bool {
         self.arrived.is_empty() && (self.members & live & !arriving).is_empty()
     }
 
@@ -217,7 +217,7 @@ impl Flow {
             self.pc += 1;
             return;
         }
-        if self.conv_barriers[n].is_satisfied_by(arriving, self.live) {
+        if self.conv_barriers[n].can_pass(arriving, self.live) {
             self.conv_barriers[n].members = LaneMask::NONE;
             self.pc += 1;
             return;
@@ -227,7 +227,7 @@ impl Flow {
             self.push_pending(self.pc + 1, others);
             self.active = arriving;
         }
-        let lanes = self.suspend();
+        let lanes = self.hold_active();
         self.conv_barriers[n].arrived |= lanes;
         self.select_group();
     }
@@ -246,7 +246,7 @@ impl Flow {
             self.block_barrier = std::mem::take(&mut self.active);
             return true;
         }
-        let lanes = self.suspend();
+        let lanes = self.hold_active();
         self.block_barrier |= lanes;
         self.select_group();
         self.is_at_barrier()
@@ -323,7 +323,7 @@ impl Flow {
     }
 
     /// Holds the running lanes. They will resume at the next instruction.
-    fn suspend(&mut self) -> LaneMask {
+    fn hold_active(&mut self) -> LaneMask {
         let (lanes, pc) = (self.active, self.pc);
         let diverged = self.diverged_mut();
         lanes.iter().for_each(|lane| diverged.resume_at[lane] = pc + 1);

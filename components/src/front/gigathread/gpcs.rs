@@ -1,7 +1,7 @@
 //! Placement of clusters: chooses the GPC of a cluster, and the SM and CTA slot of each CTA.
 //!
 //! The dispatch order chooses the GPC, and then the SM of each CTA in turn. Breadth first, a cluster spreads over as many SMs as
-//! possible. GigaThread chooses the slots, not the SM: a CTA must know the placement of the whole cluster before it starts.
+//! possible. GigaThread also chooses the slots.
 //!
 //! Invariants: a slot is in use from the placement of its CTA until the SM reports the CTA's end. A cluster is placed whole or not at all.
 
@@ -100,6 +100,7 @@ impl Gpcs {
                 free_slots: free_slots(&self.used_slots, index),
             });
             let sm = self.order.choose(candidates, |_| true)?;
+            // Not left to the SM: a CTA must know the placement of its whole cluster before it starts.
             let slot = self.used_slots[sm].trailing_ones();
             self.used_slots[sm] |= 1 << slot;
             placement.push(CtaPlacement {

@@ -74,15 +74,17 @@ impl HalfWarpPattern {
         self.first.wrapping_add(offset)
     }
 
-    /// Address of the highest word. Saturates instead of a wrap: both are out of bounds.
+    /// Address of the highest word.
     #[inline]
     pub(super) fn last(self) -> u64 {
+        // Saturated instead of wrapped: both are out of bounds.
         self.first.saturating_add(4 * (self.n_words() - 1))
     }
 
-    /// The OR of the lowest four bits of all addresses. 16 consecutive words include every multiple of 4.
+    /// The OR of the lowest four bits of all addresses.
     #[inline]
     pub(super) fn low_bits(self) -> u64 {
+        // 16 consecutive words include every multiple of 4.
         self.first & 0xf | if self.is_broadcast() { 0 } else { 0xc }
     }
 

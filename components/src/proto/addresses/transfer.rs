@@ -148,5 +148,6 @@ fn store_pattern(halves: &[HalfWarpPattern; 2], base: u64, memory: &mut [u8], fr
 /// The lowest `n` bits.
 #[inline]
 fn low_bits(n: usize) -> u128 {
+    // A shift by 128 would overflow.
     if n >= 128 { u128::MAX } else { (1 << n) - 1 }
 }

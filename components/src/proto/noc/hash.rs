@@ -83,9 +83,10 @@ impl Hash {
         (low | (((part + rotation) % self.odd) as u32) << self.bits, run)
     }
 
-    /// The remainder of the upper bits. It is linear, so it is the XOR over their bytes.
+    /// The remainder of the upper bits.
     #[inline]
     fn remainder(&self, high: u64) -> u32 {
+        // Linear, so the remainder is the XOR of those of the bytes.
         let byte = |n: usize| self.remainders[n][(high >> (8 * n) & 0xff) as usize];
         u32::from(byte(0) ^ byte(1) ^ byte(2) ^ byte(3) ^ byte(4))
     }

@@ -105,6 +105,7 @@ impl Clusters {
             return;
         };
         member.ended |= 1 << warp;
+        // The end of the CTA counts as its arrival in every later round.
         if resident.live == 0 && resident.started == resident.grid.warps() {
             self.arrivals.push(member.arrival(true));
         } else {
@@ -118,14 +119,14 @@ impl Clusters {
 }
 
 impl CtaManager {
-    /// The slot of a new CTA, and its membership in a cluster. GigaThread chooses the slot of a CTA in a cluster, else the first free slot is
-    /// used.
+    /// The slot of a new CTA, and its membership in a cluster.
     pub(super) fn slot_of(&self, launch: &CtaLaunch, now: Cycle) -> (usize, Option<Member>) {
         let Some(placement) = &launch.placement else {
             let free = self.state.ctas.iter().position(Option::is_none);
             return (free.expect("a CTA comes when a slot is free"), None);
         };
         let member = Member::of(&launch.grid, launch.index, placement.len());
+        // GigaThread has chosen the slot: the other CTAs of the cluster have its address.
         let slot = placement[member.rank()].slot as usize;
         assert!(
             self.state.ctas[slot].is_none(),

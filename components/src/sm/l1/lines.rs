@@ -1,7 +1,7 @@
 //! The lines of the L1: tags, valid sectors, bytes.
 //!
-//! The set of a line is its number modulo the number of sets. The carve-out for shared memory decides that number, so it need not be a
-//! power of two. A line is allocated with its first valid sectors. No line is dirty: every store goes on to the L2.
+//! The set of a line is its number modulo the number of sets. A line is allocated with its first valid sectors. No line is dirty: every
+//! store goes on to the L2.
 
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
@@ -56,6 +56,7 @@ impl Lines {
     pub(super) fn install(&mut self, line: u32, sectors: u8, from: &[u8; LINE]) -> bool {
         let mut evicts = false;
         let way = self.tags.find(line).unwrap_or_else(|| {
+            // Not a mask: the carve-out for shared memory leaves any number of sets.
             let set = line as usize % self.tags.sets();
             let way = self.tags.victim(set, |_| true).expect("every line of the L1 may leave");
             evicts = self.tags.insert(way, line).is_some();

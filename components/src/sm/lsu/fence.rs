@@ -1,8 +1,7 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. It covers other warps too: a block
-//! barrier may have ordered their accesses before it. The LSU counts accesses in epochs, and such a fence closes the newest epoch. It ends
-//! when the accesses of the closed epochs are complete and its latency is over.
+//! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs,
+//! and such a fence closes the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
 //! # Invariants
 //! - The first epoch has accesses in flight, or is the only one.
@@ -126,6 +125,7 @@ impl Lsu {
             let latencies = self.config.fence;
             let (drains, latency) = match inst.mods.scope {
                 Scope::Cta => (false, latencies.cta_latency),
+                // The accesses of all warps, since a block barrier may have ordered them before the fence.
                 Scope::Gpu => (true, latencies.gpu_latency),
                 Scope::Sys => (true, latencies.sys_latency),
             };

@@ -12,7 +12,7 @@
 //! | write port to dependent issue | 1 |
 //!
 //! The pipe computes the result at entry, and the output link holds it for the remaining cycles. A delay line holds a result that is due
-//! later than the link can hold it. The scheduler enforces the issue interval, so the pipe accepts every instruction.
+//! later than the link can hold it.
 //!
 //! The operands of a warp-group matrix product (HGMMA) are in shared memory. The tensor pipe forwards the instruction to shared memory.
 //!
@@ -111,6 +111,7 @@ impl Component for MathPipe {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.entered = None;
         self.state.stages.run(&mut self.ports.output, now);
+        // The scheduler keeps the issue interval, so the pipe accepts every instruction.
         while self.has_room(now)
             && let Some(mut warp_inst) = self.ports.input.recv(now)
         {

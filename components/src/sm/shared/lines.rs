@@ -118,10 +118,12 @@ impl SharedMemory {
     /// Performs an access. Returns its passes.
     fn serve_line(&mut self, packet: &mut Packet) -> u64 {
         let (_, first) = remote(packet.line).expect("a line access has an address in shared memory");
+        // A line can begin at any byte.
         self.use_bytes(first + LINE);
         let line = &mut self.state.bytes[first..];
         match packet.kind {
             PacketKind::Load => {
+                // The capacity can end within the line.
                 let n = line.len().min(LINE);
                 packet.bytes[..n].copy_from_slice(&line[..n]);
                 1

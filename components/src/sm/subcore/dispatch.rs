@@ -15,8 +15,7 @@
 //! | dispatch | sends the instruction in the latch into its pipe | 1 to the pipe |
 //! | collect | reads the operands of the next issued instruction into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
 //!
-//! Write-back comes before collect, so a result can be read in the cycle of its write (bypass). Without a bank conflict, collect and
-//! dispatch take one cycle together: the instruction is in the pipe 2 cycles after its issue.
+//! Without a bank conflict, collect and dispatch take one cycle together: the instruction is in the pipe 2 cycles after its issue.
 //!
 //! Results of math pipes are written in their cycle of arrival, without write-port conflicts. The LSU and shared memory have queues before
 //! the write port, and write one result each per cycle (huerta25).
@@ -279,6 +278,7 @@ impl Component for Dispatch {
         if in_flight & WARP_INFO != 0 {
             self.take_warp_info(now);
         }
+        // Before `collect`, so a result can be read in the cycle of its write (bypass).
         self.write_back(in_flight >> FIRST_RESULT, now);
         self.dispatch(now);
         if self.state.latch.is_none() {

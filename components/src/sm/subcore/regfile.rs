@@ -1,6 +1,6 @@
 //! The register file of a sub-core: one row of 32 words per register of each warp, and the predicates.
 //!
-//! The rows of slot i start at row i times the registers of a warp, because an SM runs one grid at a time.
+//! The rows of slot i start at row i times the registers of a warp.
 //!
 //! Host memory for a row is allocated at its first use: most kernels use a part of the file.
 
@@ -37,6 +37,7 @@ impl RegFile {
     /// # Panics
     /// If more warps were admitted than fit into the file.
     pub fn assign(&mut self, warp: usize, registers: usize) {
+        // An SM runs one grid at a time, so all warps have the same number of registers.
         self.base[warp] = warp * registers;
         let end = self.base[warp] + registers;
         assert!(

@@ -19,7 +19,7 @@ impl Flow {
             self.pc += 1;
             return;
         }
-        let lanes = self.suspend();
+        let lanes = self.hold_active();
         let diverged = self.diverged_mut();
         lanes.iter().for_each(|lane| diverged.sync_mask[lane] = mask);
         self.syncing |= lanes;
