@@ -75,6 +75,7 @@ impl<'a> Parser<'a> {
     }
 
     fn peek(&self, ahead: usize) -> Token {
+        // The last token is `End`, and stays in place.
         self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
     }
 
@@ -237,6 +238,7 @@ impl<'a> Parser<'a> {
                     self.next();
                     return;
                 }
+                // A vector has no `;`, so these braces are a block.
                 Kind::Punct(b';') => is_block = true,
                 _ => {}
             }

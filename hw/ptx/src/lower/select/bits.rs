@@ -72,6 +72,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn leading_wide(&mut self, form: &Form<'t, 'a>, result: VReg, a: Arg) {
         let mut a = a;
         if form.ty().is_signed() {
+            // The leading bit of a signed value is the first unlike its sign.
             let mask = self.compute(shift_right_signed(a.part(1), 31));
             let pair = self.code.new_group(2);
             for n in 0..2 {

@@ -1,7 +1,7 @@
 //! Loads and stores.
 //!
 //! Parameters and constants at known addresses are operands, not loads. A guarded vector load writes a group that holds the old
-//! values. So inactive lanes keep them, and the allocator can merge both groups.
+//! values.
 
 use super::integer::parts;
 use super::qualifiers::MEMORY_QUALIFIERS;
@@ -191,6 +191,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .zip(targets)
             .filter(|(_, target)| **target != Value::Sink)
             .collect();
+        // Inactive lanes keep the old values, and the allocator can merge both groups.
         if guarded {
             for &(n, target) in &registers {
                 let old = self.dst_of(form, target, form.ty())?;
@@ -198,11 +199,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
         }
         self.emit(op.dst(group));
+        // The group is right in all lanes, so its copies need no guard.
         let guard = std::mem::replace(&mut self.guard, VGuard::ALWAYS);
         for (n, target) in registers {
             let result = self.dst_of(form, target, form.ty())?;
             let words = self.word_count(target);
             let value = Arg::vreg(group.offset(n * each));
+            // An extension would change the upper words of inactive lanes.
             if words > each && guarded {
                 self.guard = guard;
             }
@@ -248,6 +251,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let bank = if form.has(".const") { CONST_BANK } else { 0 };
         match constant {
+            // An operand is a whole word of a bank.
             Some((bank, at)) if access.bytes >= 4 && at % 4 == 0 && u16::try_from(at).is_ok() => {
                 self.constant_words(form, targets, access, bank, at as u16)
             }

@@ -63,6 +63,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let b = self.arg(form, b, Type::B64)?;
         let product = Op::machine(Opcode::Hgmma).src(&[a, b]).psrc(self.scale(form, scale)?);
+        // Two negations cancel.
         let negates = signs.iter().filter(|&&sign| sign == -1).count() == 1;
         for (n, registers) in (0..).zip(registers.chunks(tile.registers().into())) {
             let product = product.mods(|mods| {
