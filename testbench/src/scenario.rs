@@ -6,6 +6,12 @@
 
 pub mod dtype;
 
+mod similar;
+
+pub mod expr;
+
+mod quantity;
+
 mod format;
 
 mod files;
@@ -18,6 +24,8 @@ pub mod npy;
 
 mod data;
 
+mod elements;
+
 pub mod builtin;
 
 mod image;
@@ -28,7 +36,8 @@ use std::path::Path;
 
 pub use data::Layout;
 pub use draft::Draft;
-pub use error::{Fault, ScenarioError, nearest};
+pub use error::{Fault, ScenarioError};
+pub use similar::nearest;
 
 use dtype::Dtype;
 use warpwave_isa::exec::texture::Texture;

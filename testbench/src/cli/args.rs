@@ -118,6 +118,9 @@ pub struct Run {
     /// Change a number or a policy of the GPU, such as sm.lsu.queue_depth=8
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
     pub set: Vec<(String, String)>,
+    /// Change a named constant of the scenario, such as n=4096 or 'n=64 KiB'
+    #[arg(long = "const", value_name = "NAME=VALUE", value_parser = name_value, help_heading = "Run")]
+    pub constants: Vec<(String, String)>,
     /// Host threads; results do not depend on their number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Run")]
     pub threads: u16,
@@ -268,8 +271,15 @@ pub struct Shape {
 pub const DEFAULT_GPU: &str = "h100-sxm5";
 
 fn key_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("write key=value, such as sm.lsu.queue_depth=8".to_owned()),
-    }
+    pair(text).ok_or_else(|| "write key=value, such as sm.lsu.queue_depth=8".to_owned())
+}
+
+fn name_value(text: &str) -> Result<(String, String), String> {
+    pair(text).ok_or_else(|| "write name=value, such as n=4096".to_owned())
+}
+
+fn pair(text: &str) -> Option<(String, String)> {
+    let (key, value) = text.split_once('=')?;
+    let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+    (!key.is_empty()).then_some((key, value))
 }

@@ -87,6 +87,7 @@ fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
 
 /// Loads the GPU, then the scenario's data. The data must fit the GPU's memory.
 fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
+    let draft = draft.with_constants(&args.constants).map_err(Failure::input)?;
     let gpu = args.gpu.clone().or_else(|| draft.gpu());
     let preset = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &args.set).map_err(Failure::input)?;
     let inputs = [draft.files(), preset.files].concat();

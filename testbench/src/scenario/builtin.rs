@@ -4,8 +4,9 @@ use std::path::Path;
 
 use include_dir::{Dir, DirEntry};
 
-use super::error::{Fault, ScenarioError, nearest};
+use super::error::{Fault, ScenarioError};
 use super::files::{BUILT_IN, Files};
+use super::similar::nearest;
 use super::{Draft, Scenario};
 
 /// The folder of the speed suite. Its kernels are for timing, so they are not listed.

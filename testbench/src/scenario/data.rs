@@ -9,8 +9,9 @@ use std::ops::Range;
 use super::dtype::{Dtype, Number};
 use super::error::Fault;
 use super::files::Files;
-use super::format::{ElementSource, Iota};
+use super::format::SourceTable;
 use super::npy;
+use super::quantity::Constants;
 
 /// Maximum number of bytes of one buffer.
 const MAX_BYTES: u64 = 64 << 30;
@@ -48,38 +49,59 @@ pub(super) fn checked_bytes(dtype: Dtype, shape: &[u64]) -> Result<u64, Fault> {
 }
 
 /// Generates the bytes of a buffer.
-pub(super) fn bytes(source: &ElementSource, layout: &Layout, files: &Files) -> Result<Vec<u8>, Fault> {
+pub(super) fn bytes(
+    source: &SourceTable,
+    layout: &Layout,
+    files: &Files,
+    constants: &Constants,
+) -> Result<Vec<u8>, Fault> {
     let dtype = layout.dtype;
-    check_room(layout.bytes())?;
     match source {
-        ElementSource::Npy(path) => npy::read(path, files.open(path)?, dtype, &layout.shape),
-        ElementSource::Zeros => Ok(vec![0; layout.bytes() as usize]),
-        ElementSource::Fill(number) => fill(layout, *number),
-        ElementSource::Iota(iota) => collect(layout, |i| iota_element(iota, i)),
-        ElementSource::Uniform(uniform) => {
-            // Converted once: the bounds may be wide integers, and there may be millions of elements.
-            let (low, high) = (uniform.low.value(), uniform.high.value());
-            let element = |i| uniform_element(uniform.seed, low..high, i);
-            if dtype.is_float() {
-                // If both bounds fit the type, so does every number between them.
-                for bound in [uniform.low, uniform.high] {
-                    append(dtype, &mut Vec::new(), bound)?;
-                }
-                Ok(collect_floats(layout, element))
-            } else {
-                collect(layout, |i| Number::Int(element(i).floor() as i128))
-            }
+        SourceTable::Npy(path) => npy::read(path, files.open(path)?, dtype, &layout.shape),
+        SourceTable::Fill(number) => fill(layout, constants.number(number)?),
+        SourceTable::Iota(iota) => {
+            let (start, step) = (constants.number(&iota.start)?, constants.number(&iota.step)?);
+            collect(layout, |i| iota_element(start, step, i))
         }
-        ElementSource::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
+        SourceTable::Uniform(uniform) => {
+            let seed = constants.size(&uniform.seed, 0, u64::MAX)?;
+            random(
+                layout,
+                seed,
+                [constants.number(&uniform.low)?, constants.number(&uniform.high)?],
+            )
+        }
+        SourceTable::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
             found: values.len(),
             want: layout.elements(),
         }),
-        ElementSource::Values(values) => collect(layout, |i| values[i as usize]),
+        SourceTable::Values(values) => {
+            let mut bytes = Vec::with_capacity(layout.bytes() as usize);
+            for value in values {
+                append(dtype, &mut bytes, constants.number(value)?)?;
+            }
+            Ok(bytes)
+        }
     }
 }
 
+/// Random elements from a lower bound up to an upper one.
+fn random(layout: &Layout, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fault> {
+    // Converted once: the bounds may be wide integers, and there may be millions of elements.
+    let [low, high] = bounds.map(Number::value);
+    let element = |i| uniform_element(seed, low..high, i);
+    if !layout.dtype.is_float() {
+        return collect(layout, |i| Number::Int(element(i).floor() as i128));
+    }
+    // If both bounds fit the type, so does every number between them.
+    for bound in bounds {
+        append(layout.dtype, &mut Vec::new(), bound)?;
+    }
+    Ok(collect_floats(layout, element))
+}
+
 /// Tests that the host can allocate `bytes`. A failed allocation later would abort the process.
-fn check_room(bytes: u64) -> Result<(), Fault> {
+pub(super) fn check_room(bytes: u64) -> Result<(), Fault> {
     let asked = usize::try_from(bytes).ok();
     // The test allocation is dropped at once.
     let has_room = asked.is_some_and(|n| Vec::<u8>::new().try_reserve_exact(n).is_ok());
@@ -130,8 +152,8 @@ pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(
     }
 }
 
-fn iota_element(iota: &Iota, i: u64) -> Number {
-    match (iota.start, iota.step) {
+fn iota_element(start: Number, step: Number, i: u64) -> Number {
+    match (start, step) {
         (Number::Int(start), Number::Int(step)) => {
             Number::Int(start.saturating_add(step.saturating_mul(i128::from(i))))
         }
@@ -156,14 +178,19 @@ fn split_mix(seed: u64, i: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::format::Uniform;
+    use crate::scenario::format::{Iota, Uniform};
+    use crate::scenario::quantity::Quantity;
 
-    fn made(source: ElementSource, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
+    fn number(value: i64) -> Quantity {
+        value.into()
+    }
+
+    fn made(source: SourceTable, dtype: Dtype, shape: &[u64]) -> Result<Vec<u8>, Fault> {
         let layout = Layout {
             dtype,
             shape: shape.to_vec(),
         };
-        bytes(&source, &layout, &Files::Disk(".".into()))
+        bytes(&source, &layout, &Files::Disk(".".into()), &Constants::default())
     }
 
     #[test]
@@ -185,10 +212,10 @@ mod tests {
     #[test]
     fn uniform_floats_are_the_published_outputs_rounded_to_their_type() {
         let source = || {
-            ElementSource::Uniform(Uniform {
-                low: Number::Int(0),
-                high: Number::Int(1),
-                seed: 1234567,
+            SourceTable::Uniform(Uniform {
+                low: number(0),
+                high: number(1),
+                seed: number(1234567),
             })
         };
         let outputs = [6457827717110365317u64, 3203168211198807973].map(|z| (z >> 11) as f64 / 2f64.powi(53));
@@ -203,9 +230,9 @@ mod tests {
     #[test]
     fn integers_are_counted_and_overflow_is_found() {
         let iota = |start, step| {
-            ElementSource::Iota(Iota {
-                start: Number::Int(start),
-                step: Number::Int(step),
+            SourceTable::Iota(Iota {
+                start: number(start),
+                step: number(step),
             })
         };
         assert_eq!(made(iota(5, -2), Dtype::I8, &[2, 2]), Ok(vec![5, 3, 1, 0xff]));
@@ -220,10 +247,10 @@ mod tests {
 
     #[test]
     fn uniform_integers_stay_below_high_and_reach_both_ends() {
-        let dice = ElementSource::Uniform(Uniform {
-            low: Number::Int(1),
-            high: Number::Int(7),
-            seed: 7,
+        let dice = SourceTable::Uniform(Uniform {
+            low: number(1),
+            high: number(7),
+            seed: number(7),
         });
         let mut seen = made(dice, Dtype::U8, &[1000]).unwrap();
         seen.sort_unstable();
@@ -233,7 +260,7 @@ mod tests {
 
     #[test]
     fn list_of_another_length_is_refused() {
-        let values = ElementSource::Values(vec![Number::Int(1), Number::Int(2)]);
+        let values = SourceTable::Values(vec![number(1), number(2)]);
         assert_eq!(made(values.clone(), Dtype::U16, &[2]), Ok(vec![1, 0, 2, 0]));
         assert_eq!(
             made(values, Dtype::U16, &[3]),

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use warpwave_components::config::GpuConfig;
 
 use super::files::Files;
-use super::{Assert, Fault, Launch, Scenario, ScenarioError, builtin, data, format, nearest, resolve};
+use super::quantity::{Constants, Quantity};
+use super::resolve::{self, Context};
+use super::{Assert, Buffer, Fault, Launch, Scenario, ScenarioError, builtin, data, format, nearest};
 
 /// Largest bound of an assertion: counters have 64 bits.
 const MAX_BOUND: f64 = 18_446_744_073_709_551_616.0;
@@ -93,6 +95,44 @@ impl Draft {
         [PathBuf::from(&self.shown)].into_iter().chain(beside).collect()
     }
 
+    /// Replaces the values of named constants. A value is a number or an expression, as in the text.
+    ///
+    /// ```
+    /// use warpwave::scenario::Draft;
+    /// let text = "ptx = \"k.ptx\"\nconstants.n = 4\nlaunch = [{ grid = \"n\", block = 32 }]";
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("s.toml");
+    /// std::fs::write(folder.path().join("k.ptx"), "").unwrap();
+    /// std::fs::write(&path, text).unwrap();
+    /// let draft = Draft::load(&path).unwrap().with_constants(&[("n", "2 ** 4")]).unwrap();
+    /// assert_eq!(draft.build(None).unwrap().launches[0].grid, [16, 1, 1]);
+    /// ```
+    ///
+    /// # Errors
+    /// If the scenario has no such constant, or if a value is not an expression.
+    pub fn with_constants<T: AsRef<str>>(mut self, values: &[(T, T)]) -> Result<Draft, ScenarioError> {
+        for (name, value) in values {
+            let name = name.as_ref();
+            let key = format!("constants.{name}");
+            let fault = |fault| ScenarioError::new(&self.shown, &key, fault);
+            let quantity = Quantity::parse(value.as_ref()).map_err(|error| fault(error.into()))?;
+            if !self.file.constants.contains_key(name) {
+                return Err(fault(Fault::UnknownConstant {
+                    nearest: nearest(name, self.file.constants.keys().map(String::as_str)),
+                    known: self.file.constants.keys().cloned().collect(),
+                }));
+            }
+            self.file.constants.insert(name.to_owned(), quantity);
+        }
+        Ok(self)
+    }
+
+    /// Names and texts of the named constants, sorted.
+    pub fn constants(&self) -> Vec<(String, String)> {
+        let text = |(name, quantity): (&String, &Quantity)| (name.clone(), quantity.to_string());
+        self.file.constants.iter().map(text).collect()
+    }
+
     /// Reads the files and generates the elements. If `gpu` is given, the data must fit its memory.
     ///
     /// # Errors
@@ -108,22 +148,28 @@ impl Draft {
         for (table, buffers) in [("buffers", &file.buffers), ("globals", &file.globals)] {
             check_names(buffers).map_err(at(table))?;
         }
+        let constants = constants(&file).map_err(|(key, fault)| at(&format!("constants.{key}"))(fault))?;
+        let context = Context {
+            files: &files,
+            constants: &constants,
+        };
         // Sizes are checked before any element is generated: a wrong shape must not use up the host's memory.
-        check_sizes(&file, gpu).map_err(|(key, fault)| at(&key)(fault))?;
+        check_sizes(&file, &context, gpu).map_err(|(key, fault)| at(&key)(fault))?;
         check_asserts(&file).map_err(|(key, fault)| at(&key)(fault))?;
         let name = Path::new(&shown).file_stem().unwrap_or_default();
-        let buffers = resolve::buffers(file.buffers, "buffers", &files, at)?;
-        let launches = (0..).zip(file.launch).map(|(n, launch)| {
-            let args = resolve::args(launch.args, &buffers).map_err(at(&format!("launch[{n}].args")))?;
-            Ok(Launch {
-                entry: launch.entry,
-                grid: launch.grid.0,
-                block: launch.block.0,
-                dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                cluster: launch.cluster.map(|sizes| sizes.0),
-                args,
-            })
-        });
+        let mut buffers = resolve::buffers(&file.buffers, "buffers", &context, at)?;
+        let mut globals = resolve::buffers(&file.globals, "globals", &context, at)?;
+        let launches = (0..)
+            .zip(file.launch)
+            .map(|(n, text)| launch(n, text, &buffers, &constants, at));
+        let launches = launches.collect::<Result<_, _>>()?;
+        let wanted = resolve::expectations(&file.buffers, "buffers", &context, &buffers, at)?;
+        let wanted_globals = resolve::expectations(&file.globals, "globals", &context, &buffers, at)?;
+        let pairs = buffers
+            .iter_mut()
+            .zip(wanted)
+            .chain(globals.iter_mut().zip(wanted_globals));
+        pairs.for_each(|(buffer, expect)| buffer.expect = expect);
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
             title: file.title,
@@ -131,12 +177,42 @@ impl Draft {
             ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
             ptx_path: file.ptx,
             gpu: gpu_path,
-            globals: resolve::buffers(file.globals, "globals", &files, at)?,
-            launches: launches.collect::<Result<_, _>>()?,
+            globals,
+            launches,
             buffers,
             asserts: file.assert,
         })
     }
+}
+
+/// Evaluates the constants. None may have the name of a buffer.
+fn constants(file: &format::ScenarioFile) -> Result<Constants, (String, Fault)> {
+    let both = file.constants.keys().find(|name| file.buffers.contains_key(*name));
+    match both {
+        Some(name) => Err((name.clone(), Fault::ConstantIsBuffer)),
+        None => Constants::new(&file.constants),
+    }
+}
+
+/// Resolves launch `n`.
+fn launch<F: FnOnce(Fault) -> ScenarioError>(
+    n: usize,
+    text: format::Launch,
+    buffers: &[Buffer],
+    constants: &Constants,
+    at: impl Fn(&str) -> F,
+) -> Result<Launch, ScenarioError> {
+    let key = |key: &str| format!("launch[{n}].{key}");
+    let sizes = |name: &str, sizes: &format::Dim3| constants.sizes(&sizes.0).map_err(at(&key(name)));
+    let shared = constants.size(&text.dynamic_shared_bytes, 0, u32::MAX.into());
+    Ok(Launch {
+        entry: text.entry,
+        grid: sizes("grid", &text.grid)?,
+        block: sizes("block", &text.block)?,
+        dynamic_shared_bytes: shared.map_err(at(&key("dynamic_shared_bytes")))? as u32,
+        cluster: text.cluster.map(|cluster| sizes("cluster", &cluster)).transpose()?,
+        args: resolve::args(text.args, buffers, constants).map_err(at(&key("args")))?,
+    })
 }
 
 /// Parses the text. A syntax error has its line and the nearest valid word.
@@ -181,7 +257,11 @@ fn check_names(buffers: &BTreeMap<String, format::Buffer>) -> Result<(), Fault> 
 pub(super) const MAX_NAME: usize = 200;
 
 /// Checks each shape, and that all data together fit the GPU's memory.
-fn check_sizes(file: &format::ScenarioFile, gpu: Option<&GpuConfig>) -> Result<(), (String, Fault)> {
+fn check_sizes(
+    file: &format::ScenarioFile,
+    context: &Context<'_>,
+    gpu: Option<&GpuConfig>,
+) -> Result<(), (String, Fault)> {
     let tables = [("buffers", &file.buffers), ("globals", &file.globals)];
     let all = tables.into_iter().flat_map(|(table, buffers)| {
         let named = buffers.iter();
@@ -189,7 +269,8 @@ fn check_sizes(file: &format::ScenarioFile, gpu: Option<&GpuConfig>) -> Result<(
     });
     let mut need = 0u64;
     for (key, buffer) in all {
-        let bytes = data::checked_bytes(buffer.dtype, &buffer.shape).map_err(|fault| (key.clone(), fault))?;
+        let layout = context.layout(buffer).map_err(|fault| (key.clone(), fault))?;
+        let bytes = data::checked_bytes(layout.dtype, &layout.shape).map_err(|fault| (key.clone(), fault))?;
         need = need.saturating_add(bytes);
         if let Some(gpu) = gpu.filter(|gpu| need > gpu.memory_bytes) {
             let fault = Fault::TooLargeForGpu {

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use half::{bf16, f16};
-use serde::de::{Deserialize, Deserializer, Visitor};
 
 /// An element type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Deserialize)]
@@ -24,7 +23,7 @@ pub enum Dtype {
     F64,
 }
 
-/// A number in a scenario. An integer that exceeds 64 signed bits is written as text: `"0xffffffffffffffff"`.
+/// A number in a scenario.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Number {
     /// An integer.
@@ -193,45 +192,6 @@ impl fmt::Display for Number {
             Number::Int(value) => write!(f, "{value}"),
             Number::Float(value) => write!(f, "{value:?}"),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberVisitor)
-    }
-}
-
-struct NumberVisitor;
-
-impl Visitor<'_> for NumberVisitor {
-    type Value = Number;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number, or an integer as text such as \"0xffffffffffffffff\"")
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Number, E> {
-        Ok(Number::Int(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Number, E> {
-        Ok(Number::Int(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Number, E> {
-        Ok(Number::Float(value))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Number, E> {
-        let digits = text.replace('_', "");
-        let parsed = match digits.strip_prefix("0x") {
-            Some(hex) => u64::from_str_radix(hex, 16).map(i128::from),
-            None => digits.parse::<i128>(),
-        };
-        parsed
-            .map(Number::Int)
-            .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
 }
 

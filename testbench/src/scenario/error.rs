@@ -4,6 +4,8 @@ use thiserror::Error;
 
 use super::draft::MAX_NAME;
 use super::dtype::{Dtype, Number};
+use super::expr::ExprError;
+use super::similar::hint;
 
 /// The reason for refusing a scenario.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -103,7 +105,7 @@ pub enum Fault {
         dtype: Dtype,
     },
     /// `init` or `expect` does not name exactly one source.
-    #[error("give exactly one of npy, fill, iota, uniform, values; rtol and atol may be added")]
+    #[error("give exactly one of npy, fill, iota, uniform, values, expr; rtol and atol may be added")]
     NotOneSource,
     /// A tolerance is negative, infinite or not a number.
     #[error("a tolerance is a finite number of at least 0, not {value:?}")]
@@ -216,26 +218,61 @@ pub enum Fault {
         /// Number of launches.
         n: usize,
     },
+    /// An expression has a fault.
+    #[error(transparent)]
+    Expression(ExprError),
+    /// An element that an expression gives has a fault.
+    #[error("element {index}: {fault}")]
+    Element {
+        /// Index of the element, in row-major order.
+        index: u64,
+        /// The fault.
+        fault: Box<Fault>,
+    },
+    /// An expression gives a size that is out of range, or not whole.
+    #[error("`{text}` is {value}; give a whole number from {least} to {most}")]
+    BadSize {
+        /// The text of the size.
+        text: String,
+        /// Its value.
+        value: Number,
+        /// The smallest size.
+        least: u64,
+        /// The greatest size.
+        most: u64,
+    },
+    /// The scenario has too many constants.
+    #[error("more than {limit} constants; use fewer")]
+    TooManyConstants {
+        /// Most constants.
+        limit: usize,
+    },
+    /// An expression cannot name a constant so.
+    #[error("not a name; use letters, digits and _, and no name that expressions have")]
+    BadConstantName,
+    /// Constants depend on each other.
+    #[error("the constants form a circle; give one of them a number")]
+    CircularConstant,
+    /// A constant has the name of a buffer.
+    #[error("a buffer has this name too; rename one of them")]
+    ConstantIsBuffer,
+    /// The scenario has no constant of this name.
+    #[error("the scenario has no such constant{}; it has {}", hint(.nearest), list(.known))]
+    UnknownConstant {
+        /// The most similar constant.
+        nearest: Option<String>,
+        /// All constants.
+        known: Vec<String>,
+    },
     /// An assertion has neither `min` nor `max` nor `equal`.
     #[error("asserts nothing; add min, max or equal")]
     NothingAsserted,
 }
 
-/// The candidate most similar to `word`, if it is close enough for a typing error.
-///
-/// ```
-/// use warpwave::scenario::nearest;
-/// assert_eq!(nearest("dytpe", ["dtype", "shape"]), Some("dtype".to_owned()));
-/// assert_eq!(nearest("colour", ["dtype", "shape"]), None);
-/// ```
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let limit = 1 + word.chars().count() / 3;
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::osa_distance(word, candidate), candidate))
-        .filter(|&(distance, _)| distance <= limit)
-        .min()
-        .map(|(_, candidate)| candidate.to_owned())
+impl From<ExprError> for Fault {
+    fn from(error: ExprError) -> Self {
+        Fault::Expression(error)
+    }
 }
 
 /// The dotted key with a colon. Empty for the whole file.
@@ -246,9 +283,11 @@ fn place(key: &str) -> String {
     }
 }
 
-/// The text "; did you mean …?". Empty without a candidate.
-fn hint(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+/// The names with commas, or "none".
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }

@@ -6,14 +6,19 @@
 //! ptx = "saxpy.ptx"                  # relative to this file
 //! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins
 //!
+//! [constants]                        # optional: names for expressions. Wherever this text has a number of the machine's or of
+//! n = 1024                           # the data's size, an argument or an element, it may have an expression: "ceil(n / 256)".
+//!
 //! [buffers.x]                        # device buffers by name; [globals.NAME] sets a module variable.
 //!                                    # A name must be a plain file name. All data must fit the GPU's memory.
 //! dtype = "f32"                      # i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64
 //! shape = [1024]
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
-//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] }.
+//!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] },
+//!                                    # or an expression for element i: "2 * i".
 //!                                    # Default: zeros for a buffer, the program's bytes for a module variable.
-//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source but "zeros"; exact without rtol and atol.
+//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact without rtol and atol.
+//!                                    # An expression may name all buffers: "2 * x + y", or { expr = "2 * x + y", rtol = 1e-5 }.
 //!                                    # Both are finite and at least 0; rtol is below 1. Tolerances that accept
 //!                                    # every number of the dtype are refused. An npy file must have exactly
 //!                                    # the bytes of its shape.
@@ -49,9 +54,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::dtype::{Dtype, Number};
+use super::expr::Expr;
+use super::quantity::Quantity;
 
 /// The parsed text of a scenario.
 #[derive(Deserialize)]
@@ -61,6 +69,8 @@ pub(super) struct ScenarioFile {
     pub claim: Option<String>,
     pub ptx: String,
     pub gpu: Option<String>,
+    #[serde(default)]
+    pub constants: BTreeMap<String, Quantity>,
     #[serde(default)]
     pub buffers: BTreeMap<String, Buffer>,
     #[serde(default)]
@@ -76,11 +86,8 @@ impl ScenarioFile {
     pub fn paths(&self) -> Vec<&str> {
         let buffers = self.buffers.values().chain(self.globals.values());
         let arrays = buffers.flat_map(|buffer| {
-            let init = match &buffer.init {
-                Some(ElementSource::Npy(path)) => Some(path),
-                _ => None,
-            };
-            let expect = buffer.expect.as_ref().and_then(|expect| expect.npy.as_ref());
+            let init = buffer.init.as_ref().and_then(ElementSource::path);
+            let expect = buffer.expect.as_ref().and_then(|expect| expect.source.as_ref()?.path());
             init.into_iter().chain(expect)
         });
         [&self.ptx].into_iter().chain(arrays).map(String::as_str).collect()
@@ -92,82 +99,177 @@ impl ScenarioFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct Buffer {
     pub dtype: Dtype,
-    pub shape: Vec<u64>,
+    pub shape: Vec<Quantity>,
     pub init: Option<ElementSource>,
     pub expect: Option<Expect>,
 }
 
 /// The source of a buffer's elements.
+#[derive(Clone)]
+pub(super) enum ElementSource {
+    Zeros,
+    /// One expression for all elements.
+    Expr(Expr),
+    Table(SourceTable),
+}
+
+/// A source that a table gives.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum ElementSource {
+pub(super) enum SourceTable {
     Npy(String),
-    Zeros,
-    Fill(Number),
+    Fill(Quantity),
     Iota(Iota),
     Uniform(Uniform),
-    Values(Vec<Number>),
+    Values(Vec<Quantity>),
+}
+
+impl ElementSource {
+    /// The path of an npy file.
+    fn path(&self) -> Option<&String> {
+        match self {
+            ElementSource::Table(SourceTable::Npy(path)) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ElementSource {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = ElementSource;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"zeros\", an expression such as \"i % 7\", or a table such as { fill = 1 }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<ElementSource, E> {
+        match text {
+            "zeros" => Ok(ElementSource::Zeros),
+            text => Expr::parse(text).map(ElementSource::Expr).map_err(E::custom),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ElementSource, A::Error> {
+        SourceTable::deserialize(MapAccessDeserializer::new(map)).map(ElementSource::Table)
+    }
 }
 
 /// Element i is `start + i * step`.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Iota {
     #[serde(default = "zero")]
-    pub start: Number,
+    pub start: Quantity,
     #[serde(default = "one")]
-    pub step: Number,
+    pub step: Quantity,
 }
 
-fn zero() -> Number {
-    Number::Int(0)
+fn zero() -> Quantity {
+    Quantity::Number(Number::Int(0))
 }
 
-fn one() -> Number {
-    Number::Int(1)
+fn one() -> Quantity {
+    Quantity::Number(Number::Int(1))
 }
 
 /// Random elements from `low` up to `high`, which is not included.
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Uniform {
     #[serde(default = "zero")]
-    pub low: Number,
+    pub low: Quantity,
     #[serde(default = "one")]
-    pub high: Number,
-    #[serde(default)]
-    pub seed: u64,
+    pub high: Quantity,
+    #[serde(default = "zero")]
+    pub seed: Quantity,
 }
 
 /// An `expect`: a source of elements, with tolerances.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Expect {
-    npy: Option<String>,
-    fill: Option<Number>,
-    iota: Option<Iota>,
-    uniform: Option<Uniform>,
-    values: Option<Vec<Number>>,
-    #[serde(default)]
+    /// The source. `None` unless the text names exactly one.
+    pub source: Option<ElementSource>,
     pub rtol: f64,
-    #[serde(default)]
     pub atol: f64,
 }
 
-impl Expect {
-    /// The source of the expected elements. `None` unless the text names exactly one.
-    pub fn source(self) -> Option<ElementSource> {
-        let mut sources = [
-            self.npy.map(ElementSource::Npy),
-            self.fill.map(ElementSource::Fill),
-            self.iota.map(ElementSource::Iota),
-            self.uniform.map(ElementSource::Uniform),
-            self.values.map(ElementSource::Values),
-        ]
-        .into_iter()
-        .flatten();
+/// A table of an `expect`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExpectTable {
+    npy: Option<String>,
+    fill: Option<Quantity>,
+    iota: Option<Iota>,
+    uniform: Option<Uniform>,
+    values: Option<Vec<Quantity>>,
+    expr: Option<Text>,
+    #[serde(default)]
+    rtol: f64,
+    #[serde(default)]
+    atol: f64,
+}
+
+/// A text that is an expression.
+struct Text(Expr);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Expr::parse(&text).map(Text).map_err(D::Error::custom)
+    }
+}
+
+impl From<ExpectTable> for Expect {
+    fn from(table: ExpectTable) -> Self {
+        let tables = [
+            table.npy.map(SourceTable::Npy),
+            table.fill.map(SourceTable::Fill),
+            table.iota.map(SourceTable::Iota),
+            table.uniform.map(SourceTable::Uniform),
+            table.values.map(SourceTable::Values),
+        ];
+        let tables = tables.into_iter().flatten().map(ElementSource::Table);
+        let mut sources = tables.chain(table.expr.map(|Text(expr)| ElementSource::Expr(expr)));
         let first = sources.next();
-        if sources.next().is_none() { first } else { None }
+        Expect {
+            source: if sources.next().is_none() { first } else { None },
+            rtol: table.rtol,
+            atol: table.atol,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Expect {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ExpectVisitor)
+    }
+}
+
+struct ExpectVisitor;
+
+impl<'de> Visitor<'de> for ExpectVisitor {
+    type Value = Expect;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an expression such as \"2.0 * x + y\", or a table such as { fill = 1 }")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Expect, E> {
+        Ok(Expect {
+            source: Some(SourceVisitor.visit_str(text)?),
+            rtol: 0.0,
+            atol: 0.0,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Expect, A::Error> {
+        ExpectTable::deserialize(MapAccessDeserializer::new(map)).map(Expect::from)
     }
 }
 
@@ -178,22 +280,16 @@ pub(super) struct Launch {
     pub entry: Option<String>,
     pub grid: Dim3,
     pub block: Dim3,
-    #[serde(default)]
-    pub dynamic_shared_bytes: u32,
+    #[serde(default = "zero")]
+    pub dynamic_shared_bytes: Quantity,
     pub cluster: Option<Dim3>,
     #[serde(default)]
     pub args: Vec<Arg>,
 }
 
 /// Sizes in x, y, z. The text gives one to three.
-#[derive(Clone, Copy)]
-pub(super) struct Dim3(pub [u32; 3]);
-
-impl Default for Dim3 {
-    fn default() -> Self {
-        Dim3([1; 3])
-    }
-}
+#[derive(Clone)]
+pub(super) struct Dim3(pub [Quantity; 3]);
 
 impl<'de> Deserialize<'de> for Dim3 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -207,24 +303,27 @@ impl<'de> Visitor<'de> for Dim3Visitor {
     type Value = Dim3;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("one size or a list of one to three, each from 1 to 4294967295")
+        f.write_str("one size or a list of one to three, each from 1 to 4294967295 or an expression")
     }
 
     // The TOML reader passes an integer as i64 if it fits.
     fn visit_i64<E: Error>(self, size: i64) -> Result<Dim3, E> {
         let x = u32::try_from(size).ok().filter(|&x| x > 0);
         let x = x.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Signed(size), &self))?;
-        Ok(Dim3([x, 1, 1]))
+        Ok(Dim3([i64::from(x).into(), one(), one()]))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Dim3, E> {
+        let size = Quantity::parse(text).map_err(E::custom)?;
+        Ok(Dim3([size, one(), one()]))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Dim3, A::Error> {
-        let mut sizes = [1; 3];
+        let mut sizes = [one(), one(), one()];
         let mut n = 0;
-        while let Some(size) = list.next_element::<u32>()? {
-            if n == 3 || size == 0 {
-                return Err(A::Error::custom(format!("expected {}", Expecting(&self))));
-            }
-            sizes[n] = size;
+        while let Some(size) = list.next_element()? {
+            let place = sizes.get_mut(n).ok_or_else(|| A::Error::invalid_length(n + 1, &self))?;
+            *place = size;
             n += 1;
         }
         if n == 0 {
@@ -234,19 +333,10 @@ impl<'de> Visitor<'de> for Dim3Visitor {
     }
 }
 
-/// Displays the `expecting` text of a visitor, for custom errors.
-struct Expecting<'a, V>(&'a V);
-
-impl<'de, V: Visitor<'de>> fmt::Display for Expecting<'_, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.expecting(f)
-    }
-}
-
 /// An argument: a buffer's name, or a value.
 pub(super) enum Arg {
     Buffer(String),
-    Scalar(Dtype, Number),
+    Scalar(Dtype, Quantity),
     Bytes(String),
     Struct(Vec<Arg>),
     Image(Image),
@@ -258,7 +348,7 @@ pub(super) enum Arg {
 #[serde(deny_unknown_fields)]
 pub(super) struct TensorMap {
     pub buffer: String,
-    pub tile: Vec<u32>,
+    pub tile: Vec<Quantity>,
     // 0 means no swizzle.
     #[serde(default)]
     pub swizzle: u32,

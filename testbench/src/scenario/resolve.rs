@@ -3,47 +3,104 @@
 use std::collections::BTreeMap;
 
 use super::dtype::Dtype;
+use super::elements::{self, Source};
 use super::files::Files;
+use super::format::ElementSource;
+use super::quantity::Constants;
 use super::{Arg, Buffer, Expect, Fault, Layout, ScenarioError, Tiles, data, format, image, nearest};
 
-/// Generates the buffers of a table: initial elements and expected ones.
+/// Generates the buffers of a table: initial elements. [`expectations`] adds the expected ones.
 pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
-    buffers: BTreeMap<String, format::Buffer>,
+    texts: &BTreeMap<String, format::Buffer>,
     table: &str,
-    files: &Files,
+    context: &Context<'_>,
     at: impl Fn(&str) -> F,
 ) -> Result<Vec<Buffer>, ScenarioError> {
     let is_variable = table == "globals";
-    let read = |(name, buffer): (String, format::Buffer)| {
-        let key = |key: &str| format!("{table}.{name}.{key}");
-        let layout = Layout {
-            dtype: buffer.dtype,
-            shape: buffer.shape,
-        };
-        let init = match buffer.init {
+    let read = |(name, text): (&String, &format::Buffer)| {
+        let layout = context.layout(text).map_err(at(&format!("{table}.{name}.shape")))?;
+        let init = match &text.init {
             None if is_variable => Vec::new(),
             init => {
-                let init = init.unwrap_or(format::ElementSource::Zeros);
-                data::bytes(&init, &layout, files).map_err(at(&key("init")))?
+                let init = init.as_ref().unwrap_or(&ElementSource::Zeros);
+                let at = at(&format!("{table}.{name}.init"));
+                context.bytes(init, &layout, &[]).map_err(at)?
             }
         };
-        let expect = buffer.expect.map(|expect| read_expect(expect, &layout, files));
-        let expect = expect.transpose().map_err(at(&key("expect")))?;
         Ok(Buffer {
-            name,
+            name: name.clone(),
             layout,
             init,
-            expect,
+            expect: None,
         })
     };
-    buffers.into_iter().map(read).collect()
+    texts.iter().map(read).collect()
 }
 
-fn read_expect(expect: format::Expect, layout: &Layout, files: &Files) -> Result<Expect, Fault> {
+/// Generates the expected elements of the buffers of a table. Their expressions may name all buffers of `sources`.
+pub(super) fn expectations<F: FnOnce(Fault) -> ScenarioError>(
+    texts: &BTreeMap<String, format::Buffer>,
+    table: &str,
+    context: &Context<'_>,
+    sources: &[Buffer],
+    at: impl Fn(&str) -> F,
+) -> Result<Vec<Option<Expect>>, ScenarioError> {
+    let sources: Vec<_> = sources.iter().map(source).collect();
+    let read = |(name, text): (&String, &format::Buffer)| {
+        let expect = text.expect.as_ref().map(|expect| {
+            let layout = context.layout(text)?;
+            read_expect(expect, &layout, context, &sources)
+        });
+        expect.transpose().map_err(at(&format!("{table}.{name}.expect")))
+    };
+    texts.iter().map(read).collect()
+}
+
+fn source(buffer: &Buffer) -> Source<'_> {
+    Source {
+        name: &buffer.name,
+        dtype: buffer.layout.dtype,
+        bytes: &buffer.init,
+    }
+}
+
+/// What the text of a buffer may refer to.
+pub(super) struct Context<'a> {
+    pub files: &'a Files,
+    pub constants: &'a Constants,
+}
+
+impl Context<'_> {
+    /// Evaluates type and shape of a buffer.
+    pub fn layout(&self, buffer: &format::Buffer) -> Result<Layout, Fault> {
+        let size = |size| self.constants.size(size, 0, u64::MAX);
+        let shape = buffer.shape.iter().map(size).collect::<Result<_, _>>()?;
+        Ok(Layout {
+            dtype: buffer.dtype,
+            shape,
+        })
+    }
+
+    fn bytes(&self, source: &ElementSource, layout: &Layout, sources: &[Source<'_>]) -> Result<Vec<u8>, Fault> {
+        data::check_room(layout.bytes())?;
+        match source {
+            ElementSource::Zeros => Ok(vec![0; layout.bytes() as usize]),
+            ElementSource::Expr(expr) => elements::bytes(expr, layout, self.constants, sources),
+            ElementSource::Table(table) => data::bytes(table, layout, self.files, self.constants),
+        }
+    }
+}
+
+fn read_expect(
+    expect: &format::Expect,
+    layout: &Layout,
+    context: &Context<'_>,
+    sources: &[Source<'_>],
+) -> Result<Expect, Fault> {
     let (rtol, atol) = (expect.rtol, expect.atol);
-    let source = expect.source().ok_or(Fault::NotOneSource)?;
+    let source = expect.source.as_ref().ok_or(Fault::NotOneSource)?;
     check_tolerances(rtol, atol)?;
-    let bytes = data::bytes(&source, layout, files)?;
+    let bytes = context.bytes(source, layout, sources)?;
     let expect = Expect { bytes, rtol, atol };
     let dtype = layout.dtype;
     let can_fail = (rtol == 0.0 && atol == 0.0)
@@ -77,54 +134,57 @@ fn can_miss(dtype: Dtype, want: &[u8], expect: &Expect) -> bool {
 }
 
 /// Resolves the arguments of a launch.
-pub(super) fn args(args: Vec<format::Arg>, buffers: &[Buffer]) -> Result<Vec<Arg>, Fault> {
-    args.into_iter().map(|arg| read_arg(arg, buffers)).collect()
+pub(super) fn args(args: Vec<format::Arg>, buffers: &[Buffer], constants: &Constants) -> Result<Vec<Arg>, Fault> {
+    let read = |arg| read_arg(arg, buffers, constants);
+    args.into_iter().map(read).collect()
 }
 
-fn read_arg(arg: format::Arg, buffers: &[Buffer]) -> Result<Arg, Fault> {
-    let (dtype, number) = match arg {
+fn read_arg(arg: format::Arg, buffers: &[Buffer], constants: &Constants) -> Result<Arg, Fault> {
+    let (dtype, quantity) = match arg {
         format::Arg::Buffer(name) => return find_buffer(name, buffers),
         format::Arg::Bytes(hex) => return read_hex(&hex).map(Arg::Bytes),
         format::Arg::Image(image) => return image::read(image, buffers).map(Arg::Image),
-        format::Arg::Struct(fields) => return args(fields, buffers).map(Arg::Struct),
-        format::Arg::TensorMap(map) => return read_map(map, buffers),
-        format::Arg::Scalar(dtype, number) => (dtype, number),
+        format::Arg::Struct(fields) => return args(fields, buffers, constants).map(Arg::Struct),
+        format::Arg::TensorMap(map) => return read_map(map, buffers, constants),
+        format::Arg::Scalar(dtype, quantity) => (dtype, quantity),
     };
     let mut bytes = Vec::new();
-    data::append(dtype, &mut bytes, number)?;
+    data::append(dtype, &mut bytes, constants.number(&quantity)?)?;
     Ok(Arg::Scalar(dtype, bytes))
 }
 
 /// Resolves a tensor map. It has one to five dimensions, and its tiles have as many. A size of a tile is 1 to 256, and a row is a
 /// multiple of 16 bytes.
-fn read_map(map: format::TensorMap, buffers: &[Buffer]) -> Result<Arg, Fault> {
+fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -> Result<Arg, Fault> {
     let Arg::Buffer(buffer) = find_buffer(map.buffer, buffers)? else {
         unreachable!("a buffer's name gives a buffer")
     };
+    let size = |size| constants.size(size, 0, u32::MAX.into()).map(|size| size as u32);
+    let tile = map.tile.iter().map(size).collect::<Result<Vec<u32>, _>>()?;
     let layout = &buffers[buffer].layout;
     let element = layout.dtype.bytes() as u8;
     let shape: Option<Vec<u32>> = layout.shape.iter().map(|&n| u32::try_from(n).ok()).collect();
     let swizzle = [0, 32, 64, 128].iter().position(|&bytes| bytes == map.swizzle);
-    let row = map.tile.last().map_or(0, |&n| n.saturating_mul(element.into()));
+    let row = tile.last().map_or(0, |&n| n.saturating_mul(element.into()));
     match (shape, swizzle) {
         (Some(shape), Some(swizzle))
             if (1..=5).contains(&shape.len())
-                && shape.len() == map.tile.len()
-                && map.tile.iter().all(|n| (1..=256).contains(n))
+                && shape.len() == tile.len()
+                && tile.iter().all(|n| (1..=256).contains(n))
                 && row.is_multiple_of(16)
                 && (swizzle == 0 || row <= map.swizzle) =>
         {
             Ok(Arg::TensorMap(Tiles {
                 buffer,
                 shape,
-                tile: map.tile,
+                tile,
                 swizzle: swizzle as u8,
                 element,
             }))
         }
         _ => Err(Fault::BadTiles {
             shape: layout.shape.clone(),
-            tile: map.tile,
+            tile,
             swizzle: map.swizzle,
         }),
     }

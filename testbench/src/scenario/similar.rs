@@ -1,0 +1,25 @@
+//! Finds the known name that is most similar to a misspelt one.
+
+/// The candidate most similar to `word`, if it is close enough for a typing error.
+///
+/// ```
+/// use warpwave::scenario::nearest;
+/// assert_eq!(nearest("dytpe", ["dtype", "shape"]), Some("dtype".to_owned()));
+/// assert_eq!(nearest("colour", ["dtype", "shape"]), None);
+/// ```
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let limit = 1 + word.chars().count() / 3;
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::osa_distance(word, candidate), candidate))
+        .filter(|&(distance, _)| distance <= limit)
+        .min()
+        .map(|(_, candidate)| candidate.to_owned())
+}
+
+/// The text "; did you mean …?". Empty without a candidate.
+pub(super) fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
