@@ -6,6 +6,8 @@
 //!
 //! Every launch is checked before the first one runs. A run that stops early keeps the counters up to that cycle.
 
+mod checked;
+mod expected;
 mod progress;
 mod stop;
 
@@ -22,12 +24,14 @@ use warpwave_hw::clock::Pause;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module, Severity};
 
-use crate::host::{self, HostError, Placement, Region};
+use crate::host::{self, HostError, Placement, Region, steps};
 use crate::lockstep::{self, Difference};
+use crate::reference::ReferenceError;
 use crate::report::counts::Counts;
 use crate::report::metrics::{Inputs, LaunchShape, Metric, Value};
-use crate::scenario::{Assert, Buffer, Scenario};
+use crate::scenario::{Assert, Buffer, LaunchName, Scenario};
 
+pub use checked::Checked;
 pub use progress::{Activity, Progress};
 pub use stop::StopReason;
 
@@ -75,6 +79,12 @@ pub struct Options {
 /// Results of a launch that ended, or was stopped while it ran.
 #[derive(Clone, Debug)]
 pub struct LaunchRun {
+    /// Name of the launch in the scenario.
+    pub name: Option<String>,
+    /// Index of its `[[launch]]` table.
+    pub table: usize,
+    /// True if the launch does not count in totals.
+    pub is_warm_up: bool,
     /// Name of the kernel.
     pub entry: String,
     /// CTAs in x, y, z.
@@ -104,6 +114,10 @@ pub struct Run {
     pub stopped: Option<(usize, LaunchError)>,
     /// The first difference of each buffer that does not match its `expect`.
     pub differences: Vec<Difference>,
+    /// Index and error of the launch that the reference model did not end. Its elements are missing then.
+    pub reference: Option<(usize, ReferenceError)>,
+    /// The results of the assertions, once they are checked.
+    pub asserts: Vec<Checked>,
     /// Wall time of the simulation.
     pub wall: Duration,
     /// Host threads.
@@ -189,6 +203,11 @@ impl<'a> Bench<'a> {
         texts
     }
 
+    /// The scenario, and where its data are.
+    pub(crate) fn placed(&self) -> (&Scenario, &Placement) {
+        (self.scenario, &self.placement)
+    }
+
     /// The machine as it is now.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
@@ -205,9 +224,15 @@ impl<'a> Bench<'a> {
             totals: self.baseline.clone(),
             stopped: None,
             differences: Vec::new(),
+            reference: None,
+            asserts: Vec::new(),
             wall: Duration::ZERO,
             threads: options.threads,
         };
+        let wanted = self.wanted();
+        run.reference = wanted.as_ref().err().cloned();
+        let wanted = wanted.unwrap_or_else(|_| vec![None; self.scenario.checks.len()]);
+        let mut warm_ups = Vec::new();
         // The limit is for all launches together.
         let mut cycles_left = options.max_cycles;
         let mut ctas_before = 0;
@@ -223,7 +248,14 @@ impl<'a> Bench<'a> {
                     pause,
                 })
             };
-            let (launched, totals, ended) = self.launch(grid, cycles_left, &run.totals, &mut on_pause);
+            let text = &self.scenario.launches[launch];
+            steps::run(&text.before, self.scenario, &self.placement, &mut self.gpu.storage());
+            let (mut launched, totals, ended) = self.launch(grid, cycles_left, &run.totals, &mut on_pause);
+            launched.name.clone_from(&text.name);
+            (launched.table, launched.is_warm_up) = (text.table, text.is_warm_up);
+            if launched.is_warm_up {
+                warm_ups.push(launched.counts.clone());
+            }
             cycles_left = cycles_left.map(|cycles| cycles.saturating_sub(launched.cycles));
             ctas_before += ctas;
             run.totals = totals;
@@ -235,11 +267,14 @@ impl<'a> Bench<'a> {
             if run.stopped.is_some() {
                 break;
             }
+            run.differences.extend(self.check_after(launch, n_launches, &wanted));
         }
         run.totals = run.totals.since(&self.baseline);
+        // A warm-up does not count.
+        warm_ups.iter().for_each(|counts| run.totals = run.totals.since(counts));
         // Buffers of an incomplete run are not compared.
         if run.stopped.is_none() {
-            run.differences = self.differences();
+            run.differences.extend(self.differences());
         }
         run.wall = begin.elapsed();
         run
@@ -340,6 +375,9 @@ pub(crate) fn run_grid(
     let take = |buffer| host::print::take(gpu.storage(), buffer);
     let printed = print.filter(|_| ended.is_ok()).map(take);
     let run = LaunchRun {
+        name: None,
+        table: 0,
+        is_warm_up: false,
         entry,
         grid: sizes,
         block,
@@ -378,16 +416,31 @@ impl LaunchRun {
 }
 
 impl Run {
-    /// Core cycles of all launches together.
+    /// Core cycles of all launches together, without warm-ups.
     pub fn cycles(&self) -> u64 {
-        self.launches.iter().map(|launch| launch.cycles).sum()
+        self.counted().map(|launch| launch.cycles).sum()
+    }
+
+    /// The launches without warm-ups.
+    fn counted(&self) -> impl Iterator<Item = &LaunchRun> {
+        self.launches.iter().filter(|launch| !launch.is_warm_up)
+    }
+
+    /// The last repetition of a launch, by the index of its table, its name or its kernel.
+    pub fn launch(&self, launch: &LaunchName) -> Option<&LaunchRun> {
+        let is_it = |run: &&LaunchRun| match launch {
+            LaunchName::Index(index) => run.table == *index,
+            LaunchName::Name(name) => run.name.as_ref().unwrap_or(&run.entry) == name,
+        };
+        self.launches.iter().rev().find(is_it)
     }
 
     /// Inputs for the metrics of all launches together.
     pub fn inputs(&self) -> Inputs<'_> {
         // Several launches share no grid or occupancy, so grid and occupancy metrics are `NotReached`.
-        let only_launch = match &self.launches[..] {
-            [launch] => Some(launch.shape),
+        let mut counted = self.counted();
+        let only_launch = match (counted.next(), counted.next()) {
+            (Some(launch), None) => Some(launch.shape),
             _ => None,
         };
         Inputs {

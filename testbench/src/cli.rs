@@ -3,10 +3,11 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | every `expect` and `assert` passed |
-//! | 1 | an `expect` or `assert` failed, or `--check` found a race |
+//! | 1 | an `expect` failed, or `--check` found a race |
 //! | 2 | bad input or usage |
 //! | 3 | the simulated program trapped |
 //! | 4 | deadlock or cycle limit |
+//! | 5 | every `expect` passed, but an `assert` failed |
 //! | 130 | interrupted |
 //!
 //! Results go to standard output; errors go to standard error and say what is wrong, where, and what to do.

@@ -205,6 +205,7 @@ fn launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg]) -> Result<Launch,
         dynamic_shared_bytes: shape.dynamic_shared_bytes,
         cluster: shape.cluster.map(|Dims(cluster)| cluster),
         args: args.iter().map(|arg| Arg::Bytes(arg.bytes())).collect(),
+        ..Launch::default()
     })
 }
 

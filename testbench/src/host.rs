@@ -15,6 +15,8 @@ mod module;
 
 mod launch;
 
+pub(crate) mod steps;
+
 pub mod print;
 
 pub mod printf;

@@ -43,6 +43,8 @@ pub mod log;
 
 pub mod bench;
 
+pub mod verdict;
+
 pub mod suite;
 
 pub mod validate;

@@ -20,7 +20,7 @@ use warpwave_components::storage::Storage;
 use warpwave_isa::program::Program;
 
 use crate::bench::{self, Bench, BenchError};
-use crate::host::Placement;
+use crate::host::{Placement, steps};
 use crate::reference::{self, Checks, Findings, Memory, ReferenceError};
 use crate::scenario::dtype::{Dtype, Number};
 use crate::scenario::{Buffer, Expect, Scenario};
@@ -38,8 +38,10 @@ pub struct Difference {
     pub want: Number,
     /// Number of elements with a wrong value.
     pub n_different: u64,
-    /// Number of elements in the buffer.
+    /// Number of elements that are compared.
     pub n: u64,
+    /// Index of the launch after which they differ. `None` is the last one.
+    pub after: Option<usize>,
 }
 
 impl fmt::Display for Difference {
@@ -51,11 +53,16 @@ impl fmt::Display for Difference {
             want,
             n_different,
             n,
+            after,
         } = self;
         write!(
             f,
             "{buffer}[{index}] is {found}, not {want}; {n_different} of {n} elements differ"
-        )
+        )?;
+        match after {
+            Some(launch) => write!(f, " after launch {launch}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -89,6 +96,7 @@ pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Optio
         want: dtype.read(first_want),
         n_different: pairs().filter(|&pair| differs(pair)).count() as u64,
         n: (found.len() / dtype.bytes()) as u64,
+        after: None,
     })
 }
 
@@ -114,9 +122,21 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
 /// # Errors
 /// If a launch does not end within `limit` warp instructions: its index and the reason.
 pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, ReferenceError)> {
+    reference_with(bench, limit, |_, _| {})
+}
+
+/// Runs every launch as [`reference`] does. Calls `after` with each launch and the memory that it leaves.
+pub(crate) fn reference_with(
+    bench: &Bench<'_>,
+    limit: u64,
+    mut after: impl FnMut(usize, &Memory),
+) -> Result<Memory, (usize, ReferenceError)> {
+    let (scenario, placement) = bench.placed();
     let mut memory = Memory::of(bench.gpu().storage());
     for (index, grid) in bench.grids().iter().enumerate() {
+        steps::run(&scenario.launches[index].before, scenario, placement, &mut memory);
         reference::run(grid, &mut memory, limit).map_err(|error| (index, error))?;
+        after(index, &memory);
     }
     Ok(memory)
 }
@@ -148,7 +168,8 @@ pub fn check_shared(
     let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
     let mut memory = Memory::of(&storage);
     let mut all = Vec::new();
-    for grid in grids {
+    for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
+        steps::run(&launch.before, scenario, &placement, &mut memory);
         let (outcome, findings) = reference::run_checked(&grid, &mut memory, limit, checks);
         all.push(CheckedLaunch {
             program: grid.program,

@@ -26,24 +26,33 @@ mod data;
 
 mod elements;
 
+mod launches;
+
+mod checks;
+
+mod asserts;
+
 pub mod builtin;
 
 mod image;
 
 mod error;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use data::Layout;
 pub use draft::Draft;
 pub use error::{Fault, ScenarioError};
+pub use format::LaunchName;
 pub use similar::nearest;
 
-use dtype::Dtype;
+use dtype::{Dtype, Number};
+use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
 
 /// A scenario, ready to run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Scenario {
     /// The name: the stem of its file.
     pub name: String,
@@ -51,20 +60,38 @@ pub struct Scenario {
     pub title: Option<String>,
     /// The claim: one sentence that its expectations and assertions prove.
     pub claim: Option<String>,
+    /// What to see in this scenario, in a few sentences.
+    pub text: Option<String>,
     /// Path of the PTX file, as the scenario names it.
     pub ptx_path: String,
     /// PTX text.
     pub ptx: String,
     /// The GPU: the name or the path of a preset.
     pub gpu: Option<String>,
+    /// Preset keys that the scenario changes, with their values.
+    pub set: Vec<(String, String)>,
+    /// Limit of core cycles, summed over all launches.
+    pub max_cycles: Option<u64>,
+    /// The named constants.
+    pub constants: BTreeMap<String, Number>,
     /// Device buffers, by name.
     pub buffers: Vec<Buffer>,
     /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
     /// The launches, in order.
     pub launches: Vec<Launch>,
-    /// Assertions on metrics.
+    /// Expectations that [`Buffer::expect`] cannot hold.
+    pub checks: Vec<Check>,
+    /// Bounds of metrics.
     pub asserts: Vec<Assert>,
+    /// Comparisons of expressions over metrics.
+    pub comparisons: Vec<Comparison>,
+    /// Other runs that comparisons name.
+    pub runs: BTreeMap<String, OtherRun>,
+    /// Texts of the CSV files that comparisons read, by path.
+    pub tables: BTreeMap<String, String>,
+    /// The failure that the run must end with.
+    pub expect_failure: Option<ExpectFailure>,
 }
 
 /// A buffer in device memory.
@@ -91,9 +118,77 @@ pub struct Expect {
     pub atol: f64,
 }
 
-/// A launch.
+/// An expectation for a part of a buffer, after any launch, or of the reference model's elements.
 #[derive(Clone, PartialEq, Debug)]
+pub struct Check {
+    /// The buffer or module variable.
+    pub data: CheckedData,
+    /// The elements that are compared.
+    pub view: View,
+    /// Index of the launch after which they are compared. `None` is the last one.
+    pub after: Option<usize>,
+    /// The expected elements. `None` takes the elements of the reference model.
+    pub want: Option<Vec<u8>>,
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// True if a NaN agrees with every number.
+    pub nan: bool,
+}
+
+/// The data of a [`Check`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckedData {
+    /// Index in [`Scenario::buffers`].
+    Buffer(usize),
+    /// Index in [`Scenario::globals`].
+    Global(usize),
+}
+
+/// A range of elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct View {
+    /// The first element.
+    pub first: u64,
+    /// Number of elements.
+    pub n: u64,
+}
+
+/// An action of the host before a launch. Buffers are given by their index in [`Scenario::buffers`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Copies one buffer to another of the same size.
+    Copy {
+        /// The source.
+        from: usize,
+        /// The destination.
+        to: usize,
+    },
+    /// Writes the same element to the whole buffer.
+    Fill {
+        /// The buffer.
+        buffer: usize,
+        /// Bytes of the element.
+        element: Vec<u8>,
+    },
+    /// Writes the initial elements again.
+    Reset(usize),
+    /// Exchanges the contents of two buffers of the same size.
+    Swap(usize, usize),
+}
+
+/// A launch.
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Launch {
+    /// The name for assertions.
+    pub name: Option<String>,
+    /// Index of the `[[launch]]` table. Its repetitions share it.
+    pub table: usize,
+    /// True if the launch does not count in totals.
+    pub is_warm_up: bool,
+    /// Steps of the host before the launch.
+    pub before: Vec<Step>,
     /// The kernel. `None` selects the module's only entry.
     pub entry: Option<String>,
     /// CTAs in x, y, z.
@@ -150,8 +245,7 @@ pub struct Tiles {
 }
 
 /// An assertion on a metric: its bounds.
-#[derive(Clone, PartialEq, Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Assert {
     /// Name of the metric.
     pub metric: String,
@@ -165,7 +259,67 @@ pub struct Assert {
     pub launch: Option<usize>,
 }
 
+/// A comparison of two expressions over metrics.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Comparison {
+    /// The text.
+    pub text: String,
+    /// The left expression.
+    pub left: Node,
+    /// The comparing operator.
+    pub operator: Binary,
+    /// The right expression.
+    pub right: Node,
+    /// The tolerance of an equation.
+    pub tolerance: Tolerance,
+}
+
+/// The greatest difference of two sides that are equal.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Tolerance {
+    /// A part of the right side.
+    Part(f64),
+    /// An absolute distance.
+    Distance(f64),
+}
+
+/// Another run that a comparison names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OtherRun {
+    /// Name or path of its scenario.
+    pub scenario: String,
+    /// Name or path of its GPU. `None` takes the GPU of the run that is compared with it.
+    pub gpu: Option<String>,
+    /// Preset keys that it changes, with their values.
+    pub set: Vec<(String, String)>,
+    /// Constants that it changes, with their values.
+    pub constants: Vec<(String, String)>,
+}
+
+/// The failure that a run must end with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpectFailure {
+    /// The exit code.
+    pub exit: u8,
+    /// A part of the error text.
+    pub message: String,
+}
+
 impl Scenario {
+    /// The number of expectations of buffers and module variables.
+    pub fn expectations(&self) -> usize {
+        let data = self.buffers.iter().chain(&self.globals);
+        data.filter(|buffer| buffer.expect.is_some()).count() + self.checks.len()
+    }
+
+    /// The buffer or module variable of a check.
+    pub fn checked(&self, data: CheckedData) -> &Buffer {
+        match data {
+            CheckedData::Buffer(index) => &self.buffers[index],
+            CheckedData::Global(index) => &self.globals[index],
+        }
+    }
+
     /// Loads a scenario: the file of this path if it exists, or else the built-in scenario of this name.
     ///
     /// # Errors

@@ -162,18 +162,16 @@ fn launches_of_one_kernel_share_its_program() {
         dynamic_shared_bytes: 0,
         cluster: None,
         args: Vec::new(),
+        ..Launch::default()
     };
     let scenario = Scenario {
         name: "kernels".to_owned(),
-        title: None,
-        claim: None,
         ptx_path: "kernels.ptx".to_owned(),
         ptx: three_kernels("a bench"),
-        gpu: None,
         buffers: Vec::new(),
         globals: Vec::new(),
         launches: ["c", "b", "c"].map(launch).into(),
-        asserts: Vec::new(),
+        ..Scenario::default()
     };
     let config = preset::load("tiny", &[]).unwrap().config;
     let [first, second] = [(); 2].map(|()| Bench::new(&scenario, config.clone()).unwrap());

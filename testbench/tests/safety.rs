@@ -31,11 +31,8 @@ fn kernel(body: &str) -> String {
 fn findings(body: &str) -> Findings {
     let scenario = Scenario {
         name: "k".to_owned(),
-        title: None,
-        claim: None,
         ptx_path: "k.ptx".to_owned(),
         ptx: kernel(body),
-        gpu: None,
         buffers: Vec::new(),
         globals: Vec::new(),
         launches: vec![Launch {
@@ -45,8 +42,9 @@ fn findings(body: &str) -> Findings {
             dynamic_shared_bytes: 0,
             cluster: None,
             args: Vec::new(),
+            ..Launch::default()
         }],
-        asserts: Vec::new(),
+        ..Scenario::default()
     };
     check(&scenario).remove(0)
 }

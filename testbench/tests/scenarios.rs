@@ -16,9 +16,9 @@ use toml::Table;
 use warpwave::bench::{Bench, BenchError, Options, Run};
 use warpwave::host::{ClusterFault, HostError};
 use warpwave::lockstep;
-use warpwave::report::metrics;
 use warpwave::scenario::dtype::Dtype;
-use warpwave::scenario::{Buffer, Scenario, builtin, npy};
+use warpwave::scenario::{Buffer, OtherRun, Scenario, builtin, npy};
+use warpwave::verdict;
 use warpwave_components::preset;
 
 /// Limit of warp instructions, and of cycles. Every built-in scenario needs fewer.
@@ -159,13 +159,17 @@ fn taken_by(run: &Run) -> Taken {
 
 /// The first assertion that does not hold.
 fn unmet(scenario: &Scenario, run: &Run) -> Option<String> {
-    scenario.asserts.iter().find_map(|assert| {
-        let Some(metric) = metrics::find(&assert.metric) else {
-            return Some(format!("no metric `{}`", assert.metric));
-        };
-        let (found, holds) = run.check(assert, &metric);
-        (!holds).then(|| format!("{assert:?} does not hold: {found:?}"))
-    })
+    let options = Options {
+        threads: 1,
+        max_cycles: Some(LIMIT),
+    };
+    let mut other = |other: &OtherRun| {
+        let run = verdict::run_other(other, &run.config.name, &[], options, &|| false);
+        run.map_err(|error| error.to_string())
+    };
+    let checked = verdict::check(scenario, run, &mut other);
+    let unmet = checked.into_iter().find(|assert| !assert.holds);
+    unmet.map(|assert| assert.values)
 }
 
 fn load(path: &Path) -> Scenario {

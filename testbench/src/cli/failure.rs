@@ -8,7 +8,7 @@ use warpwave::host::HostError;
 use warpwave::scenario::Scenario;
 use warpwave_ptx::diag::render_all;
 
-/// An `expect` or `assert` failed.
+/// An `expect` failed.
 pub const WRONG: u8 = 1;
 /// Bad input or usage.
 pub const INPUT: u8 = 2;
@@ -16,6 +16,8 @@ pub const INPUT: u8 = 2;
 pub const TRAP: u8 = 3;
 /// Deadlock or cycle limit.
 pub const STUCK: u8 = 4;
+/// Every `expect` passed, but an `assert` failed.
+pub const UNMET: u8 = 5;
 /// Interrupted from the keyboard, by the convention of shells.
 pub const INTERRUPTED: u8 = 130;
 

@@ -1,13 +1,16 @@
 //! `warpwave run`: runs scenarios, prints a summary, checks every `expect` and `assert`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
+use warpwave::report::metrics::Value;
 use warpwave::report::{json, metrics, text};
-use warpwave::scenario::{Assert, Draft, Scenario, npy};
+use warpwave::scenario::{Draft, OtherRun, Scenario, npy};
+use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
@@ -15,12 +18,12 @@ use warpwave_hw::error::SimError;
 use warpwave_ptx::diag::render_all;
 
 use super::args::{self, DEFAULT_GPU};
-use super::failure::{Failure, WRONG, warn, worse};
+use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
 use super::launch_error;
 use super::log;
 use super::outputs::Outputs;
 use super::print;
-use super::progress::{Line, catch_interrupt};
+use super::progress::{Line, catch_interrupt, is_stopped};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
 use super::show::unknown_metric;
@@ -30,6 +33,8 @@ use super::write::{make, write};
 /// A scenario with its GPU.
 struct Job {
     scenario: Scenario,
+    /// Name or path of the GPU.
+    gpu: String,
     config: GpuConfig,
     /// The input files of both.
     inputs: Vec<PathBuf>,
@@ -48,15 +53,20 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     catch_interrupt();
     if jobs.len() == 1 {
         let job = jobs.remove(0)?;
-        let mut bench = bench(&job, args)?;
-        let result = run_one(&mut bench, &job, args);
-        // The process ends soon: the system frees the memory faster than a drop does.
-        std::mem::forget(bench);
-        return result;
+        let result = bench(&job, args).and_then(|mut bench| {
+            let result = run_one(&mut bench, &job, args);
+            // The process ends soon: the system frees the memory faster than a drop does.
+            std::mem::forget(bench);
+            result
+        });
+        return as_expected(&job.scenario, result);
     }
     let mut code = 0;
     for job in jobs {
-        let run = |job| run_one(&mut bench(&job, args)?, &job, args);
+        let run = |job| {
+            let result = bench(&job, args).and_then(|mut bench| run_one(&mut bench, &job, args));
+            as_expected(&job.scenario, result)
+        };
         if let Err(failure) = job.and_then(run) {
             failure.print();
             code = code.max(failure.code);
@@ -64,6 +74,37 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
         print("\n")?;
     }
     if code == 0 { Ok(()) } else { Err(Failure::printed(code)) }
+}
+
+/// Compares the end of a run with the failure that its scenario expects.
+fn as_expected(scenario: &Scenario, result: Result<(), Failure>) -> Result<(), Failure> {
+    let Some(expected) = &scenario.expect_failure else {
+        return result;
+    };
+    let what = match &expected.message[..] {
+        "" => format!("exit code {}", expected.exit),
+        message => format!("exit code {} and `{message}`", expected.exit),
+    };
+    match result {
+        Err(failure) if failure.code == expected.exit && failure.text.contains(&expected.message) => {
+            print(&format!("\n{}: failed as expected, with {what}\n", scenario.name))
+        }
+        Err(failure) if failure.code == INTERRUPTED => Err(failure),
+        Err(failure) => Err(Failure {
+            code: WRONG,
+            text: format!(
+                "{}: a failure with {what} was expected, not exit code {}\n{}",
+                scenario.name, failure.code, failure.text
+            ),
+        }),
+        Ok(()) => Err(Failure {
+            code: WRONG,
+            text: format!(
+                "{}: a failure with {what} was expected, but the run did not fail",
+                scenario.name
+            ),
+        }),
+    }
 }
 
 /// The scenarios of `args`, given by name or folder. A wrong name is an error in its place.
@@ -89,15 +130,20 @@ fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
 fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     let draft = draft.with_constants(&args.constants).map_err(Failure::input)?;
     let gpu = args.gpu.clone().or_else(|| draft.gpu());
-    let preset = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &args.set).map_err(Failure::input)?;
+    let gpu = gpu.unwrap_or_else(|| DEFAULT_GPU.to_owned());
+    // An option of the command wins over the scenario.
+    let set = [draft.settings(), args.set.clone()].concat();
+    let preset = preset::load(&gpu, &set).map_err(Failure::input)?;
     let inputs = [draft.files(), preset.files].concat();
     let scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
+    verdict::check_names(&scenario).map_err(|fault| Failure::input(format!("{}: {fault}", scenario.name)))?;
     Ok(Job {
         record: format!("{}.flight.vcd", scenario.name).into(),
         scenario,
+        gpu,
         config: preset.config,
         inputs,
     })
@@ -118,8 +164,10 @@ fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
 }
 
 /// The default file of the flight recorder. `None` if an option names or disables it, or if it would overwrite an input or output.
-fn record(file: &Path, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) -> Option<PathBuf> {
-    if !keeps_record(args) {
+fn record(job: &Job, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) -> Option<PathBuf> {
+    let file = &job.record;
+    // An expected failure needs no record.
+    if !keeps_record(args) || job.scenario.expect_failure.is_some() {
         return None;
     }
     let conflict = Outputs::of_record(file).conflict(outputs, inputs);
@@ -137,16 +185,18 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     let inputs = [job.inputs.clone(), sources(args, bench)].concat();
     outputs.check(&inputs)?;
     outputs.try_all()?;
-    let record = record(&job.record, args, &outputs, &inputs);
+    let record = record(job, args, &outputs, &inputs);
     let mut wave = Wave::begin(args, scenario, record, bench)?;
     let mut reports = ReportFiles::begin(args, bench)?;
-    let run = simulate(bench, scenario, args, &mut wave, &mut reports);
+    let mut run = simulate(bench, scenario, args, &mut wave, &mut reports);
+    check_asserts(job, args, &mut run);
     for launch in &run.launches {
         print(&launch.printed)?;
     }
     let mut summary = Vec::new();
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
     print(&String::from_utf8_lossy(&summary))?;
+    print(&asserted(&run))?;
     let verdict = verdict(scenario, &run);
     let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| wave.write_flight(what));
     // A write error has cut the run short: its verdict would say nothing about the kernel.
@@ -169,6 +219,14 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     worse(written, ended)
 }
 
+/// The options of a run. `--max-cycles` wins over the scenario.
+fn options(scenario: &Scenario, args: &args::Run) -> Options {
+    Options {
+        threads: args.threads.into(),
+        max_cycles: args.max_cycles.or(scenario.max_cycles),
+    }
+}
+
 /// Runs all launches with waveforms, report collectors and progress line.
 fn simulate(
     bench: &mut Bench,
@@ -177,10 +235,7 @@ fn simulate(
     wave: &mut Wave,
     reports: &mut ReportFiles,
 ) -> Run {
-    let options = Options {
-        threads: args.threads.into(),
-        max_cycles: args.max_cycles,
-    };
+    let options = options(scenario, args);
     // Log lines and the progress line would mix on the terminal.
     let mut line = Line::new(!args.no_progress && !log::is_on());
     let log = log::hold();
@@ -212,58 +267,70 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     }
 }
 
-/// Checks every `expect` and `assert`. Returns the verdict line.
+/// Checks every `assert`, unless the run stopped early.
+fn check_asserts(job: &Job, args: &args::Run, run: &mut Run) {
+    if run.stopped.is_some() {
+        return;
+    }
+    let options = options(&job.scenario, args);
+    let set = [&job.scenario.set[..], &args.set].concat();
+    let is_stopped = || is_stopped();
+    let mut other = |other: &OtherRun| {
+        let run = verdict::run_other(other, &job.gpu, &set, options, &is_stopped);
+        run.map_err(|error| error.to_string())
+    };
+    run.asserts = verdict::check(&job.scenario, run, &mut other);
+}
+
+/// The verdict: a line per assertion, and a line for all. A failure lists what did not hold.
 fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
-    let expected = scenario
-        .buffers
-        .iter()
-        .chain(&scenario.globals)
-        .filter(|buffer| buffer.expect.is_some())
-        .count();
-    let mut failures: Vec<String> = run
+    let mut wrong: Vec<String> = run
         .differences
         .iter()
         .map(|difference| format!("expect: {difference}"))
         .collect();
-    for assert in &scenario.asserts {
-        let metric = metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
-        let (found, holds) = run.check(assert, &metric);
-        if !holds {
-            failures.push(format!("assert: {} is {found}, not {}", assert.metric, wanted(assert)));
-        }
+    if let Some((launch, error)) = &run.reference {
+        wrong.push(format!(
+            "expect: the reference model stopped in launch {launch}: {error}"
+        ));
     }
-    if failures.is_empty() {
-        return Ok(match (expected, scenario.asserts.len()) {
-            (0, 0) => "\nnothing was expected or asserted\n".to_owned(),
-            (buffers, asserts) => format!("\nall held (buffers expected: {buffers}, assertions: {asserts})\n"),
+    let code = if wrong.is_empty() { UNMET } else { WRONG };
+    let unmet = run.asserts.iter().filter(|assert| !assert.holds);
+    wrong.extend(unmet.map(|assert| format!("assert: {}", assert.values)));
+    if !wrong.is_empty() {
+        return Err(Failure {
+            code,
+            text: format!(
+                "{}: {} did not hold\n  {}",
+                scenario.name,
+                wrong.len(),
+                wrong.join("\n  ")
+            ),
         });
     }
-    Err(Failure {
-        code: WRONG,
-        text: format!(
-            "{}: {} did not hold\n  {}",
-            scenario.name,
-            failures.len(),
-            failures.join("\n  ")
-        ),
+    Ok(match (scenario.expectations(), run.asserts.len()) {
+        (0, 0) => "\nnothing was expected or asserted\n".to_owned(),
+        (buffers, asserts) => format!("\nall held (buffers expected: {buffers}, assertions: {asserts})\n"),
     })
 }
 
-/// The bounds of an assertion as text.
-fn wanted(assert: &Assert) -> String {
-    let parts = [
-        ("at least", assert.min),
-        ("at most", assert.max),
-        ("equal to", assert.equal),
-    ];
-    let parts: Vec<_> = parts
-        .iter()
-        .filter_map(|(word, value)| Some(format!("{word} {}", (*value)?)))
-        .collect();
-    let launch = assert
-        .launch
-        .map_or(String::new(), |launch| format!(" in launch {launch}"));
-    format!("{}{launch}", parts.join(" and "))
+/// One line per assertion: whether it holds, its text, and the values.
+fn asserted(run: &Run) -> String {
+    let mut out = String::new();
+    for assert in &run.asserts {
+        let word = if assert.holds { "held" } else { "failed" };
+        let value = assert
+            .left
+            .map_or("no value".to_owned(), |left| Value::Number(left).to_string());
+        let right = assert
+            .right
+            .map_or(String::new(), |right| format!(" and {}", Value::Number(right)));
+        let _ = write!(out, "\n{word:<7} {}: {value}{right}", assert.that);
+    }
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out
 }
 
 /// Writes the files of `--json` and `--dump`.

@@ -42,15 +42,12 @@ fn buffer(name: &str, dtype: Dtype, init: Vec<u8>) -> Buffer {
 fn scenario(globals: Vec<Buffer>) -> Scenario {
     Scenario {
         name: "s".to_owned(),
-        title: None,
-        claim: None,
         ptx_path: "s.ptx".to_owned(),
         ptx: MODULE.to_owned(),
-        gpu: None,
         buffers: vec![buffer("out", Dtype::U8, vec![5; 300])],
         globals,
         launches: Vec::new(),
-        asserts: Vec::new(),
+        ..Scenario::default()
     }
 }
 
@@ -62,6 +59,7 @@ fn launch(entry: Option<&str>, block: u32, args: Vec<Arg>) -> Launch {
         dynamic_shared_bytes: 0,
         cluster: None,
         args,
+        ..Launch::default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::metrics::{self, Inputs, Value};
-use crate::bench::{Run, StopReason};
+use crate::bench::{Checked, Run, StopReason};
 
 /// The JSON object.
 #[derive(Serialize)]
@@ -17,12 +17,19 @@ struct Report<'a> {
     stopped: Option<StopReason>,
     launches: Vec<Launch<'a>>,
     totals: Totals,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    asserts: &'a [Checked],
     latencies: BTreeMap<&'static str, Latency>,
     host: Host,
 }
 
 #[derive(Serialize)]
 struct Launch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    /// Present only in a launch that does not count in totals.
+    #[serde(skip_serializing_if = "is_false")]
+    warm_up: bool,
     entry: &'a str,
     grid: [u32; 3],
     block: [u32; 3],
@@ -70,6 +77,8 @@ pub fn report(scenario: &str, run: &Run) -> String {
     let seconds = run.wall.as_secs_f64();
     let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
     let launches = run.launches.iter().enumerate().map(|(index, launch)| Launch {
+        name: launch.name.as_deref(),
+        warm_up: launch.is_warm_up,
         entry: &launch.entry,
         grid: launch.grid,
         block: launch.block,
@@ -88,6 +97,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
             cycles: run.cycles(),
             metrics: values(&run.inputs()),
         },
+        asserts: &run.asserts,
         latencies: run
             .totals
             .latencies()
@@ -103,6 +113,11 @@ pub fn report(scenario: &str, run: &Run) -> String {
     let mut text = serde_json::to_string_pretty(&report).expect("a report is made of texts and numbers");
     text.push('\n');
     text
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn values(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {

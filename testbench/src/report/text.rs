@@ -84,14 +84,16 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
             grid,
             block,
             cycles,
+            is_warm_up,
             ..
         } = launch;
         let micros = *cycles as f64 * 1e3 / khz;
         writeln!(
             to,
-            "{index:<7} {entry:<28} {:<16} {:<14} {cycles:>12} {micros:>9.2} us",
+            "{index:<7} {entry:<28} {:<16} {:<14} {cycles:>12} {micros:>9.2} us{}",
             by(grid),
-            by(block)
+            by(block),
+            if *is_warm_up { "  warm-up" } else { "" }
         )?;
     }
     Ok(())

@@ -10,10 +10,10 @@ use warpwave_components::config::GpuConfig;
 use super::files::Files;
 use super::quantity::{Constants, Quantity};
 use super::resolve::{self, Context};
-use super::{Assert, Buffer, Fault, Launch, Scenario, ScenarioError, builtin, data, format, nearest};
-
-/// Largest bound of an assertion: counters have 64 bits.
-const MAX_BOUND: f64 = 18_446_744_073_709_551_616.0;
+use super::{
+    CheckedData, ExpectFailure, Fault, OtherRun, Scenario, ScenarioError, asserts, builtin, checks, data, format,
+    launches, nearest,
+};
 
 /// A scenario without its data.
 pub struct Draft {
@@ -75,11 +75,16 @@ impl Draft {
 
     /// The GPU: the name of a preset, or a path relative to the current folder.
     pub fn gpu(&self) -> Option<String> {
-        let gpu = self.file.gpu.as_ref()?;
+        let gpu = self.file.gpu.name.as_ref()?;
         Some(match gpu.ends_with(".toml") {
             true => self.files.resolve(gpu),
             false => gpu.clone(),
         })
+    }
+
+    /// The preset keys that the scenario changes, as `--set` takes them.
+    pub fn settings(&self) -> Vec<(String, String)> {
+        pairs(&self.file.gpu.set)
     }
 
     /// Its input files on disk: the scenario, the PTX and the arrays. Empty for a built-in scenario.
@@ -138,7 +143,7 @@ impl Draft {
     /// # Errors
     /// If a file cannot be read, if the data exceed the memory of the GPU, or if a value has a fault.
     pub fn build(self, gpu: Option<&GpuConfig>) -> Result<Scenario, ScenarioError> {
-        let gpu_path = self.gpu();
+        let (gpu_path, set, tables) = (self.gpu(), self.settings(), self.tables()?);
         let Draft { shown, file, files } = self;
         let at = |key: &str| {
             let key = key.to_owned();
@@ -155,33 +160,95 @@ impl Draft {
         };
         // Sizes are checked before any element is generated: a wrong shape must not use up the host's memory.
         check_sizes(&file, &context, gpu).map_err(|(key, fault)| at(&key)(fault))?;
-        check_asserts(&file).map_err(|(key, fault)| at(&key)(fault))?;
+        if file.launch.is_empty() {
+            return Err(at("")(Fault::NoLaunch));
+        }
         let name = Path::new(&shown).file_stem().unwrap_or_default();
         let mut buffers = resolve::buffers(&file.buffers, "buffers", &context, at)?;
         let mut globals = resolve::buffers(&file.globals, "globals", &context, at)?;
-        let launches = (0..)
-            .zip(file.launch)
-            .map(|(n, text)| launch(n, text, &buffers, &constants, at));
-        let launches = launches.collect::<Result<_, _>>()?;
-        let wanted = resolve::expectations(&file.buffers, "buffers", &context, &buffers, at)?;
-        let wanted_globals = resolve::expectations(&file.globals, "globals", &context, &buffers, at)?;
-        let pairs = buffers
-            .iter_mut()
-            .zip(wanted)
-            .chain(globals.iter_mut().zip(wanted_globals));
-        pairs.for_each(|(buffer, expect)| buffer.expect = expect);
+        let (launches, index) = launches::read(file.launch, &buffers, &constants, at)?;
+        let (asserts, comparisons) =
+            asserts::read(file.assert, &constants, &index).map_err(|(n, fault)| at(&format!("assert[{n}]"))(fault))?;
+        let mut checks = Vec::new();
+        let sources = buffers.clone();
+        let sources: Vec<_> = sources.iter().map(resolve::source).collect();
+        for (table, texts, list) in [
+            ("buffers", &file.buffers, &mut buffers),
+            ("globals", &file.globals, &mut globals),
+        ] {
+            for (n, (buffer, text)) in list.iter_mut().zip(texts.values()).enumerate() {
+                let data = if table == "buffers" {
+                    CheckedData::Buffer(n)
+                } else {
+                    CheckedData::Global(n)
+                };
+                let resolved = checks::read(&text.expect.0, data, &buffer.layout, &context, &sources, &index);
+                let resolved = resolved.map_err(at(&format!("{table}.{}.expect", buffer.name)))?;
+                buffer.expect = resolved.expect;
+                checks.extend(resolved.checks);
+            }
+        }
+        let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
             title: file.title,
             claim: file.claim,
+            text: file.text,
             ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
             ptx_path: file.ptx,
             gpu: gpu_path,
+            set,
+            max_cycles: limit.transpose().map_err(at("max_cycles"))?,
+            constants: constants.into_values(),
             globals,
             launches,
             buffers,
-            asserts: file.assert,
+            checks,
+            asserts,
+            comparisons,
+            runs: file
+                .runs
+                .into_iter()
+                .map(|(name, run)| (name, other_run(run, &shown, &files)))
+                .collect(),
+            tables,
+            expect_failure: file.expect_failure.map(|failure| ExpectFailure {
+                exit: failure.exit,
+                message: failure.message,
+            }),
         })
+    }
+
+    /// The texts of the CSV files that comparisons read, by path.
+    fn tables(&self) -> Result<BTreeMap<String, String>, ScenarioError> {
+        let asserts = self.file.assert.iter().enumerate();
+        let paths = asserts.flat_map(|(n, assert)| assert.tables().into_iter().map(move |path| (n, path)));
+        let read = |(n, path): (usize, &str)| {
+            let text = self.files.read_text(path);
+            let text = text.map_err(|fault| ScenarioError::new(&self.shown, &format!("assert[{n}]"), fault))?;
+            Ok((path.to_owned(), text))
+        };
+        paths.map(read).collect()
+    }
+}
+
+/// Keys and values as `--set` and `--const` take them.
+fn pairs(set: &BTreeMap<String, format::Setting>) -> Vec<(String, String)> {
+    set.iter().map(|(key, value)| (key.clone(), value.0.clone())).collect()
+}
+
+/// Resolves a table `[runs.NAME]`. Without `scenario` it is this scenario again.
+fn other_run(run: format::OtherRun, shown: &str, files: &Files) -> OtherRun {
+    let resolve = |name: String| match name.ends_with(".toml") {
+        true => files.resolve(&name),
+        false => name,
+    };
+    let constant = |(name, value): (String, Quantity)| (name, value.to_string());
+    OtherRun {
+        scenario: run.scenario.map_or(shown.to_owned(), resolve),
+        gpu: run.gpu.map(resolve),
+        set: pairs(&run.set),
+        constants: run.constants.into_iter().map(constant).collect(),
     }
 }
 
@@ -192,27 +259,6 @@ fn constants(file: &format::ScenarioFile) -> Result<Constants, (String, Fault)> 
         Some(name) => Err((name.clone(), Fault::ConstantIsBuffer)),
         None => Constants::new(&file.constants),
     }
-}
-
-/// Resolves launch `n`.
-fn launch<F: FnOnce(Fault) -> ScenarioError>(
-    n: usize,
-    text: format::Launch,
-    buffers: &[Buffer],
-    constants: &Constants,
-    at: impl Fn(&str) -> F,
-) -> Result<Launch, ScenarioError> {
-    let key = |key: &str| format!("launch[{n}].{key}");
-    let sizes = |name: &str, sizes: &format::Dim3| constants.sizes(&sizes.0).map_err(at(&key(name)));
-    let shared = constants.size(&text.dynamic_shared_bytes, 0, u32::MAX.into());
-    Ok(Launch {
-        entry: text.entry,
-        grid: sizes("grid", &text.grid)?,
-        block: sizes("block", &text.block)?,
-        dynamic_shared_bytes: shared.map_err(at(&key("dynamic_shared_bytes")))? as u32,
-        cluster: text.cluster.map(|cluster| sizes("cluster", &cluster)).transpose()?,
-        args: resolve::args(text.args, buffers, constants).map_err(at(&key("args")))?,
-    })
 }
 
 /// Parses the text. A syntax error has its line and the nearest valid word.
@@ -283,31 +329,4 @@ fn check_sizes(
         }
     }
     Ok(())
-}
-
-/// Checks that there is a launch, and that every assertion can fail.
-fn check_asserts(file: &format::ScenarioFile) -> Result<(), (String, Fault)> {
-    let n = file.launch.len();
-    if n == 0 {
-        return Err((String::new(), Fault::NoLaunch));
-    }
-    for (i, assert) in file.assert.iter().enumerate() {
-        check_assert(assert, n).map_err(|fault| (format!("assert[{i}]"), fault))?;
-    }
-    Ok(())
-}
-
-fn check_assert(assert: &Assert, n: usize) -> Result<(), Fault> {
-    if let Some(launch) = assert.launch.filter(|&launch| launch >= n) {
-        return Err(Fault::NoSuchLaunch { launch, n });
-    }
-    let bounds = || [assert.min, assert.max, assert.equal].into_iter().flatten();
-    if bounds().next().is_none() {
-        return Err(Fault::NothingAsserted);
-    }
-    // A range test also rejects NaN.
-    match bounds().find(|bound| !(-MAX_BOUND..=MAX_BOUND).contains(bound)) {
-        Some(value) => Err(Fault::BadBound { value }),
-        None => Ok(()),
-    }
 }

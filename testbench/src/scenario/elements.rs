@@ -24,16 +24,17 @@ pub(super) struct Source<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Generates the bytes of a buffer by an expression.
+/// Generates elements by an expression, from index `first` of the buffer on.
 pub(super) fn bytes(
     expr: &Expr,
     layout: &Layout,
+    first: u64,
     constants: &Constants,
     sources: &[Source<'_>],
 ) -> Result<Vec<u8>, Fault> {
     data::check_room(layout.bytes())?;
     let mut bytes = Vec::with_capacity(layout.bytes() as usize);
-    for index in 0..layout.elements() {
+    for index in first..first + layout.elements() {
         let scope = Element {
             index,
             constants,

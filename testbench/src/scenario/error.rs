@@ -220,7 +220,7 @@ pub enum Fault {
     },
     /// An expression has a fault.
     #[error(transparent)]
-    Expression(ExprError),
+    Expression(Box<ExprError>),
     /// An element that an expression gives has a fault.
     #[error("element {index}: {fault}")]
     Element {
@@ -264,6 +264,49 @@ pub enum Fault {
         /// All constants.
         known: Vec<String>,
     },
+    /// `reference` stands in an `init`.
+    #[error("the reference model computes results, not initial elements; give another source")]
+    ReferenceAsInit,
+    /// No launch has this name.
+    #[error("no launch is named `{name}`{}; give its name, its kernel or its index", hint(.nearest))]
+    UnknownLaunch {
+        /// The name.
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+    },
+    /// Two launches have this name.
+    #[error("several launches are named `{name}`; give the index, or a `name` to each")]
+    AmbiguousLaunch {
+        /// The name.
+        name: String,
+    },
+    /// An index in a comparison is not a launch.
+    #[error("the index of a metric is a launch: its name, its kernel or its index")]
+    NotALaunch,
+    /// A host step needs two buffers of one size.
+    #[error("`{}` has {} bytes and `{}` has {}; a step needs buffers of one size", .names[0], .bytes[0], .names[1], .bytes[1])]
+    StepSizes {
+        /// The buffers.
+        names: [String; 2],
+        /// Their bytes.
+        bytes: [u64; 2],
+    },
+    /// An assertion gives both forms, or none.
+    #[error("give either metric with min, max or equal, or that")]
+    TwoAssertions,
+    /// A `that` is not a comparison.
+    #[error("compares nothing; write two expressions with <, <=, >, >=, == or != between them")]
+    NoComparison,
+    /// A comparison names no metric.
+    #[error("measures nothing; name a metric or `cycles`")]
+    NothingMeasured,
+    /// A tolerance for a comparison that is not an equation.
+    #[error("`within` needs ==; put the tolerance into the expression instead")]
+    WithinWithoutEqual,
+    /// A tolerance of a comparison is out of range.
+    #[error("a tolerance is from 0 % to below 100 %, or a finite distance of at least 0")]
+    BadWithin,
     /// An assertion has neither `min` nor `max` nor `equal`.
     #[error("asserts nothing; add min, max or equal")]
     NothingAsserted,
@@ -271,7 +314,7 @@ pub enum Fault {
 
 impl From<ExprError> for Fault {
     fn from(error: ExprError) -> Self {
-        Fault::Expression(error)
+        Fault::Expression(error.into())
     }
 }
 

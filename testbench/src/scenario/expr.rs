@@ -30,7 +30,7 @@ use thiserror::Error;
 use super::dtype::Number;
 use super::similar::hint;
 
-pub use eval::Scope;
+pub use eval::{Scope, binary};
 pub(super) use functions::NAMES as FUNCTIONS;
 
 /// Most bytes of an expression's text.

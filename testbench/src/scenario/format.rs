@@ -4,7 +4,10 @@
 //! title = "y = a x + y"              # optional
 //! claim = "…"                        # optional: one sentence that the scenario proves
 //! ptx = "saxpy.ptx"                  # relative to this file
-//! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins
+//! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins. Or a table:
+//!                                    # { name = "h100-sxm5", set = { "sm.scheduler" = "lrr" } }
+//! max_cycles = 1e6                   # optional: limit of all launches together; --max-cycles wins
+//! text = """…"""                     # optional: what to see in this scenario
 //!
 //! [constants]                        # optional: names for expressions. Wherever this text has a number of the machine's or of
 //! n = 1024                           # the data's size, an argument or an element, it may have an expression: "ceil(n / 256)".
@@ -23,13 +26,21 @@
 //!                                    # every number of the dtype are refused. An npy file must have exactly
 //!                                    # the bytes of its shape.
 //!
+//! # More keys of expect: after = 0 (compare after that launch), range = [0, 64] (from, up to), nan = true (a NaN agrees with all).
+//! # expect = "reference" takes the elements of the reference model. A list gives several expectations.
+//!
 //! [[launch]]                         # one or more, in order
+//! name = "tiled"                     # optional: for assertions
 //! entry = "saxpy"                    # optional if the module has one entry
 //! grid = [4, 1, 1]                   # blocks: one to three sizes, or one integer
 //! block = 256                        # threads, in the same form
 //! dynamic_shared_bytes = 0           # optional
 //! cluster = [2, 1, 1]                # optional: blocks of a cluster
 //! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # a buffer's name passes its address
+//! repeat = 3                         # optional: launches it three times
+//! warm = true                        # optional: only the last repetition counts in totals
+//! before = [{ fill = { buffer = "x", value = 0 } }]      # optional: host steps before each repetition; also
+//!                                    # { copy = { from = "x", to = "y" } }, { swap = ["x", "y"] }, { reset = "x" }
 //! # Other arguments:
 //! #   { bytes = "00ff" }                         a structure as hexadecimal bytes
 //! #   { struct = ["x", { u64 = 500 }] }          a structure as fields with natural alignment
@@ -47,19 +58,47 @@
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
 //! max = 1000                         # at least one of min, max, equal, each within ±2^64
-//! launch = 0                         # optional: index of one launch; without it, all launches together
+//! launch = 0                         # optional: index or name of one launch; without it, all launches together
+//!
+//! [[assert]]
+//! that = "cycles[tiled] <= 0.7 * cycles[naive]"          # <, <=, >, >=, == or != between two expressions
+//! within = "5 %"                     # optional, with ==: a share of the right side, or a distance
+//!
+//! [runs.other]                       # optional: another run, as in "cycles < cycles(other)"
+//! scenario = "saxpy"                 # optional: without it, this scenario
+//! gpu = "v100-sxm2"                  # optional: without it, the GPU of this run
+//! set = { "sm.scheduler" = "gto" }   # optional
+//! constants = { n = 512 }            # optional
+//!
+//! [expect_failure]                   # optional: the run must fail so
+//! exit = 2
+//! message = "shared memory"          # optional: a part of the error text
 //! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 
 use super::dtype::{Dtype, Number};
-use super::expr::Expr;
+use super::expr::Node;
 use super::quantity::Quantity;
+
+mod arg;
+
+mod assert;
+
+mod elements;
+
+mod machine;
+
+pub(super) use arg::{Arg, Image, ImageAddress, ImageFilter, ImageRead, TensorMap};
+pub(super) use assert::{Assert, ExpectFailure, OtherRun, Within};
+pub(super) use elements::{ElementSource, Expect, Expects, SourceTable, Text};
+#[cfg(test)]
+pub(super) use elements::{Iota, Uniform};
+pub(super) use machine::{Machine, Setting};
 
 /// The parsed text of a scenario.
 #[derive(Deserialize)]
@@ -67,8 +106,11 @@ use super::quantity::Quantity;
 pub(super) struct ScenarioFile {
     pub title: Option<String>,
     pub claim: Option<String>,
+    pub text: Option<String>,
     pub ptx: String,
-    pub gpu: Option<String>,
+    #[serde(default)]
+    pub gpu: Machine,
+    pub max_cycles: Option<Quantity>,
     #[serde(default)]
     pub constants: BTreeMap<String, Quantity>,
     #[serde(default)]
@@ -78,19 +120,25 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub launch: Vec<Launch>,
     #[serde(default)]
-    pub assert: Vec<super::Assert>,
+    pub runs: BTreeMap<String, OtherRun>,
+    #[serde(default)]
+    pub assert: Vec<Assert>,
+    pub expect_failure: Option<ExpectFailure>,
 }
 
 impl ScenarioFile {
-    /// Paths of the PTX file and of all npy files, as written in the text.
+    /// Paths of the PTX file and of all npy and CSV files, as written in the text.
     pub fn paths(&self) -> Vec<&str> {
         let buffers = self.buffers.values().chain(self.globals.values());
         let arrays = buffers.flat_map(|buffer| {
             let init = buffer.init.as_ref().and_then(ElementSource::path);
-            let expect = buffer.expect.as_ref().and_then(|expect| expect.source.as_ref()?.path());
-            init.into_iter().chain(expect)
+            let expects = buffer.expect.0.iter();
+            let expects = expects.filter_map(|expect| expect.source.as_ref()?.path());
+            init.into_iter().chain(expects)
         });
-        [&self.ptx].into_iter().chain(arrays).map(String::as_str).collect()
+        let arrays = arrays.map(String::as_str);
+        let tables = self.assert.iter().flat_map(Assert::tables);
+        [self.ptx.as_str()].into_iter().chain(arrays).chain(tables).collect()
     }
 }
 
@@ -101,182 +149,15 @@ pub(super) struct Buffer {
     pub dtype: Dtype,
     pub shape: Vec<Quantity>,
     pub init: Option<ElementSource>,
-    pub expect: Option<Expect>,
-}
-
-/// The source of a buffer's elements.
-#[derive(Clone)]
-pub(super) enum ElementSource {
-    Zeros,
-    /// One expression for all elements.
-    Expr(Expr),
-    Table(SourceTable),
-}
-
-/// A source that a table gives.
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum SourceTable {
-    Npy(String),
-    Fill(Quantity),
-    Iota(Iota),
-    Uniform(Uniform),
-    Values(Vec<Quantity>),
-}
-
-impl ElementSource {
-    /// The path of an npy file.
-    fn path(&self) -> Option<&String> {
-        match self {
-            ElementSource::Table(SourceTable::Npy(path)) => Some(path),
-            _ => None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for ElementSource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SourceVisitor)
-    }
-}
-
-struct SourceVisitor;
-
-impl<'de> Visitor<'de> for SourceVisitor {
-    type Value = ElementSource;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"zeros\", an expression such as \"i % 7\", or a table such as { fill = 1 }")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<ElementSource, E> {
-        match text {
-            "zeros" => Ok(ElementSource::Zeros),
-            text => Expr::parse(text).map(ElementSource::Expr).map_err(E::custom),
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ElementSource, A::Error> {
-        SourceTable::deserialize(MapAccessDeserializer::new(map)).map(ElementSource::Table)
-    }
-}
-
-/// Element i is `start + i * step`.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Iota {
-    #[serde(default = "zero")]
-    pub start: Quantity,
-    #[serde(default = "one")]
-    pub step: Quantity,
-}
-
-fn zero() -> Quantity {
-    Quantity::Number(Number::Int(0))
-}
-
-fn one() -> Quantity {
-    Quantity::Number(Number::Int(1))
-}
-
-/// Random elements from `low` up to `high`, which is not included.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Uniform {
-    #[serde(default = "zero")]
-    pub low: Quantity,
-    #[serde(default = "one")]
-    pub high: Quantity,
-    #[serde(default = "zero")]
-    pub seed: Quantity,
-}
-
-/// An `expect`: a source of elements, with tolerances.
-pub(super) struct Expect {
-    /// The source. `None` unless the text names exactly one.
-    pub source: Option<ElementSource>,
-    pub rtol: f64,
-    pub atol: f64,
-}
-
-/// A table of an `expect`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExpectTable {
-    npy: Option<String>,
-    fill: Option<Quantity>,
-    iota: Option<Iota>,
-    uniform: Option<Uniform>,
-    values: Option<Vec<Quantity>>,
-    expr: Option<Text>,
     #[serde(default)]
-    rtol: f64,
-    #[serde(default)]
-    atol: f64,
-}
-
-/// A text that is an expression.
-struct Text(Expr);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Expr::parse(&text).map(Text).map_err(D::Error::custom)
-    }
-}
-
-impl From<ExpectTable> for Expect {
-    fn from(table: ExpectTable) -> Self {
-        let tables = [
-            table.npy.map(SourceTable::Npy),
-            table.fill.map(SourceTable::Fill),
-            table.iota.map(SourceTable::Iota),
-            table.uniform.map(SourceTable::Uniform),
-            table.values.map(SourceTable::Values),
-        ];
-        let tables = tables.into_iter().flatten().map(ElementSource::Table);
-        let mut sources = tables.chain(table.expr.map(|Text(expr)| ElementSource::Expr(expr)));
-        let first = sources.next();
-        Expect {
-            source: if sources.next().is_none() { first } else { None },
-            rtol: table.rtol,
-            atol: table.atol,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Expect {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ExpectVisitor)
-    }
-}
-
-struct ExpectVisitor;
-
-impl<'de> Visitor<'de> for ExpectVisitor {
-    type Value = Expect;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an expression such as \"2.0 * x + y\", or a table such as { fill = 1 }")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Expect, E> {
-        Ok(Expect {
-            source: Some(SourceVisitor.visit_str(text)?),
-            rtol: 0.0,
-            atol: 0.0,
-        })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Expect, A::Error> {
-        ExpectTable::deserialize(MapAccessDeserializer::new(map)).map(Expect::from)
-    }
+    pub expect: Expects,
 }
 
 /// A table `[[launch]]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Launch {
+    pub name: Option<String>,
     pub entry: Option<String>,
     pub grid: Dim3,
     pub block: Dim3,
@@ -285,6 +166,60 @@ pub(super) struct Launch {
     pub cluster: Option<Dim3>,
     #[serde(default)]
     pub args: Vec<Arg>,
+    #[serde(default = "one")]
+    pub repeat: Quantity,
+    #[serde(default)]
+    pub warm: bool,
+    #[serde(default)]
+    pub before: Vec<Step>,
+}
+
+/// An action of the host before a launch.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum Step {
+    Copy { from: String, to: String },
+    Fill { buffer: String, value: Quantity },
+    Reset(String),
+    Swap([String; 2]),
+}
+
+/// A launch, by the index of its table, or by its name or kernel.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged, expecting = "an index counted from 0, or the name of a launch or kernel")]
+pub enum LaunchName {
+    /// The index of a `[[launch]]` table, from 0.
+    Index(usize),
+    /// The name of a launch, or else its kernel.
+    Name(String),
+}
+
+impl LaunchName {
+    /// The launch that an index of an expression names.
+    pub fn of(index: &Node) -> Option<Self> {
+        match index {
+            Node::Number(Number::Int(index)) => usize::try_from(*index).ok().map(LaunchName::Index),
+            Node::Name(name) | Node::Text(name) => Some(LaunchName::Name(name.clone())),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LaunchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaunchName::Index(index) => index.fmt(f),
+            LaunchName::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+fn zero() -> Quantity {
+    0i64.into()
+}
+
+fn one() -> Quantity {
+    1i64.into()
 }
 
 /// Sizes in x, y, z. The text gives one to three.
@@ -330,136 +265,5 @@ impl<'de> Visitor<'de> for Dim3Visitor {
             return Err(A::Error::invalid_length(0, &self));
         }
         Ok(Dim3(sizes))
-    }
-}
-
-/// An argument: a buffer's name, or a value.
-pub(super) enum Arg {
-    Buffer(String),
-    Scalar(Dtype, Quantity),
-    Bytes(String),
-    Struct(Vec<Arg>),
-    Image(Image),
-    TensorMap(TensorMap),
-}
-
-/// `{ tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TensorMap {
-    pub buffer: String,
-    pub tile: Vec<Quantity>,
-    // 0 means no swizzle.
-    #[serde(default)]
-    pub swizzle: u32,
-}
-
-/// A texture or surface of a buffer.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Image {
-    pub buffer: String,
-    #[serde(default)]
-    pub address: ImageAddress,
-    #[serde(default)]
-    pub filter: ImageFilter,
-    #[serde(default)]
-    pub normalized: bool,
-    #[serde(default)]
-    pub read: ImageRead,
-    // 0 if left out. The image reader takes 0 as 1.
-    #[serde(default)]
-    pub layers: u32,
-}
-
-/// The address mode: the texel of a coordinate outside the image.
-#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ImageAddress {
-    #[default]
-    Clamp,
-    Wrap,
-    Mirror,
-    Border,
-}
-
-/// The filter mode.
-#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ImageFilter {
-    #[default]
-    Point,
-    Linear,
-}
-
-/// The read mode of integer texels.
-#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum ImageRead {
-    #[default]
-    Element,
-    Normalized,
-}
-
-/// The keys of an argument table, such as `f32` in `{ f32 = 2.0 }`.
-const ARG_KEYS: &[&str] = &[
-    "i8",
-    "u8",
-    "i16",
-    "u16",
-    "i32",
-    "u32",
-    "i64",
-    "u64",
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "bytes",
-    "struct",
-    "texture",
-    "surface",
-    "tensor_map",
-];
-
-impl<'de> Deserialize<'de> for Arg {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ArgVisitor)
-    }
-}
-
-struct ArgVisitor;
-
-impl<'de> Visitor<'de> for ArgVisitor {
-    type Value = Arg;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "a buffer's name, { dtype = value }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, \
-             { texture = {...} } or { surface = {...} }",
-        )
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Arg, E> {
-        Ok(Arg::Buffer(name.to_owned()))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arg, A::Error> {
-        let kind = map.next_key::<String>()?;
-        let kind = kind.ok_or_else(|| A::Error::invalid_length(0, &self))?;
-        let arg = match kind.as_str() {
-            "bytes" => Arg::Bytes(map.next_value()?),
-            "struct" => Arg::Struct(map.next_value()?),
-            "texture" | "surface" => Arg::Image(map.next_value()?),
-            "tensor_map" => Arg::TensorMap(map.next_value()?),
-            name => {
-                let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, ARG_KEYS))?;
-                Arg::Scalar(dtype, map.next_value()?)
-            }
-        };
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok(arg),
-            Some(_) => Err(A::Error::invalid_length(2, &self)),
-        }
     }
 }

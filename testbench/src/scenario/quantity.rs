@@ -154,6 +154,11 @@ impl Constants {
         Ok([x? as u32, y? as u32, z? as u32])
     }
 
+    /// All constants with their values.
+    pub fn into_values(self) -> BTreeMap<String, Number> {
+        self.values
+    }
+
     /// Names of all constants.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)

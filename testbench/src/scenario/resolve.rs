@@ -7,9 +7,9 @@ use super::elements::{self, Source};
 use super::files::Files;
 use super::format::ElementSource;
 use super::quantity::Constants;
-use super::{Arg, Buffer, Expect, Fault, Layout, ScenarioError, Tiles, data, format, image, nearest};
+use super::{Arg, Buffer, Fault, Layout, ScenarioError, Tiles, data, format, image, nearest};
 
-/// Generates the buffers of a table: initial elements. [`expectations`] adds the expected ones.
+/// Generates the buffers of a table: initial elements. The caller adds the expected ones.
 pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
     texts: &BTreeMap<String, format::Buffer>,
     table: &str,
@@ -24,7 +24,7 @@ pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
             init => {
                 let init = init.as_ref().unwrap_or(&ElementSource::Zeros);
                 let at = at(&format!("{table}.{name}.init"));
-                context.bytes(init, &layout, &[]).map_err(at)?
+                context.bytes(init, &layout).map_err(at)?
             }
         };
         Ok(Buffer {
@@ -37,26 +37,8 @@ pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
     texts.iter().map(read).collect()
 }
 
-/// Generates the expected elements of the buffers of a table. Their expressions may name all buffers of `sources`.
-pub(super) fn expectations<F: FnOnce(Fault) -> ScenarioError>(
-    texts: &BTreeMap<String, format::Buffer>,
-    table: &str,
-    context: &Context<'_>,
-    sources: &[Buffer],
-    at: impl Fn(&str) -> F,
-) -> Result<Vec<Option<Expect>>, ScenarioError> {
-    let sources: Vec<_> = sources.iter().map(source).collect();
-    let read = |(name, text): (&String, &format::Buffer)| {
-        let expect = text.expect.as_ref().map(|expect| {
-            let layout = context.layout(text)?;
-            read_expect(expect, &layout, context, &sources)
-        });
-        expect.transpose().map_err(at(&format!("{table}.{name}.expect")))
-    };
-    texts.iter().map(read).collect()
-}
-
-fn source(buffer: &Buffer) -> Source<'_> {
+/// The initial elements of a buffer, for expressions.
+pub(super) fn source(buffer: &Buffer) -> Source<'_> {
     Source {
         name: &buffer.name,
         dtype: buffer.layout.dtype,
@@ -81,41 +63,20 @@ impl Context<'_> {
         })
     }
 
-    fn bytes(&self, source: &ElementSource, layout: &Layout, sources: &[Source<'_>]) -> Result<Vec<u8>, Fault> {
+    /// Generates initial elements, or expected ones that name no other buffer.
+    pub fn bytes(&self, source: &ElementSource, layout: &Layout) -> Result<Vec<u8>, Fault> {
         data::check_room(layout.bytes())?;
         match source {
             ElementSource::Zeros => Ok(vec![0; layout.bytes() as usize]),
-            ElementSource::Expr(expr) => elements::bytes(expr, layout, self.constants, sources),
+            ElementSource::Reference => Err(Fault::ReferenceAsInit),
+            ElementSource::Expr(expr) => elements::bytes(expr, layout, 0, self.constants, &[]),
             ElementSource::Table(table) => data::bytes(table, layout, self.files, self.constants),
         }
     }
 }
 
-fn read_expect(
-    expect: &format::Expect,
-    layout: &Layout,
-    context: &Context<'_>,
-    sources: &[Source<'_>],
-) -> Result<Expect, Fault> {
-    let (rtol, atol) = (expect.rtol, expect.atol);
-    let source = expect.source.as_ref().ok_or(Fault::NotOneSource)?;
-    check_tolerances(rtol, atol)?;
-    let bytes = context.bytes(source, layout, sources)?;
-    let expect = Expect { bytes, rtol, atol };
-    let dtype = layout.dtype;
-    let can_fail = (rtol == 0.0 && atol == 0.0)
-        || expect
-            .bytes
-            .chunks_exact(dtype.bytes())
-            .any(|want| can_miss(dtype, want, &expect));
-    match can_fail {
-        true => Ok(expect),
-        false => Err(Fault::CannotFail { dtype, rtol, atol }),
-    }
-}
-
 /// Checks tolerances: finite and not negative. With `rtol` at 1 or more, a buffer of zeros would pass for any expectation.
-fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Fault> {
+pub(super) fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Fault> {
     let is_sound = |value: &f64| value.is_finite() && *value >= 0.0;
     match [rtol, atol].into_iter().find(|value| !is_sound(value)) {
         Some(value) => Err(Fault::BadTolerance { value }),
@@ -125,12 +86,12 @@ fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Fault> {
 }
 
 /// True if some finite number of the type fails the expectation of this element. Otherwise `expect` tests nothing.
-fn can_miss(dtype: Dtype, want: &[u8], expect: &Expect) -> bool {
+pub(super) fn can_miss(dtype: Dtype, want: &[u8], rtol: f64, atol: f64) -> bool {
     let want = dtype.read(want).value();
     let (least, greatest) = dtype.bounds();
     let distance = (want - least).max(greatest - want);
     // Only an equal value passes for an infinity or a NaN.
-    !want.is_finite() || distance > expect.atol + expect.rtol * want.abs()
+    !want.is_finite() || distance > atol + rtol * want.abs()
 }
 
 /// Resolves the arguments of a launch.

@@ -112,6 +112,7 @@ fn scenario_with_every_key_is_resolved() {
                 Arg::Bytes(vec![0, 0xff]),
                 Arg::Struct(vec![Arg::Buffer(0), Arg::Scalar(Dtype::I8, vec![0xff])]),
             ],
+            ..Launch::default()
         }
     );
     assert_eq!(

@@ -6,6 +6,7 @@ mod dump;
 mod ending;
 mod globals;
 mod input;
+mod language;
 mod log;
 mod outputs;
 mod own;

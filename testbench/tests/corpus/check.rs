@@ -102,11 +102,8 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
     let globals = case.globals.iter().map(|(name, data)| buffer(name, data)).collect();
     let scenario = Scenario {
         name: text.stem.clone(),
-        title: None,
-        claim: None,
         ptx_path: text.path(),
         ptx: text.ptx.clone(),
-        gpu: None,
         buffers,
         globals,
         launches: vec![Launch {
@@ -116,8 +113,9 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
             dynamic_shared_bytes: case.dynamic_shared_bytes,
             cluster: (case.cluster != [1; 3]).then_some(case.cluster),
             args,
+            ..Launch::default()
         }],
-        asserts: Vec::new(),
+        ..Scenario::default()
     };
     Layouted { scenario, checks }
 }

@@ -45,25 +45,17 @@ impl Kernel {
     /// The module's only entry, or the one that [`Kernel::entry`] names, with one block of 32 threads.
     pub fn of(ptx: &str) -> Kernel {
         let launch = Launch {
-            entry: None,
             grid: [1; 3],
             block: [32, 1, 1],
-            dynamic_shared_bytes: 0,
-            cluster: None,
-            args: Vec::new(),
+            ..Launch::default()
         };
         Kernel(
             Scenario {
                 name: "kernel".to_owned(),
-                title: None,
-                claim: None,
                 ptx_path: "kernel.ptx".to_owned(),
                 ptx: ptx.to_owned(),
-                gpu: None,
-                buffers: Vec::new(),
-                globals: Vec::new(),
                 launches: vec![launch],
-                asserts: Vec::new(),
+                ..Scenario::default()
             },
             String::new(),
         )

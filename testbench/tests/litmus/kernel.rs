@@ -134,11 +134,8 @@ pub fn scenario(ptx: String, [grid, block]: [u32; 2], buffers: Vec<Vec<u8>>) -> 
     };
     Scenario {
         name: "litmus".to_owned(),
-        title: None,
-        claim: None,
         ptx_path: "litmus.ptx".to_owned(),
         ptx,
-        gpu: None,
         buffers: buffers.into_iter().enumerate().map(buffer).collect(),
         globals: Vec::new(),
         launches: vec![Launch {
@@ -148,8 +145,9 @@ pub fn scenario(ptx: String, [grid, block]: [u32; 2], buffers: Vec<Vec<u8>>) -> 
             dynamic_shared_bytes: 0,
             cluster: None,
             args,
+            ..Launch::default()
         }],
-        asserts: Vec::new(),
+        ..Scenario::default()
     }
 }
 

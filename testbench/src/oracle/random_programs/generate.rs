@@ -32,11 +32,8 @@ pub(super) fn scenario(program: &RandomProgram) -> Scenario {
     let counters = COMMUTING.len() as u64 * SHARED_COUNTERS;
     Scenario {
         name: "random".to_owned(),
-        title: None,
-        claim: None,
         ptx_path: "random.ptx".to_owned(),
         ptx: text.out,
-        gpu: None,
         buffers: vec![
             words("input", INPUT_WORDS, |n| mixed(seed ^ n) as u32),
             words("output", u64::from(grid * block) * OWN_WORDS, |_| 0),
@@ -50,8 +47,9 @@ pub(super) fn scenario(program: &RandomProgram) -> Scenario {
             dynamic_shared_bytes: 0,
             cluster: None,
             args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2)],
+            ..Launch::default()
         }],
-        asserts: Vec::new(),
+        ..Scenario::default()
     }
 }
 

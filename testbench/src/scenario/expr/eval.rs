@@ -121,7 +121,14 @@ fn unary(operator: Unary, operand: Number) -> Result<Number, ExprError> {
     })
 }
 
-fn binary(operator: Binary, left: Number, right: Number) -> Result<Number, ExprError> {
+/// Applies an operator with two operands.
+///
+/// # Errors
+/// If the operation is not possible.
+///
+/// # Panics
+/// For `and` and `or`, which may leave an operand without a value.
+pub fn binary(operator: Binary, left: Number, right: Number) -> Result<Number, ExprError> {
     let cannot = |reason| ExprError::Operation {
         operation: format!("{left} {} {right}", operator.symbol()),
         reason,

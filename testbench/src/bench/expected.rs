@@ -1,0 +1,78 @@
+//! Compares device memory with the checks of a scenario, after the launch that each names.
+
+use super::Bench;
+use crate::lockstep::{self, Difference};
+use crate::reference::{Memory, ReferenceError};
+use crate::scenario::{Check, CheckedData, Expect};
+
+/// The elements that the reference model gives, by index of the check. `None` for a check with elements of its own.
+pub(super) type Wanted = Vec<Option<Vec<u8>>>;
+
+impl Bench<'_> {
+    /// Runs the reference model for the checks that take its elements. Call it before the first launch.
+    pub(super) fn wanted(&self) -> Result<Wanted, (usize, ReferenceError)> {
+        let checks = &self.scenario.checks;
+        let mut wanted: Wanted = vec![None; checks.len()];
+        if checks.iter().all(|check| check.want.is_some()) {
+            return Ok(wanted);
+        }
+        let last = self.grids().len().saturating_sub(1);
+        lockstep::reference_with(self, u64::MAX, |launch, memory| {
+            for (check, wanted) in checks.iter().zip(&mut wanted) {
+                if check.want.is_none() && check.after.unwrap_or(last) == launch {
+                    *wanted = self.in_reference(check, memory);
+                }
+            }
+        })?;
+        Ok(wanted)
+    }
+
+    /// The elements of a check in the reference's memory.
+    fn in_reference(&self, check: &Check, memory: &Memory) -> Option<Vec<u8>> {
+        let size = self.scenario.checked(check.data).layout.dtype.bytes() as u64;
+        let address = self.address(check.data)? + check.view.first * size;
+        let bytes = memory.get(address, (check.view.n * size) as usize)?;
+        Some(bytes.to_vec())
+    }
+
+    fn address(&self, data: CheckedData) -> Option<u64> {
+        match data {
+            CheckedData::Buffer(index) => Some(self.placement.buffers[index]),
+            CheckedData::Global(index) => self.placement.globals[index],
+        }
+    }
+
+    /// The first difference of each check after `launch`.
+    pub(super) fn check_after(&self, launch: usize, n_launches: usize, wanted: &Wanted) -> Vec<Difference> {
+        let is_due = |check: &Check| check.after.unwrap_or(n_launches - 1) == launch;
+        let checks = self.scenario.checks.iter().zip(wanted);
+        let due = checks.filter(|(check, _)| is_due(check));
+        due.filter_map(|(check, wanted)| self.compare(check, wanted.as_ref()))
+            .collect()
+    }
+
+    fn compare(&self, check: &Check, wanted: Option<&Vec<u8>>) -> Option<Difference> {
+        let buffer = self.scenario.checked(check.data);
+        let dtype = buffer.layout.dtype;
+        let size = dtype.bytes();
+        let address = self.address(check.data)? + check.view.first * size as u64;
+        let mut found = vec![0; check.view.n as usize * size];
+        self.gpu.storage().read(address, &mut found);
+        let want = Expect {
+            bytes: check.want.as_ref().or(wanted)?.clone(),
+            rtol: check.rtol,
+            atol: check.atol,
+        };
+        if check.nan {
+            let pairs = found.chunks_exact_mut(size).zip(want.bytes.chunks_exact(size));
+            let is_nan = |element: &[u8]| dtype.read(element).value().is_nan();
+            pairs
+                .filter(|(found, _)| is_nan(found))
+                .for_each(|(found, want)| found.copy_from_slice(want));
+        }
+        let mut difference = lockstep::compare(&buffer.name, dtype, &found, &want)?;
+        difference.index += check.view.first;
+        difference.after = check.after;
+        Some(difference)
+    }
+}

@@ -1,0 +1,140 @@
+//! The arguments of a launch, as the text gives them.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+
+use super::Quantity;
+use crate::scenario::dtype::Dtype;
+
+/// An argument: a buffer's name, or a value.
+pub(in crate::scenario) enum Arg {
+    Buffer(String),
+    Scalar(Dtype, Quantity),
+    Bytes(String),
+    Struct(Vec<Arg>),
+    Image(Image),
+    TensorMap(TensorMap),
+}
+
+/// `{ tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct TensorMap {
+    pub buffer: String,
+    pub tile: Vec<Quantity>,
+    // 0 means no swizzle.
+    #[serde(default)]
+    pub swizzle: u32,
+}
+
+/// A texture or surface of a buffer.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct Image {
+    pub buffer: String,
+    #[serde(default)]
+    pub address: ImageAddress,
+    #[serde(default)]
+    pub filter: ImageFilter,
+    #[serde(default)]
+    pub normalized: bool,
+    #[serde(default)]
+    pub read: ImageRead,
+    // 0 if left out. The image reader takes 0 as 1.
+    #[serde(default)]
+    pub layers: u32,
+}
+
+/// The address mode: the texel of a coordinate outside the image.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::scenario) enum ImageAddress {
+    #[default]
+    Clamp,
+    Wrap,
+    Mirror,
+    Border,
+}
+
+/// The filter mode.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::scenario) enum ImageFilter {
+    #[default]
+    Point,
+    Linear,
+}
+
+/// The read mode of integer texels.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::scenario) enum ImageRead {
+    #[default]
+    Element,
+    Normalized,
+}
+
+/// The keys of an argument table, such as `f32` in `{ f32 = 2.0 }`.
+const ARG_KEYS: &[&str] = &[
+    "i8",
+    "u8",
+    "i16",
+    "u16",
+    "i32",
+    "u32",
+    "i64",
+    "u64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "bytes",
+    "struct",
+    "texture",
+    "surface",
+    "tensor_map",
+];
+
+impl<'de> Deserialize<'de> for Arg {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ArgVisitor)
+    }
+}
+
+struct ArgVisitor;
+
+impl<'de> Visitor<'de> for ArgVisitor {
+    type Value = Arg;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a buffer's name, { dtype = value }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, \
+             { texture = {...} } or { surface = {...} }",
+        )
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Arg, E> {
+        Ok(Arg::Buffer(name.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Arg, A::Error> {
+        let kind = map.next_key::<String>()?;
+        let kind = kind.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+        let arg = match kind.as_str() {
+            "bytes" => Arg::Bytes(map.next_value()?),
+            "struct" => Arg::Struct(map.next_value()?),
+            "texture" | "surface" => Arg::Image(map.next_value()?),
+            "tensor_map" => Arg::TensorMap(map.next_value()?),
+            name => {
+                let dtype = Dtype::of_name(name).ok_or_else(|| A::Error::unknown_variant(name, ARG_KEYS))?;
+                Arg::Scalar(dtype, map.next_value()?)
+            }
+        };
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(arg),
+            Some(_) => Err(A::Error::invalid_length(2, &self)),
+        }
+    }
+}
