@@ -26,6 +26,14 @@ mod speed;
 
 mod validate;
 
+mod lab;
+
+mod sweep;
+
+mod compare;
+
+mod test;
+
 mod run;
 
 mod progress;
@@ -74,6 +82,9 @@ fn execute(command: &Command) -> Result<(), Failure> {
             None => speed::bench(speed),
         },
         Command::Validate(options) => validate::validate(options),
+        Command::Sweep(options) => sweep::sweep(options),
+        Command::Compare(options) => compare::compare(options),
+        Command::Test(options) => test::test(options),
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),

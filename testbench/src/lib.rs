@@ -49,4 +49,10 @@ pub mod suite;
 
 pub mod validate;
 
+pub mod sweep;
+
+pub mod compare;
+
+pub mod regression;
+
 pub mod oracle;

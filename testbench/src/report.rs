@@ -24,3 +24,5 @@ pub mod html;
 pub mod text;
 
 pub mod json;
+
+pub mod saved;

@@ -52,8 +52,10 @@ pub struct Sm {
 #[serde(rename_all = "kebab-case")]
 pub enum SchedulerPolicy {
     /// The next ready warp after the one issued last.
+    #[serde(alias = "lrr")]
     LooseRoundRobin,
     /// The warp issued last while it is ready, otherwise the oldest ready one.
+    #[serde(alias = "gto")]
     GreedyThenOldest,
     /// The oldest ready warp.
     OldestFirst,

@@ -20,6 +20,12 @@ pub struct Arguments {
 pub enum Command {
     /// Run scenarios, print a summary, and check what they expect and assert
     Run(Box<Run>),
+    /// Run a scenario at many sizes, settings and GPUs: one table, CSV and plot
+    Sweep(Box<super::sweep::args::Sweep>),
+    /// Compare two runs: metric by metric, and PTX line by line
+    Compare(Box<super::compare::Compare>),
+    /// Run scenarios as a test suite: one line each, JUnit XML, a baseline of metrics
+    Test(Box<super::test::Test>),
     /// List the built-in scenarios, each with the claim that its assertions prove
     List,
     /// List the GPUs, or show every parameter of one with its source
@@ -270,7 +276,8 @@ pub struct Shape {
 /// The GPU if neither the options nor the scenario name one.
 pub const DEFAULT_GPU: &str = "h100-sxm5";
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+/// Reads `key=value`.
+pub fn key_value(text: &str) -> Result<(String, String), String> {
     pair(text).ok_or_else(|| "write key=value, such as sm.lsu.queue_depth=8".to_owned())
 }
 

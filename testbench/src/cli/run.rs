@@ -15,10 +15,10 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::error::SimError;
-use warpwave_ptx::diag::render_all;
 
 use super::args::{self, DEFAULT_GPU};
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
+use super::lab;
 use super::launch_error;
 use super::log;
 use super::outputs::Outputs;
@@ -151,16 +151,7 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
 
 /// Builds the machine with the scenario's data.
 fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
-    let (scenario, config) = (&job.scenario, &job.config);
-    let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
-    if !args.ignore_target && !bench.unmet_requirements().is_empty() {
-        let findings = render_all(bench.unmet_requirements(), &scenario.ptx_path, &scenario.ptx);
-        return Err(Failure::input(format!(
-            "{}: the program is too new for {}; choose another --gpu, or run it with --ignore-target\n{findings}",
-            scenario.name, config.name
-        )));
-    }
-    Ok(bench)
+    lab::bench(&job.scenario, &job.config, args.ignore_target)
 }
 
 /// The default file of the flight recorder. `None` if an option names or disables it, or if it would overwrite an input or output.

@@ -10,7 +10,7 @@ mod findings;
 mod latencies;
 mod memory;
 mod source;
-pub(super) mod stall_text;
+pub(crate) mod stall_text;
 mod stalls;
 mod summary;
 mod timeline;

@@ -24,6 +24,12 @@ pub fn colour(n: usize) -> &'static str {
 /// Space around the plotting area, in pixels: left, right, top, bottom.
 const MARGINS: [f64; 4] = [64.0, 16.0, 34.0, 42.0];
 
+/// Width of a character, in pixels. SVG cannot measure text: this fits the font size of 12.
+const CHARACTER: f64 = 7.0;
+
+/// Distance of two lines of a legend, in pixels.
+const LINE: f64 = 18.0;
+
 /// Text with its special characters escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
@@ -40,6 +46,8 @@ pub struct Plot {
     title: String,
     body: String,
     legend: Vec<(String, String)>,
+    /// Width of a legend at the right side, in pixels. 0 for a legend above the plotting area.
+    side: f64,
 }
 
 impl Plot {
@@ -53,7 +61,18 @@ impl Plot {
             title: title.to_owned(),
             body: String::new(),
             legend: Vec::new(),
+            side: 0.0,
         }
+    }
+
+    /// Puts the legend at the right side, one series below the other. `longest` is the number of characters of the longest name.
+    pub fn with_side_legend(self, longest: usize) -> Self {
+        let side = CHARACTER * longest as f64 + 24.0;
+        Plot { side, ..self }
+    }
+
+    fn right(&self) -> f64 {
+        self.width - MARGINS[1] - self.side
     }
 
     fn left(&self) -> f64 {
@@ -65,7 +84,7 @@ impl Plot {
     }
 
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        let (w, h) = (self.width - MARGINS[0] - MARGINS[1], self.bottom() - MARGINS[2]);
+        let (w, h) = (self.right() - self.left(), self.bottom() - MARGINS[2]);
         (self.left() + self.x.place(x) * w, self.bottom() - self.y.place(y) * h)
     }
 
@@ -79,13 +98,30 @@ impl Plot {
 
     /// Adds a line through points in the units of the axes.
     pub fn line(&mut self, name: &str, colour: &str, points: &[(f64, f64)]) {
+        self.unnamed_line(name, colour, points);
+        self.legend.push((name.to_owned(), colour.to_owned()));
+    }
+
+    /// Adds a line without an entry in the legend. The name is its tooltip.
+    pub fn unnamed_line(&mut self, name: &str, colour: &str, points: &[(f64, f64)]) {
         let path = self.path(points.iter().copied());
         let _ = writeln!(
             self.body,
             r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"><title>{}</title></path>"#,
             escaped(name)
         );
-        self.legend.push((name.to_owned(), colour.to_owned()));
+    }
+
+    /// Adds a dot at each point, with its own tooltip.
+    pub fn dots(&mut self, colour: &str, points: &[((f64, f64), String)]) {
+        for (point, tooltip) in points {
+            let (x, y) = self.at(*point);
+            let _ = writeln!(
+                self.body,
+                r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.5" fill="{colour}"><title>{}</title></circle>"#,
+                escaped(tooltip)
+            );
+        }
     }
 
     /// Adds filled steps. Each point's height lasts up to the next point, and the last one up to `end`.
@@ -130,7 +166,7 @@ impl Plot {
 
     fn axes(&self) -> String {
         let mut out = String::new();
-        let (left, right, top, bottom) = (self.left(), self.width - MARGINS[1], MARGINS[2], self.bottom());
+        let (left, right, top, bottom) = (self.left(), self.right(), MARGINS[2], self.bottom());
         for (value, label) in self.x.ticks() {
             let (x, _) = self.at((value, self.y.from()));
             let _ = writeln!(
@@ -170,14 +206,18 @@ impl Plot {
 
     fn legend(&self) -> String {
         let mut out = String::new();
-        let mut x = self.width - MARGINS[1];
-        for (name, colour) in self.legend.iter().rev() {
-            // SVG cannot measure text: 7 pixels per character fit the font size of 12.
-            x -= 7.0 * name.chars().count() as f64 + 24.0;
+        let (mut x, mut y) = (self.width - MARGINS[1], 12.0);
+        for (n, (name, colour)) in self.legend.iter().enumerate().rev() {
+            if self.side > 0.0 {
+                (x, y) = (self.right() + 12.0, MARGINS[2] + LINE * n as f64);
+            } else {
+                x -= CHARACTER * name.chars().count() as f64 + 24.0;
+            }
             let _ = writeln!(
                 out,
-                r#"<rect x="{x:.1}" y="12" width="11" height="11" fill="{colour}"/><text x="{:.1}" y="22">{}</text>"#,
+                r#"<rect x="{x:.1}" y="{y:.0}" width="11" height="11" fill="{colour}"/><text x="{:.1}" y="{:.0}">{}</text>"#,
                 x + 15.0,
+                y + 10.0,
                 escaped(name)
             );
         }
@@ -220,6 +260,21 @@ mod tests {
         plot.line("up", colour(0), &[(0.0, 0.0), (10.0, 10.0)]);
         let text = plot.finish().into_string();
         assert!(text.contains(r#"d="M64.0 134.0L164.0 34.0""#), "{text}");
+    }
+
+    #[test]
+    fn side_legend_takes_its_width_from_the_plotting_area() {
+        // Two characters take 14 pixels beside 24 of the legend: the area ends at 180 - 16 - 38 = 126.
+        let mut plot = plot().with_side_legend(2);
+        plot.line("up", colour(0), &[(0.0, 0.0), (10.0, 10.0)]);
+        plot.dots(colour(0), &[((10.0, 10.0), "x < 11".to_owned())]);
+        let text = plot.finish().into_string();
+        assert!(text.contains(r#"d="M64.0 134.0L126.0 34.0""#), "{text}");
+        assert!(
+            text.contains(r#"<circle cx="126.0" cy="34.0""#) && text.contains("x &lt; 11"),
+            "{text}"
+        );
+        assert!(text.contains(r#"<rect x="138.0" y="34""#), "{text}");
     }
 
     #[test]

@@ -87,6 +87,20 @@ impl Draft {
         pairs(&self.file.gpu.set)
     }
 
+    /// The table `[sweep]`.
+    pub fn sweep(&self) -> Option<&crate::sweep::Spec> {
+        self.file.sweep.as_ref()
+    }
+
+    /// Reads a text file beside the scenario, such as the figures of a sweep's assertion.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_beside(&self, path: &str) -> Result<String, ScenarioError> {
+        let text = self.files.read_text(path);
+        text.map_err(|fault| ScenarioError::new(&self.shown, "sweep.assert.csv", fault))
+    }
+
     /// Its input files on disk: the scenario, the PTX and the arrays. Empty for a built-in scenario.
     pub fn files(&self) -> Vec<PathBuf> {
         if let Files::BuiltIn(_) = self.files {

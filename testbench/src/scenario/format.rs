@@ -73,6 +73,9 @@
 //! [expect_failure]                   # optional: the run must fail so
 //! exit = 2
 //! message = "shared memory"          # optional: a part of the error text
+//!
+//! [sweep]                            # optional: for `warpwave sweep`
+//! over = ["block=32..1024*2"]        # axes; metrics and [[sweep.assert]] may follow: see `crate::sweep`
 //! ```
 
 use std::collections::BTreeMap;
@@ -124,6 +127,7 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub assert: Vec<Assert>,
     pub expect_failure: Option<ExpectFailure>,
+    pub sweep: Option<crate::sweep::Spec>,
 }
 
 impl ScenarioFile {

@@ -1,0 +1,173 @@
+//! `warpwave compare`: two runs side by side.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+use serde_json::Value as Json;
+use warpwave::bench::Options;
+use warpwave::compare::{Comparison, Lines, Side, page};
+use warpwave::report::json;
+use warpwave::scenario::Draft;
+use warpwave::watch::profile::Profile;
+use warpwave::watch::{EventCollector, Listener};
+use warpwave_components::preset;
+
+use super::args::{DEFAULT_GPU, key_value};
+use super::failure::Failure;
+use super::lab::{self, check_outputs};
+use super::launch_error;
+use super::print;
+use super::progress;
+use super::write::write;
+
+#[derive(Args)]
+pub struct Compare {
+    /// A scenario (a built-in one or a TOML file), or a report that `run --json` saved
+    pub a: String,
+    /// The second one; A again if left out
+    pub b: Option<String>,
+    /// The GPU of both, instead of the scenarios' own: a built-in one or a TOML file
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
+    pub gpu: Option<String>,
+    /// The GPU of A
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
+    pub gpu_a: Option<String>,
+    /// The GPU of B
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Machine")]
+    pub gpu_b: Option<String>,
+    /// Change a number or a policy of both GPUs
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
+    pub set: Vec<(String, String)>,
+    /// Change a number or a policy of the GPU of A
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
+    pub set_a: Vec<(String, String)>,
+    /// Change a number or a policy of the GPU of B
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
+    pub set_b: Vec<(String, String)>,
+    /// Run programs whose target or instructions are newer than the GPU
+    #[arg(long, help_heading = "Run")]
+    pub ignore_target: bool,
+    /// Print every metric and line that differs
+    #[arg(long, help_heading = "Results")]
+    pub all: bool,
+    /// Write the comparison as JSON
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub json: Option<PathBuf>,
+    /// Write the comparison as one HTML page
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub html: Option<PathBuf>,
+}
+
+/// What runs on one side.
+struct Request<'a> {
+    name: &'a str,
+    gpu: Option<&'a str>,
+    /// Changed preset keys of both sides.
+    sets: &'a [(String, String)],
+    /// Changed preset keys of this side.
+    own_sets: &'a [(String, String)],
+}
+
+fn request<'a>(
+    args: &'a Compare,
+    name: &'a str,
+    gpu: &'a Option<String>,
+    own_sets: &'a [(String, String)],
+) -> Request<'a> {
+    Request {
+        name,
+        gpu: gpu.as_deref().or(args.gpu.as_deref()),
+        sets: &args.set,
+        own_sets,
+    }
+}
+
+/// Runs or reads both sides, and prints the comparison.
+pub fn compare(args: &Compare) -> Result<(), Failure> {
+    let a = request(args, &args.a, &args.gpu_a, &args.set_a);
+    let b = request(args, args.b.as_ref().unwrap_or(&args.a), &args.gpu_b, &args.set_b);
+    let inputs = [a.name, b.name].map(PathBuf::from);
+    let outputs = [("--json", args.json.as_deref()), ("--html", args.html.as_deref())];
+    check_outputs(&outputs, &inputs)?;
+    progress::catch_interrupt();
+    let (a, b) = thread::scope(|scope| {
+        let a = scope.spawn(|| side(&a, args.ignore_target));
+        let b = side(&b, args.ignore_target);
+        (a.join().expect("a broken invariant ends the command"), b)
+    });
+    let comparison = Comparison::new(&a?, &b?);
+    print(&comparison.text(args.all))?;
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(&comparison).map_err(Failure::input)?;
+        write(path, format!("{text}\n").as_bytes())?;
+    }
+    if let Some(path) = &args.html {
+        write(path, page(&comparison).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn side(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
+    match Path::new(request.name).extension().is_some_and(|end| end == "json") {
+        true => saved(request),
+        false => simulate(request, ignore_target),
+    }
+}
+
+/// Reads a saved report.
+fn saved(request: &Request<'_>) -> Result<Side, Failure> {
+    let name = request.name;
+    if !request.own_sets.is_empty() {
+        return Err(Failure::input(format!(
+            "{name} is a saved report: --set-a and --set-b cannot change it"
+        )));
+    }
+    let text = fs::read(name).map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    let report: Option<Json> = serde_json::from_slice(&text).ok();
+    let report = report.filter(|report| report["totals"]["cycles"].is_u64());
+    let report = report.ok_or_else(|| {
+        Failure::input(format!(
+            "{name} is no report; write one with `warpwave run --json FILE`"
+        ))
+    })?;
+    let word = |key: &str| report[key].as_str().unwrap_or("?").to_owned();
+    Ok(Side {
+        name: format!("{} on {}, saved in {name}", word("scenario"), word("gpu")),
+        report,
+        lines: None,
+    })
+}
+
+/// Runs a scenario, and collects the costs of its lines.
+fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
+    let draft = Draft::find(request.name).map_err(Failure::input)?;
+    let gpu = request.gpu.map(str::to_owned).or_else(|| draft.gpu());
+    let sets = [request.sets, request.own_sets].concat();
+    let config = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &sets)
+        .map_err(Failure::input)?
+        .config;
+    let scenario = draft.build(Some(&config)).map_err(Failure::input)?;
+    let mut bench = lab::bench(&scenario, &config, ignore_target)?;
+    let mut collector = EventCollector::begin(bench.gpu_mut());
+    let mut profile = Profile::default();
+    let options = Options {
+        threads: 1,
+        max_cycles: None,
+    };
+    let run = bench.run(options, &mut |progress| {
+        collector.collect(progress.now, &mut [&mut profile as &mut dyn Listener]);
+        !progress::is_stopped()
+    });
+    collector.collect(bench.gpu().clock().now(), &mut [&mut profile as &mut dyn Listener]);
+    if let Some((launch, error)) = &run.stopped {
+        return Err(launch_error::stopped(&scenario, &bench, *launch, error));
+    }
+    let changed: String = sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
+    Ok(Side {
+        name: format!("{} on {}{changed}", scenario.name, config.name),
+        report: serde_json::from_str(&json::report(&scenario.name, &run)).map_err(Failure::input)?,
+        lines: Some(Lines::new(&scenario.ptx, bench.programs(), &profile)),
+    })
+}

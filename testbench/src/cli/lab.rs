@@ -1,0 +1,64 @@
+//! What the commands that run scenarios share: the machine with a scenario's data, work in parallel, the check of output files.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use warpwave::bench::Bench;
+use warpwave::scenario::Scenario;
+use warpwave_components::config::GpuConfig;
+use warpwave_ptx::diag::render_all;
+
+use super::failure::Failure;
+use super::progress;
+use super::write::{resolve, try_file};
+
+/// Builds the machine with the scenario's data. Refuses a program that is too new for the GPU, unless `ignore_target`.
+pub fn bench<'s>(scenario: &'s Scenario, config: &GpuConfig, ignore_target: bool) -> Result<Bench<'s>, Failure> {
+    let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
+    if !ignore_target && !bench.unmet_requirements().is_empty() {
+        let findings = render_all(bench.unmet_requirements(), &scenario.ptx_path, &scenario.ptx);
+        return Err(Failure::input(format!(
+            "{}: the program is too new for {}; choose another --gpu, or run it with --ignore-target\n{findings}",
+            scenario.name, config.name
+        )));
+    }
+    Ok(bench)
+}
+
+/// Checks that the files of these options can be written, and that none is an input or another output.
+pub fn check_outputs(outputs: &[(&str, Option<&Path>)], inputs: &[PathBuf]) -> Result<(), Failure> {
+    let mut taken: Vec<(PathBuf, String)> = Vec::new();
+    taken.extend(
+        inputs
+            .iter()
+            .map(|path| (resolve(path), "is read by this run".to_owned())),
+    );
+    for (option, path) in outputs.iter().filter_map(|(option, path)| Some((option, (*path)?))) {
+        let place = resolve(path);
+        if let Some((_, why)) = taken.iter().find(|(other, _)| *other == place) {
+            let path = path.display();
+            return Err(Failure::input(format!("{option} {path} {why}; choose another name")));
+        }
+        try_file(path)?;
+        taken.push((place, format!("is also the file of {option}")));
+    }
+    Ok(())
+}
+
+/// Calls `work` with 0 to n - 1 on at most `jobs` threads. After Ctrl-C no more calls begin.
+pub fn in_parallel(n: usize, jobs: NonZeroUsize, work: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        while !progress::is_stopped() {
+            match next.fetch_add(1, Ordering::Relaxed) {
+                index if index < n => work(index),
+                _ => break,
+            }
+        }
+    };
+    thread::scope(|scope| {
+        (0..jobs.get().min(n)).for_each(|_| drop(scope.spawn(run)));
+    });
+}

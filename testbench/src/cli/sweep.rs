@@ -1,0 +1,265 @@
+//! `warpwave sweep`: one scenario at every combination of values, each point in its own process.
+
+pub mod args;
+
+mod point;
+
+mod pool;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use warpwave::report::saved::{CYCLES, is_column};
+use warpwave::scenario::Draft;
+use warpwave::sweep::{
+    self, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table, plot, points, script, shown,
+};
+use warpwave_components::preset;
+
+use self::args::{Part, Plan, Sweep, What};
+use super::args::DEFAULT_GPU;
+use super::failure::{Failure, INTERRUPTED, WRONG};
+use super::lab::check_outputs;
+use super::print;
+use super::progress;
+use super::show::unknown_metric;
+use super::write::write;
+
+/// The points of a sweep, and where their results are.
+struct Planned {
+    /// The scenario as it was named.
+    name: String,
+    spec: Spec,
+    store: Store,
+    points: Vec<(Point, Job, Key)>,
+    /// The scenario's files, which no output may replace.
+    inputs: Vec<PathBuf>,
+}
+
+/// Runs a sweep, plans it, or computes one point.
+pub fn sweep(args: &Sweep) -> Result<(), Failure> {
+    match &args.part {
+        Some(Part::Plan(args)) => print_plan(args),
+        Some(Part::RunPoint(args)) => point::run(args),
+        None => run(args),
+    }
+}
+
+/// Finds the points, and stores a job for each missing one.
+fn plan(what: &What) -> Result<Planned, Failure> {
+    let name = what.scenario.clone().unwrap_or_default();
+    let draft = Draft::find(&name).map_err(Failure::input)?;
+    let mut spec = draft.sweep().cloned().unwrap_or_default();
+    spec.override_axes(&what.over);
+    let gpu = what.gpu.clone().or_else(|| draft.gpu());
+    let base = Job {
+        scenario: sweep::absolute(&name),
+        gpu: sweep::absolute(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
+        sets: what.set.clone(),
+        settings: Vec::new(),
+        ignore_target: what.ignore_target,
+        max_cycles: what.max_cycles,
+    };
+    let inputs = draft.files();
+    let all = points(&spec.over).map_err(Failure::input)?;
+    let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
+    let preset_keys = preset_keys.into_iter().map(|row| row.key).collect();
+    let jobs: Vec<(Point, Job)> = all
+        .into_iter()
+        .map(|point| (point.clone(), base.at(&point, &preset_keys)))
+        .collect();
+    check_settings(draft, &jobs)?;
+    let store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
+    let mut keys = Keys::default();
+    let keyed = jobs.into_iter().map(|(point, job)| {
+        let key = keys.of(&job).map_err(Failure::input)?;
+        Ok((point, job, key))
+    });
+    let points = keyed.collect::<Result<Vec<_>, Failure>>()?;
+    let written = |error| Failure::write(store.folder(), error);
+    for (_, job, key) in &points {
+        let record = store.record(key);
+        let is_retried = what.retry_failed && record.as_ref().is_some_and(|record| record.outcome.has_failed());
+        if is_retried {
+            store.forget(key).map_err(written)?;
+        }
+        if is_retried || record.is_none() {
+            store.plan(key, job).map_err(written)?;
+        }
+    }
+    Ok(Planned {
+        name,
+        spec,
+        store,
+        points,
+        inputs,
+    })
+}
+
+/// Applies every setting once, so that a misspelt one is refused before the first point.
+fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
+    let mut scenario = draft.build(None).map_err(Failure::input)?;
+    let mut settings: Vec<_> = jobs.iter().flat_map(|(_, job)| &job.settings).collect();
+    settings.sort();
+    settings.dedup();
+    let mut checked = settings
+        .into_iter()
+        .map(|(name, value)| sweep::apply(&mut scenario, name, value));
+    checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))
+}
+
+impl Planned {
+    /// The points without a record.
+    fn missing(&self) -> Vec<&(Point, Job, Key)> {
+        let is_missing = |(_, _, key): &&(Point, Job, Key)| self.store.record(key).is_none();
+        self.points.iter().filter(is_missing).collect()
+    }
+
+    /// The results so far.
+    fn table(&self, columns: Vec<String>) -> Table {
+        let row =
+            |(point, _, key): &(Point, Job, Key)| Row::new(point.clone(), self.store.record(key).as_ref(), &columns);
+        Table {
+            axes: self.spec.over.clone(),
+            rows: self.points.iter().map(row).collect(),
+            columns,
+        }
+    }
+}
+
+/// `sweep plan`: a line for each missing point, or a job script.
+fn print_plan(args: &Plan) -> Result<(), Failure> {
+    let planned = plan(&args.what)?;
+    let missing = planned
+        .missing()
+        .into_iter()
+        .map(|(point, _, key)| (key.clone(), shown(point)));
+    let missing: Vec<_> = missing.collect();
+    let Some(engine) = args.engine else {
+        let lines: String = missing.iter().map(|(key, point)| format!("{key} {point}\n")).collect();
+        return print(&lines);
+    };
+    let program = std::env::current_exe().map_err(Failure::input)?;
+    let limits = args.what.limits.limits();
+    let folder = planned.store.folder();
+    print(&script(
+        engine.engine(),
+        &planned.name,
+        &missing,
+        &program,
+        folder,
+        limits,
+    ))
+}
+
+/// `sweep`: computes the missing points, then prints and writes the table.
+fn run(args: &Sweep) -> Result<(), Failure> {
+    let planned = plan(&args.what)?;
+    let columns = columns(args, &planned.spec)?;
+    let files = [("--csv", &args.csv), ("--plot", &args.plot)];
+    check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
+    let faults = planned.spec.asserts.iter().enumerate();
+    let fault = faults
+        .filter_map(|(n, assert)| Some(format!("sweep.assert[{n}]: {}", assert.fault(&planned.spec.over)?)))
+        .next();
+    if let Some(fault) = fault {
+        return Err(Failure::input(format!("{}: {fault}", planned.name)));
+    }
+    progress::catch_interrupt();
+    let (begin, missing) = (Instant::now(), planned.missing());
+    let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
+    let jobs = jobs.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
+    pool::compute(
+        &planned.store,
+        &missing,
+        jobs,
+        args.what.limits.limits(),
+        !args.no_progress,
+    )?;
+    let table = planned.table(columns);
+    print(&table.text())?;
+    let (all, left) = (
+        table.rows.len(),
+        table.rows.iter().filter(|row| row.status == Status::Missing).count(),
+    );
+    print(&format!(
+        "\n{all} points: {} computed in {:.1} s, {} from {}\n",
+        missing.len() - left.min(missing.len()),
+        begin.elapsed().as_secs_f64(),
+        all - missing.len(),
+        args.what.store.display()
+    ))?;
+    if let Some(path) = &args.csv {
+        write(path, table.csv().as_bytes())?;
+    }
+    if let Some(path) = &args.plot {
+        let title = format!("{}: {}", planned.name, plot_options(args, &table).y);
+        let text = plot(&title, &table, &plot_options(args, &table));
+        let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
+        write(path, text.as_bytes())?;
+    }
+    verdict(&planned, &table, left)
+}
+
+/// The columns: cycles, the scenario's metrics and assertions, then those of the command line.
+fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
+    let asserted = spec.asserts.iter().map(|assert| &assert.metric);
+    let mut columns = vec![CYCLES.to_owned()];
+    for name in spec.metrics.iter().chain(asserted).chain(&args.metric) {
+        if !is_column(name) {
+            return Err(unknown_metric(name));
+        }
+        if !columns.contains(name) {
+            columns.push(name.clone());
+        }
+    }
+    Ok(columns)
+}
+
+fn plot_options(args: &Sweep, table: &Table) -> PlotOptions {
+    let y = args.metric.first().unwrap_or(&table.columns[0]);
+    PlotOptions {
+        x: args.x.clone(),
+        y: y.clone(),
+        log_x: args.log_x,
+        log_y: args.log_y,
+    }
+}
+
+/// Checks that every point has a result, and that the assertions hold.
+fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<(), Failure> {
+    let all = table.rows.len();
+    if left > 0 {
+        let text = format!("{left} of {all} points are not computed; the same command goes on with them");
+        let code = if progress::is_stopped() { INTERRUPTED } else { WRONG };
+        return Err(Failure { code, text });
+    }
+    let count = |is_it: fn(&Status) -> bool| table.rows.iter().filter(|row| is_it(&row.status)).count();
+    let failed = count(|status| matches!(status, Status::Failed(_)));
+    let wrong = count(|status| matches!(status, Status::Wrong(_)));
+    let mut failures = Vec::new();
+    if failed > 0 {
+        failures.push(format!(
+            "{failed} of {all} points failed; mend the cause, then run with --retry-failed"
+        ));
+    }
+    if wrong > 0 {
+        failures.push(format!("{wrong} of {all} points have wrong results"));
+    }
+    for (n, assert) in planned.spec.asserts.iter().enumerate() {
+        let beside = |path: &String| Draft::find(&planned.name).and_then(|draft| draft.read_beside(path));
+        let csv = assert.csv.as_ref().map(beside).transpose().map_err(Failure::input)?;
+        let says = assert.failures(table, csv.as_deref());
+        failures.extend(says.into_iter().map(|says| format!("sweep.assert[{n}]: {says}")));
+    }
+    if !failures.is_empty() {
+        let text = format!("{}: {}", planned.name, failures.join("\n  "));
+        return Err(Failure { code: WRONG, text });
+    }
+    match planned.spec.asserts.len() {
+        0 => Ok(()),
+        n => print(&format!("all held (assertions over the curves: {n})\n")),
+    }
+}

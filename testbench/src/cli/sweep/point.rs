@@ -1,0 +1,123 @@
+//! `warpwave sweep run-point`: computes one planned point, under its limits, and stores the record.
+
+use std::process;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use warpwave::bench::Options;
+use warpwave::report::json;
+use warpwave::sweep::{Job, Keys, Limits, Outcome, Prepared, Record, Store};
+
+use super::super::failure::{Failure, STUCK};
+use super::super::lab;
+use super::super::launch_error;
+use super::args::RunPoint;
+
+/// Computes the point, unless another process has.
+pub fn run(args: &RunPoint) -> Result<(), Failure> {
+    let key = &args.key;
+    let store = Store::open(&args.store).map_err(|error| Failure::write(&args.store, error))?;
+    let job = store.planned(key).ok_or_else(|| {
+        let store = args.store.display();
+        Failure::input(format!(
+            "{store} has no point {key}; plan the sweep with `warpwave sweep plan --store {store}`"
+        ))
+    })?;
+    let lock = store.lock(key).map_err(|error| Failure::write(store.folder(), error))?;
+    if store.record(key).is_some() {
+        return Ok(());
+    }
+    let limits = args.limits.limits();
+    limit_memory(limits)?;
+    let changed = format!("the input files of point {key} have changed since it was planned; plan the sweep again");
+    if Keys::default().of(&job).map_err(Failure::input)? != *key {
+        return Err(Failure::input(changed));
+    }
+    let begin = Instant::now();
+    let (store, job) = (Arc::new(store), Arc::new(job));
+    // True once the record is written: the limit must not replace it then.
+    let is_done = Arc::new(Mutex::new(false));
+    if let Some(limit) = limits.time {
+        let (store, job, key, is_done) = (Arc::clone(&store), Arc::clone(&job), key.clone(), Arc::clone(&is_done));
+        thread::spawn(move || stop_after(limit, &is_done, || store.put(&key, &timed_out(&job, limit))));
+    }
+    let outcome = outcome(&job).map_or_else(failed, |outcome| outcome);
+    let ended = match &outcome {
+        Outcome::Done { .. } => Ok(()),
+        Outcome::Failed { code, reason } => Err(Failure {
+            code: *code,
+            text: reason.clone(),
+        }),
+    };
+    let record = Record::new(Job::clone(&job), outcome, begin.elapsed().as_secs_f64());
+    store
+        .put(key, &record)
+        .map_err(|error| Failure::write(store.folder(), error))?;
+    drop(lock);
+    ended
+}
+
+fn failed(failure: Failure) -> Outcome {
+    Outcome::Failed {
+        code: failure.code,
+        reason: failure.text,
+    }
+}
+
+fn outcome(job: &Job) -> Result<Outcome, Failure> {
+    let Prepared { scenario, config } = job.prepare().map_err(Failure::input)?;
+    let mut bench = lab::bench(&scenario, &config, job.ignore_target)?;
+    let options = Options {
+        threads: 1,
+        max_cycles: job.max_cycles,
+    };
+    let run = bench.run(options, &mut |_| true);
+    if let Some((launch, error)) = &run.stopped {
+        return Err(launch_error::stopped(&scenario, &bench, *launch, error));
+    }
+    let report = serde_json::from_str(&json::report(&scenario.name, &run)).map_err(Failure::input)?;
+    let wrong = run.differences.iter().map(ToString::to_string).collect();
+    // The process ends soon: the system frees the memory faster than a drop does.
+    std::mem::forget(bench);
+    Ok(Outcome::Done { report, wrong })
+}
+
+fn timed_out(job: &Job, limit: Duration) -> Record {
+    let seconds = limit.as_secs_f64();
+    let reason =
+        format!("the time limit of {seconds} s is reached; raise --point-time-limit, or make the point smaller");
+    Record::new(job.clone(), Outcome::Failed { code: STUCK, reason }, seconds)
+}
+
+/// Ends the process after a time, unless the point is done. `record` stores the reason.
+fn stop_after(limit: Duration, is_done: &Mutex<bool>, record: impl FnOnce() -> std::io::Result<()>) {
+    thread::sleep(limit);
+    let is_done = is_done.lock().expect("the other thread does not panic");
+    if *is_done {
+        return;
+    }
+    // Without a record the point is missing, and the next sweep computes it.
+    let _ = record();
+    process::exit(STUCK.into());
+}
+
+/// Limits the address space of this process.
+#[cfg(unix)]
+fn limit_memory(limits: Limits) -> Result<(), Failure> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let Some(bytes) = limits.memory else { return Ok(()) };
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
+    setrlimit(Resource::As, limit).map_err(|error| Failure::input(format!("--point-memory: {error}")))
+}
+
+#[cfg(not(unix))]
+fn limit_memory(limits: Limits) -> Result<(), Failure> {
+    match limits.memory {
+        None => Ok(()),
+        Some(_) => Err(Failure::input("--point-memory needs a Unix system")),
+    }
+}

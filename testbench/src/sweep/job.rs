@@ -1,0 +1,314 @@
+//! A job describes one point completely, and its key is the hash of everything that decides its result.
+//!
+//! ```text
+//! build | scenario without title, claim, gpu, asserts, sweep | PTX | arrays | GPU, every number | settings | limits ── blake3 ──> Key
+//! ```
+//!
+//! A built-in scenario is part of the build, so its name stands for its files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use warpwave_components::config::GpuConfig;
+use warpwave_components::preset::{self, PresetError};
+
+use super::Point;
+use super::setting::{self, SettingError};
+use crate::scenario::{Draft, Scenario, ScenarioError};
+
+/// Version and hash of the sources: results of another build do not count.
+pub(super) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("WARPWAVE_SOURCES"));
+
+/// Keys of a scenario file that do not change a point's result. The key holds the GPU by its numbers.
+const WITHOUT: [&str; 5] = ["title", "claim", "gpu", "assert", "sweep"];
+
+/// The description of one point.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// A built-in scenario, or the absolute path of a scenario file.
+    pub scenario: String,
+    /// A preset, or the absolute path of its file.
+    pub gpu: String,
+    /// Changed preset keys.
+    pub sets: Vec<(String, String)>,
+    /// Changed launch sizes, arguments and constants.
+    pub settings: Vec<(String, String)>,
+    /// True to run programs that are newer than the GPU.
+    pub ignore_target: bool,
+    /// Limit of core cycles.
+    pub max_cycles: Option<u64>,
+}
+
+/// A job with its inputs loaded.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The scenario with the settings of the point.
+    pub scenario: Scenario,
+    /// The GPU.
+    pub config: GpuConfig,
+}
+
+/// Why a job cannot run.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The scenario has a fault.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The GPU has a fault.
+    #[error(transparent)]
+    Preset(#[from] PresetError),
+    /// A setting does not apply.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// An input file cannot be read.
+    #[error("cannot read {}: {reason}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Reason given by the system.
+        reason: std::io::Error,
+    },
+}
+
+/// The identity of a point: 32 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Key(String);
+
+impl Key {
+    /// Reads a key.
+    ///
+    /// ```
+    /// use warpwave::sweep::Key;
+    /// assert!(Key::parse("0123456789abcdef0123456789abcdef").is_some());
+    /// assert!(Key::parse("../0123456789abcdef0123456789ab").is_none());
+    /// ```
+    pub fn parse(text: &str) -> Option<Key> {
+        let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        (text.len() == 32 && text.chars().all(is_hex)).then(|| Key(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Job {
+    /// The job of a point: this job with the settings of the point. `preset_keys` has the keys of the GPU.
+    pub fn at(&self, point: &Point, preset_keys: &BTreeSet<String>) -> Job {
+        let mut job = self.clone();
+        for (name, value) in point {
+            match name.as_str() {
+                "gpu" => job.gpu = absolute(value),
+                key if preset_keys.contains(key) => job.sets.push((name.clone(), value.clone())),
+                _ => job.settings.push((name.clone(), value.clone())),
+            }
+        }
+        job
+    }
+
+    /// Loads scenario and GPU, and applies the settings.
+    ///
+    /// # Errors
+    /// If a file has a fault, or a setting does not apply.
+    pub fn prepare(&self) -> Result<Prepared, JobError> {
+        let config = preset::load(&self.gpu, &self.sets)?.config;
+        let scenario = build(Draft::find(&self.scenario)?, &config, &self.settings)?;
+        Ok(Prepared { scenario, config })
+    }
+}
+
+/// Builds a scenario with its settings. A constant of the scenario would be set here, before its data are generated.
+fn build(draft: Draft, config: &GpuConfig, settings: &[(String, String)]) -> Result<Scenario, JobError> {
+    let mut scenario = draft.build(Some(config))?;
+    for (name, value) in settings {
+        setting::apply(&mut scenario, name, value)?;
+    }
+    Ok(scenario)
+}
+
+/// The absolute path of a TOML file, since a job may run in another folder. A name stays as it is.
+pub fn absolute(name_or_path: &str) -> String {
+    let path = Path::new(name_or_path);
+    let is_path = path.extension().is_some_and(|end| end == "toml") || path.is_file();
+    let full = std::path::absolute(path).ok().filter(|_| is_path);
+    full.map_or_else(|| name_or_path.to_owned(), |full| full.display().to_string())
+}
+
+/// Computes keys. The files of a scenario and the numbers of a GPU are read once.
+#[derive(Default)]
+pub struct Keys {
+    scenarios: BTreeMap<String, blake3::Hash>,
+    gpus: BTreeMap<(String, Vec<(String, String)>), String>,
+}
+
+impl Keys {
+    /// The key of a job.
+    ///
+    /// # Errors
+    /// If an input file cannot be read, or the GPU has a fault.
+    pub fn of(&mut self, job: &Job) -> Result<Key, JobError> {
+        let scenario = self.scenario(&job.scenario)?;
+        let gpu = self.gpu(job)?;
+        let mut hasher = blake3::Hasher::new();
+        part(&mut hasher, BUILD.as_bytes());
+        part(&mut hasher, scenario.as_bytes());
+        part(&mut hasher, gpu.as_bytes());
+        for (name, value) in &job.settings {
+            part(&mut hasher, name.as_bytes());
+            part(&mut hasher, value.as_bytes());
+        }
+        part(
+            &mut hasher,
+            format!("{} {:?}", job.ignore_target, job.max_cycles).as_bytes(),
+        );
+        Ok(Key(hasher.finalize().to_hex()[..32].to_owned()))
+    }
+
+    fn scenario(&mut self, name: &str) -> Result<blake3::Hash, JobError> {
+        if let Some(known) = self.scenarios.get(name) {
+            return Ok(*known);
+        }
+        let files = Draft::find(name)?.files();
+        let mut hasher = blake3::Hasher::new();
+        if files.is_empty() {
+            part(&mut hasher, name.as_bytes());
+        }
+        for (n, path) in files.iter().enumerate() {
+            let bytes = fs::read(path).map_err(|reason| JobError::Unreadable {
+                path: path.clone(),
+                reason,
+            })?;
+            // The first file is the scenario.
+            match n {
+                0 => part(&mut hasher, &essential(&bytes)),
+                _ => part(&mut hasher, &bytes),
+            }
+        }
+        Ok(*self.scenarios.entry(name.to_owned()).or_insert(hasher.finalize()))
+    }
+
+    /// Every number of the GPU as text, with its name.
+    fn gpu(&mut self, job: &Job) -> Result<&str, JobError> {
+        let id = (job.gpu.clone(), job.sets.clone());
+        if !self.gpus.contains_key(&id) {
+            let config = preset::load(&job.gpu, &job.sets)?.config;
+            let text = serde_json::to_string(&config).expect("a configuration is made of numbers and names");
+            self.gpus.insert(id.clone(), text);
+        }
+        Ok(&self.gpus[&id])
+    }
+}
+
+/// Adds one part with its length, so that parts cannot run together.
+fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
+}
+
+/// A scenario's text without comments, and without the keys of [`WITHOUT`].
+fn essential(text: &[u8]) -> Vec<u8> {
+    let table = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse::<toml::Table>().ok());
+    let Some(mut table) = table else {
+        return text.to_vec();
+    };
+    WITHOUT.iter().for_each(|key| drop(table.remove(*key)));
+    table.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saxpy() -> Job {
+        Job {
+            scenario: "saxpy".to_owned(),
+            gpu: "tiny".to_owned(),
+            sets: Vec::new(),
+            settings: Vec::new(),
+            ignore_target: false,
+            max_cycles: None,
+        }
+    }
+
+    fn key(job: &Job) -> Key {
+        Keys::default().of(job).unwrap()
+    }
+
+    #[test]
+    fn each_part_of_a_job_changes_its_key() {
+        let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        let others = [
+            Job {
+                gpu: "v100-sxm2".to_owned(),
+                ..saxpy()
+            },
+            Job {
+                scenario: "vector_add".to_owned(),
+                ..saxpy()
+            },
+            Job {
+                sets: pair("sm.lsu.queue_depth", "3"),
+                ..saxpy()
+            },
+            Job {
+                settings: pair("block", "64"),
+                ..saxpy()
+            },
+            Job {
+                settings: pair("block6", "4"),
+                ..saxpy()
+            },
+            Job {
+                max_cycles: Some(1),
+                ..saxpy()
+            },
+            Job {
+                ignore_target: true,
+                ..saxpy()
+            },
+        ];
+        let mut keys: Vec<_> = others.iter().map(key).chain([key(&saxpy())]).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), 8);
+        assert_eq!(key(&saxpy()), key(&saxpy()));
+    }
+
+    #[test]
+    fn preset_key_set_to_its_own_value_is_the_same_point() {
+        let depth = preset::load("tiny", &[]).unwrap().config.sm.lsu.queue_depth;
+        let sets = vec![("sm.lsu.queue_depth".to_owned(), depth.to_string())];
+        assert_eq!(key(&Job { sets, ..saxpy() }), key(&saxpy()));
+    }
+
+    #[test]
+    fn words_of_a_scenario_do_not_matter_but_its_data_do() {
+        let with = |text: &str| essential(text.as_bytes());
+        let plain = with("ptx = \"a.ptx\"\nlaunch = [{ grid = 1, block = 32 }]\n");
+        let words = with(
+            "# Why.\ntitle = \"t\"\nptx = \"a.ptx\"\nlaunch = [{grid=1, block=32}]\n[sweep]\nover = [\"grid=1\"]\n",
+        );
+        assert_eq!(plain, words);
+        assert_ne!(plain, with("ptx = \"a.ptx\"\nlaunch = [{ grid = 2, block = 32 }]\n"));
+    }
+
+    #[test]
+    fn settings_of_a_point_go_to_the_gpu_the_preset_or_the_scenario() {
+        let keys = BTreeSet::from(["sm.scheduler".to_owned()]);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let point = vec![pair("gpu", "h200"), pair("sm.scheduler", "gto"), pair("block", "64")];
+        let job = saxpy().at(&point, &keys);
+        assert_eq!(job.gpu, "h200");
+        assert_eq!(job.sets, [pair("sm.scheduler", "gto")]);
+        assert_eq!(job.settings, [pair("block", "64")]);
+    }
+}

@@ -1,0 +1,181 @@
+//! Job scripts: an engine beyond one machine runs the missing points, each by `warpwave sweep run-point KEY`.
+//!
+//! Every script has the keys in itself. The points share the store, so it must be on a file system that all machines see.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use super::Key;
+
+/// Most tasks of an array. Slurm allows 1001 by default (`MaxArraySize`); a task takes several points if there are more.
+const MOST_TASKS: usize = 1000;
+
+/// A program that runs many jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Engine {
+    /// A Slurm job array.
+    Slurm,
+    /// GNU parallel.
+    Parallel,
+    /// A HyperQueue task array.
+    Hyperqueue,
+}
+
+/// Limits of one point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// Wall time.
+    pub time: Option<Duration>,
+    /// Address space in bytes.
+    pub memory: Option<u64>,
+}
+
+impl Limits {
+    /// The options of `run-point`.
+    pub fn options(&self) -> Vec<String> {
+        let time = self
+            .time
+            .map(|time| format!("--point-time-limit={}", time.as_secs_f64()));
+        let memory = self.memory.map(|bytes| format!("--point-memory={bytes}"));
+        time.into_iter().chain(memory).collect()
+    }
+}
+
+/// The job script for these points. `program` is the path of `warpwave`.
+pub fn script(
+    engine: Engine,
+    scenario: &str,
+    keys: &[(Key, String)],
+    program: &Path,
+    store: &Path,
+    limits: Limits,
+) -> String {
+    let mut command = vec![
+        quoted(&program.display().to_string()),
+        "sweep".to_owned(),
+        "run-point".to_owned(),
+    ];
+    command.extend(["--store".to_owned(), quoted(&store.display().to_string())]);
+    command.extend(limits.options());
+    let command = command.join(" ");
+    match engine {
+        Engine::Parallel => parallel(scenario, keys, &command),
+        Engine::Slurm => {
+            let last = keys.len().clamp(1, MOST_TASKS) - 1;
+            let mut head = format!(
+                "#SBATCH --job-name=warpwave\n#SBATCH --array=0-{last}\n#SBATCH --cpus-per-task=1\n\
+                 #SBATCH --output=/dev/null\n"
+            );
+            // Slurm counts minutes and megabytes. Its limits stop a point without a record, so they are wider.
+            if let Some(time) = limits.time {
+                let _ = writeln!(head, "#SBATCH --time={}", time.as_secs().div_ceil(60) + 1);
+            }
+            if let Some(bytes) = limits.memory {
+                let _ = writeln!(head, "#SBATCH --mem={}M", bytes.div_ceil(1 << 20));
+            }
+            array("sbatch FILE", &head, "SLURM_ARRAY_TASK_ID", scenario, keys, &command)
+        }
+        Engine::Hyperqueue => {
+            let last = keys.len().clamp(1, MOST_TASKS) - 1;
+            let head = format!("#HQ --name=warpwave\n#HQ --array=0-{last}\n#HQ --cpus=1\n#HQ --stdout=none\n");
+            array("hq submit FILE.sh", &head, "HQ_TASK_ID", scenario, keys, &command)
+        }
+    }
+}
+
+fn parallel(scenario: &str, keys: &[(Key, String)], command: &str) -> String {
+    let mut out = format!(
+        "#!/bin/sh\n# {} missing points of {scenario}. Run: sh FILE (JOBS=4 sh FILE for 4 at a time)\n\
+         exec parallel --will-cite --jobs \"${{JOBS:-100%}}\" --colsep ' ' {} <<'POINTS'\n",
+        keys.len(),
+        quoted(&format!("{command} {{1}}"))
+    );
+    for (key, point) in keys {
+        let _ = writeln!(out, "{key} {point}");
+    }
+    out.push_str("POINTS\n");
+    out
+}
+
+/// An array of tasks: task N takes the keys N, N + tasks, N + 2 tasks and so on.
+fn array(run: &str, head: &str, task: &str, scenario: &str, keys: &[(Key, String)], command: &str) -> String {
+    let mut out = format!(
+        "#!/bin/bash\n{head}# {} missing points of {scenario}. Run: {run}\nkeys=(\n",
+        keys.len()
+    );
+    for (key, point) in keys {
+        let _ = writeln!(out, "    {key} # {point}");
+    }
+    let tasks = keys.len().clamp(1, MOST_TASKS);
+    let _ = write!(
+        out,
+        ")\nfor ((n = {task}; n < ${{#keys[@]}}; n += {tasks})); do\n    {command} \"${{keys[n]}}\"\ndone\n"
+    );
+    out
+}
+
+/// A word in single quotes, for the shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(n: usize) -> Vec<(Key, String)> {
+        let key = |n: usize| (Key::parse(&format!("{n:032x}")).unwrap(), format!("block={n}"));
+        (0..n).map(key).collect()
+    }
+
+    fn of(engine: Engine, n: usize) -> String {
+        let limits = Limits {
+            time: Some(Duration::from_secs(90)),
+            memory: Some(3 << 20),
+        };
+        script(
+            engine,
+            "saxpy",
+            &keys(n),
+            Path::new("/opt/war wave"),
+            Path::new("/data/it's"),
+            limits,
+        )
+    }
+
+    #[test]
+    fn slurm_array_has_one_task_a_point_and_the_limits() {
+        let text = of(Engine::Slurm, 3);
+        for line in [
+            "#SBATCH --array=0-2",
+            "#SBATCH --time=3",
+            "#SBATCH --mem=3M",
+            "n += 3))",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        let command =
+            r"'/opt/war wave' sweep run-point --store '/data/it'\''s' --point-time-limit=90 --point-memory=3145728";
+        assert!(text.contains(command), "{text}");
+    }
+
+    #[test]
+    fn more_points_than_tasks_share_them() {
+        let text = of(Engine::Hyperqueue, 2500);
+        assert!(text.contains("#HQ --array=0-999") && text.contains("n = HQ_TASK_ID") && text.contains("n += 1000"));
+    }
+
+    #[test]
+    fn parallel_reads_one_key_a_line() {
+        let text = of(Engine::Parallel, 2);
+        assert!(
+            text.ends_with(&format!("{} block=0\n{} block=1\nPOINTS\n", keys(2)[0].0, keys(2)[1].0)),
+            "{text}"
+        );
+    }
+}

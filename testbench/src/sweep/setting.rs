@@ -1,0 +1,252 @@
+//! A setting of a point changes the scenario: its launch sizes, or a scalar argument.
+//!
+//! | Name | Value |
+//! |---|---|
+//! | `grid`, `block`, `cluster` | `64`, `16x16` or `8x8x4` |
+//! | `dynamic_shared_bytes` | bytes |
+//! | `args[N]`, or the kernel's name of the parameter | a number of the argument's type |
+//!
+//! `launch[N].` before a name selects one launch. Without it, all launches change.
+
+use thiserror::Error;
+use warpwave_ptx::Module;
+
+use crate::scenario::dtype::Number;
+use crate::scenario::{Arg, Launch, Scenario, nearest};
+
+/// Names of the settings that every launch has.
+const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
+
+/// Why a setting does not apply to a scenario.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SettingError {
+    /// Nothing has this name.
+    #[error(
+        "`{name}` is neither `gpu`, a preset key, grid, block, cluster, dynamic_shared_bytes, args[N] nor a scalar \
+         parameter of the kernel{}", hint(.nearest)
+    )]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The most similar name.
+        nearest: Option<String>,
+    },
+    /// The value does not have the form of the setting.
+    #[error("`{name}` cannot be `{value}`; write {form}")]
+    BadValue {
+        /// The setting.
+        name: String,
+        /// The value.
+        value: String,
+        /// The form of a value.
+        form: String,
+    },
+    /// There is no such launch.
+    #[error("`{name}`: the scenario has {n} launches, counted from 0")]
+    NoLaunch {
+        /// The setting.
+        name: String,
+        /// Launches of the scenario.
+        n: usize,
+    },
+    /// The argument is missing, or is not a scalar.
+    #[error("`{name}` is no scalar argument of {entry}; only scalars such as {{ i32 = 4096 }} can change")]
+    NotScalar {
+        /// The setting.
+        name: String,
+        /// The launch.
+        entry: String,
+    },
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
+}
+
+/// Applies one setting to a scenario.
+///
+/// # Errors
+/// If the scenario has nothing of this name, or if the value does not fit it.
+pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), SettingError> {
+    let n = scenario.launches.len();
+    let no_launch = || SettingError::NoLaunch {
+        name: name.to_owned(),
+        n,
+    };
+    let (launches, key) = match indexed("launch", name) {
+        Some((launch, rest)) if launch < n => (launch..launch + 1, rest.strip_prefix('.').unwrap_or(rest)),
+        Some(_) => return Err(no_launch()),
+        None => (0..n, name),
+    };
+    if SIZES.contains(&key) {
+        return scenario.launches[launches]
+            .iter_mut()
+            .try_for_each(|launch| set_size(launch, name, key, value));
+    }
+    if let Some((arg, "")) = indexed("args", key) {
+        return scenario.launches[launches]
+            .iter_mut()
+            .try_for_each(|launch| set_arg(launch, arg, name, value));
+    }
+    set_parameter(scenario, launches, (name, key), value)
+}
+
+/// `("launch", "launch[2].block")` gives 2 and `.block`.
+fn indexed<'a>(word: &str, name: &'a str) -> Option<(usize, &'a str)> {
+    let (index, rest) = name.strip_prefix(word)?.strip_prefix('[')?.split_once(']')?;
+    Some((index.parse().ok()?, rest))
+}
+
+fn set_size(launch: &mut Launch, name: &str, key: &str, value: &str) -> Result<(), SettingError> {
+    let bad = |form: &str| SettingError::BadValue {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        form: form.to_owned(),
+    };
+    if key == "dynamic_shared_bytes" {
+        launch.dynamic_shared_bytes = value.parse().map_err(|_| bad("a number of bytes"))?;
+        return Ok(());
+    }
+    let sizes = sizes(value).ok_or_else(|| bad("one to three sizes from 1 on, such as 256 or 16x16"))?;
+    match key {
+        "grid" => launch.grid = sizes,
+        "block" => launch.block = sizes,
+        _ => launch.cluster = Some(sizes),
+    }
+    Ok(())
+}
+
+/// Reads `64`, `16x16` or `8x8x4`. Missing sizes are 1.
+fn sizes(value: &str) -> Option<[u32; 3]> {
+    let mut sizes = [1; 3];
+    let mut n = 0;
+    for part in value.split('x') {
+        *sizes.get_mut(n)? = part.parse().ok().filter(|&size| size > 0)?;
+        n += 1;
+    }
+    Some(sizes)
+}
+
+fn set_arg(launch: &mut Launch, index: usize, name: &str, value: &str) -> Result<(), SettingError> {
+    let entry = launch.entry.clone().unwrap_or_else(|| "the kernel".to_owned());
+    let Some(Arg::Scalar(dtype, bytes)) = launch.args.get_mut(index) else {
+        return Err(SettingError::NotScalar {
+            name: name.to_owned(),
+            entry,
+        });
+    };
+    let mut new = Vec::new();
+    match number(value) {
+        Some(number) if dtype.append(&mut new, number) => {
+            *bytes = new;
+            Ok(())
+        }
+        _ => Err(SettingError::BadValue {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            form: format!("a number of the type {dtype}"),
+        }),
+    }
+}
+
+fn number(value: &str) -> Option<Number> {
+    let plain = value.replace('_', "");
+    let integer = plain.parse().ok().map(Number::Int);
+    integer.or_else(|| plain.parse().ok().map(Number::Float))
+}
+
+/// Sets the scalar argument whose parameter has this name in the PTX. Kernels of other launches need not have it.
+fn set_parameter(
+    scenario: &mut Scenario,
+    launches: std::ops::Range<usize>,
+    (name, key): (&str, &str),
+    value: &str,
+) -> Result<(), SettingError> {
+    let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel)).ok();
+    let (mut known, mut is_found) = (Vec::new(), false);
+    for launch in &mut scenario.launches[launches] {
+        let names = module
+            .as_ref()
+            .map_or_else(Vec::new, |module| parameters(module, launch));
+        if let Some(index) = names.iter().position(|parameter| parameter == key) {
+            set_arg(launch, index, name, value)?;
+            is_found = true;
+        }
+        known.extend(names);
+    }
+    let words = SIZES.into_iter().chain(["gpu"]).chain(known.iter().map(String::as_str));
+    match is_found {
+        true => Ok(()),
+        false => Err(SettingError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(key, words),
+        }),
+    }
+}
+
+/// Names of the parameters of a launch's kernel. Empty if it cannot be compiled: the bench says why.
+fn parameters(module: &Module, launch: &Launch) -> Vec<String> {
+    let entry = match &launch.entry {
+        Some(name) => module.entry(name),
+        None => module.entries.first(),
+    };
+    let program = entry.and_then(|entry| entry.program().as_ref().ok());
+    let params = program.map(|program| program.requirements().params.iter());
+    params.map_or_else(Vec::new, |params| params.map(|param| param.name.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::dtype::Dtype;
+
+    fn saxpy() -> Scenario {
+        Scenario::find("saxpy").expect("a built-in scenario")
+    }
+
+    fn says(name: &str, value: &str) -> String {
+        apply(&mut saxpy(), name, value).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn sizes_change_in_all_launches_or_in_one() {
+        let mut scenario = saxpy();
+        scenario.launches.push(scenario.launches[0].clone());
+        apply(&mut scenario, "block", "16x4").unwrap();
+        apply(&mut scenario, "launch[1].grid", "3").unwrap();
+        apply(&mut scenario, "launch[0].dynamic_shared_bytes", "512").unwrap();
+        apply(&mut scenario, "cluster", "2").unwrap();
+        let of = |n: usize| (&scenario.launches[n].grid, &scenario.launches[n].block);
+        assert_eq!(of(0), (&[40, 1, 1], &[16, 4, 1]));
+        assert_eq!(of(1), (&[3, 1, 1], &[16, 4, 1]));
+        let [first, second] = &scenario.launches[..] else {
+            panic!("two launches")
+        };
+        assert_eq!((first.dynamic_shared_bytes, second.dynamic_shared_bytes), (512, 0));
+        assert_eq!(second.cluster, Some([2, 1, 1]));
+    }
+
+    #[test]
+    fn scalar_changes_by_index_and_by_the_name_of_its_parameter() {
+        let mut scenario = saxpy();
+        apply(&mut scenario, "saxpy_param_0", "77").unwrap();
+        apply(&mut scenario, "args[1]", "1.5").unwrap();
+        let args = &scenario.launches[0].args;
+        assert_eq!(args[0], Arg::Scalar(Dtype::I32, 77i32.to_le_bytes().to_vec()));
+        assert_eq!(args[1], Arg::Scalar(Dtype::F32, 1.5f32.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_the_remedy() {
+        assert!(says("blok", "32").ends_with("did you mean `block`?"));
+        assert!(says("saxpy_param_9", "1").contains("did you mean `saxpy_param_0`?"));
+        assert!(says("block", "0").contains("`block` cannot be `0`; write one to three sizes"));
+        assert!(says("block", "1x2x3x4").contains("`block` cannot be"));
+        assert!(says("args[0]", "1.5").contains("write a number of the type i32"));
+        assert!(says("args[2]", "1").contains("`args[2]` is no scalar argument of saxpy"));
+        assert!(says("saxpy_param_2", "1").contains("only scalars"));
+        assert!(says("launch[1].block", "32").contains("the scenario has 1 launches, counted from 0"));
+    }
+}

@@ -1,0 +1,217 @@
+//! The store of a sweep: a folder with one record a point, by its key.
+//!
+//! ```text
+//! STORE/planned/KEY.json   the job
+//! STORE/points/KEY.json    the record: the report, or why there is none
+//! STORE/locks/KEY          locked by the process that computes the point
+//! ```
+//!
+//! A record appears complete or not at all: it is renamed into place. A lock ends with its process, even if that is killed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use serde::{Deserialize, Serialize};
+
+use super::job::BUILD;
+use super::{Job, Key};
+
+/// A folder of records.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// The record of one point.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// The point.
+    pub job: Job,
+    /// Version and source hash of the simulator.
+    pub build: String,
+    /// The result.
+    pub outcome: Outcome,
+    /// Wall seconds of the computation.
+    pub seconds: f64,
+    /// Process that computed it.
+    pub process: u32,
+}
+
+/// The result of one point.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Every launch ended.
+    Done {
+        /// The report of `warpwave run --json`.
+        report: serde_json::Value,
+        /// Buffers that differ from their `expect`.
+        wrong: Vec<String>,
+    },
+    /// The point has no result.
+    Failed {
+        /// Exit code of the same run by `warpwave run`.
+        code: u8,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// True if the point has no result.
+    pub fn has_failed(&self) -> bool {
+        matches!(self, Outcome::Failed { .. })
+    }
+}
+
+impl Record {
+    /// A record by this process and build.
+    pub fn new(job: Job, outcome: Outcome, seconds: f64) -> Self {
+        Record {
+            job,
+            build: BUILD.to_owned(),
+            outcome,
+            seconds,
+            process: process::id(),
+        }
+    }
+}
+
+impl Store {
+    /// Opens a store, and creates its folders.
+    ///
+    /// # Errors
+    /// If a folder cannot be created.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        for part in ["planned", "points", "locks"] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        Ok(Store {
+            folder: std::path::absolute(folder)?,
+        })
+    }
+
+    /// The folder, as an absolute path.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn path(&self, part: &str, key: &Key) -> PathBuf {
+        self.folder.join(part).join(format!("{key}.json"))
+    }
+
+    /// Stores the job of a key.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn plan(&self, key: &Key, job: &Job) -> io::Result<()> {
+        match self.planned(key) {
+            Some(planned) if planned == *job => Ok(()),
+            _ => put(&self.path("planned", key), job),
+        }
+    }
+
+    /// The planned job of a key.
+    pub fn planned(&self, key: &Key) -> Option<Job> {
+        get(&self.path("planned", key))
+    }
+
+    /// The record of a key. A damaged file counts as none.
+    pub fn record(&self, key: &Key) -> Option<Record> {
+        get(&self.path("points", key))
+    }
+
+    /// Stores the record of a key.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn put(&self, key: &Key, record: &Record) -> io::Result<()> {
+        put(&self.path("points", key), record)
+    }
+
+    /// Removes the record of a key, so that the point is computed again.
+    ///
+    /// # Errors
+    /// If the file exists and cannot be removed.
+    pub fn forget(&self, key: &Key) -> io::Result<()> {
+        match fs::remove_file(self.path("points", key)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until no other process computes the point. The lock ends when the file is dropped.
+    ///
+    /// # Errors
+    /// If the file cannot be created or locked.
+    pub fn lock(&self, key: &Key) -> io::Result<File> {
+        let path = self.folder.join("locks").join(key.to_string());
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        file.lock()?;
+        Ok(file)
+    }
+}
+
+fn get<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn put(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_vec(value).map_err(io::Error::other)?;
+    let temporary = path.with_extension(format!("{}.tmp", process::id()));
+    fs::write(&temporary, text)?;
+    fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> Job {
+        Job {
+            scenario: "saxpy".to_owned(),
+            gpu: "tiny".to_owned(),
+            sets: Vec::new(),
+            settings: vec![("block".to_owned(), "64".to_owned())],
+            ignore_target: false,
+            max_cycles: None,
+        }
+    }
+
+    #[test]
+    fn record_comes_back_until_it_is_forgotten_and_half_a_file_counts_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let key = Key::parse(&"a1".repeat(16)).unwrap();
+        assert_eq!(store.record(&key), None);
+        let failed = Outcome::Failed {
+            code: 3,
+            reason: "a trap".to_owned(),
+        };
+        let record = Record::new(job(), failed, 0.5);
+        store.put(&key, &record).unwrap();
+        store.plan(&key, &job()).unwrap();
+        assert_eq!(store.record(&key), Some(record));
+        assert_eq!(store.planned(&key), Some(job()));
+        store.forget(&key).unwrap();
+        store.forget(&key).unwrap();
+        assert_eq!(store.record(&key), None);
+        fs::write(store.path("points", &key), "{\"job\":").unwrap();
+        assert_eq!(store.record(&key), None);
+    }
+
+    #[test]
+    fn second_lock_waits_for_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let key = Key::parse(&"0".repeat(32)).unwrap();
+        let first = store.lock(&key).unwrap();
+        let path = folder.path().join("locks").join(key.to_string());
+        let other = File::open(path).unwrap();
+        assert!(other.try_lock().is_err());
+        drop(first);
+        assert!(other.try_lock().is_ok());
+    }
+}

@@ -1,0 +1,131 @@
+//! `warpwave compare`: two runs side by side.
+
+use std::fs;
+
+use serde_json::Value as Json;
+
+use crate::{COUNT, error_scenario, project, warpwave, warpwave_in};
+
+/// A folder with `count.toml`, and `long.toml` whose loop takes four turns instead of one.
+fn two() -> tempfile::TempDir {
+    let folder = project("");
+    fs::write(folder.path().join("long.toml"), COUNT.replace("u32 = 64", "u32 = 256")).unwrap();
+    folder
+}
+
+#[test]
+fn lines_of_a_loop_have_the_issues_of_both_sides() {
+    let folder = two();
+    let answer = warpwave_in(
+        folder.path(),
+        &["compare", "count.toml", "long.toml", "--json", "c.json"],
+    );
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+    assert!(
+        answer.out.starts_with("A  count on tiny\nB  long on tiny\n\nB takes "),
+        "{}",
+        answer.out
+    );
+    let json: Json = serde_json::from_slice(&fs::read(folder.path().join("c.json")).unwrap()).unwrap();
+    let lines = json["lines"].as_array().unwrap();
+    let issues = |text: &str| {
+        let line = lines.iter().find(|line| line["text"] == text);
+        line.unwrap_or_else(|| panic!("no line {text} in {json}"))["issues"].to_string()
+    };
+    // Two warps, with one turn and with four. The loop's test runs once more.
+    assert_eq!(issues("ld.global.u32 %r4, [%rd3];"), "[2,8]");
+    assert_eq!(issues("st.global.u32 [%rd3], %r5;"), "[2,8]");
+    let gains: Vec<i64> = lines
+        .iter()
+        .map(|line| (line["warp_cycles"][1].as_i64().unwrap() - line["warp_cycles"][0].as_i64().unwrap()).abs())
+        .collect();
+    assert!(gains.is_sorted_by(|a, b| a >= b), "{gains:?}");
+    let metrics = json["metrics"].as_array().unwrap();
+    let differences: Vec<f64> = metrics.iter().map(|row| row["difference"].as_f64().unwrap()).collect();
+    assert!(
+        differences.is_sorted_by(|a, b| a >= b) && differences[0] > 0.5,
+        "{differences:?}"
+    );
+    let loads = metrics
+        .iter()
+        .find(|row| row["name"] == "smsp__sass_inst_executed_op_global_ld.sum")
+        .unwrap();
+    assert_eq!((&loads["a"], &loads["b"]), (&Json::from(2), &Json::from(8)));
+}
+
+#[test]
+fn run_compared_with_itself_is_equal() {
+    let answer = warpwave(&["compare", "saxpy", "--gpu", "tiny"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(
+        answer.out.contains("cycles, and every metric is equal."),
+        "{}",
+        answer.out
+    );
+    assert!(!answer.out.contains("warp-cycles A"), "{}", answer.out);
+}
+
+#[test]
+fn gpu_and_preset_keys_of_each_side_are_used_and_named() {
+    let folder = two();
+    let args = [
+        "compare",
+        "count.toml",
+        "--gpu-b",
+        "v100-sxm2",
+        "--set",
+        "sm.scheduler=lrr",
+        "--set-a",
+        "sm.lsu.queue_depth=3",
+    ];
+    let answer = warpwave_in(folder.path(), &args);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let head = "A  count on tiny, sm.scheduler=lrr, sm.lsu.queue_depth=3\nB  count on v100-sxm2, sm.scheduler=lrr\n";
+    assert!(answer.out.starts_with(head), "{}", answer.out);
+}
+
+#[test]
+fn saved_report_is_a_side_without_lines() {
+    let folder = two();
+    let saved = warpwave_in(folder.path(), &["run", "count.toml", "--json", "old.json"]);
+    assert_eq!(saved.code, 0, "{}", saved.err);
+    let answer = warpwave_in(folder.path(), &["compare", "old.json", "long.toml", "--html", "c.html"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(
+        answer.out.starts_with("A  count on tiny, saved in old.json\n"),
+        "{}",
+        answer.out
+    );
+    assert!(!answer.out.contains("warp-cycles A"), "{}", answer.out);
+    let page = fs::read_to_string(folder.path().join("c.html")).unwrap();
+    assert!(
+        page.contains("smsp__sass_inst_executed_op_global_ld.sum") && !page.contains("Lines of PTX"),
+        "{page}"
+    );
+    let again = warpwave_in(folder.path(), &["compare", "old.json", "count.toml"]);
+    assert!(again.out.contains("and every metric is equal."), "{}", again.out);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = two();
+    let fails = |code: i32, args: &[&str]| {
+        let answer = warpwave_in(folder.path(), &[&["compare"], args].concat());
+        assert_eq!(
+            (answer.code, answer.out.as_str()),
+            (code, ""),
+            "{args:?}: {}",
+            answer.err
+        );
+        answer.err
+    };
+    fs::write(folder.path().join("no.json"), "{}").unwrap();
+    assert!(
+        fails(2, &["no.json", "count.toml"])
+            .contains("no.json is no report; write one with `warpwave run --json FILE`")
+    );
+    assert!(fails(2, &["count.toml", "saxpi"]).contains("did you mean `saxpy`?"));
+    assert!(fails(2, &["count.toml", "--html", "count.toml"]).contains("--html count.toml is read by this run"));
+    assert!(fails(2, &["no.json", "--set-b", "sm.scheduler=lrr"]).contains("no.json is"));
+    assert!(fails(3, &["count.toml", &error_scenario("trap")]).contains("trap: launch[0]: "));
+}

@@ -1,0 +1,105 @@
+//! The table `[sweep]` of a scenario: its axes, its assertions over the curves, and the plot.
+
+use std::fs;
+
+use crate::{project, warpwave_in};
+
+/// More turns of the loop take longer. A wider block takes fewer turns.
+const SWEEP: &str = "
+[sweep]
+over = [\"n=256..1024*2\", \"block=32,64\"]
+
+[[sweep.assert]]
+along = \"n\"
+shape = \"rising\"
+
+[[sweep.assert]]
+along = \"block\"
+where = { n = 1024 }
+shape = \"falling\"
+
+[[sweep.assert]]
+metric = \"smsp__sass_inst_executed_op_global_ld.sum\"
+along = \"n\"
+slope = 0.03125
+within = 0
+";
+
+#[test]
+fn assertions_over_the_curves_hold_or_name_what_does_not() {
+    let folder = project(SWEEP);
+    let answer = warpwave_in(folder.path(), &["sweep", "count.toml"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+    assert!(
+        answer.out.ends_with("all held (assertions over the curves: 3)\n"),
+        "{}",
+        answer.out
+    );
+    // One load a warp and 32 elements: the slope is 1/32.
+    let folder = project(
+        &SWEEP
+            .replace("0.03125", "0.5")
+            .replace("\"rising\"", "\"flat\"\nwithin = 0.01"),
+    );
+    let answer = warpwave_in(folder.path(), &["sweep", "count.toml"]);
+    assert_eq!(answer.code, 1);
+    let says = [
+        "sweep.assert[0]: cycles along n at block=32: is not flat: ",
+        "the slope is 0.0312, not 0.5",
+    ];
+    assert!(says.iter().all(|part| answer.err.contains(part)), "{}", answer.err);
+    assert!(!answer.err.contains("sweep.assert[1]"), "{}", answer.err);
+}
+
+#[test]
+fn curve_is_compared_with_a_file_beside_the_scenario() {
+    let sweep = "
+[sweep]
+over = [\"n=64,128\"]
+[[sweep.assert]]
+metric = \"smsp__sass_inst_executed_op_global_ld.sum\"
+csv = \"loads.csv\"
+column = \"loads\"
+within = 0.1
+";
+    let folder = project(sweep);
+    let run = || warpwave_in(folder.path(), &["sweep", "count.toml"]);
+    let missing = run();
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("cannot read loads.csv"), "{}", missing.err);
+    fs::write(folder.path().join("loads.csv"), "n,loads\n64,2\n128,4\n").unwrap();
+    assert_eq!(run().code, 0);
+    fs::write(folder.path().join("loads.csv"), "n,loads\n64,2\n128,5\n").unwrap();
+    let answer = run();
+    assert_eq!(answer.code, 1);
+    assert!(answer.err.contains("4 at 128, but the file has 5"), "{}", answer.err);
+}
+
+#[test]
+fn fault_of_an_assertion_is_told_before_the_first_point() {
+    let folder = project("\n[sweep]\nover = [\"n=1,2\"]\n[[sweep.assert]]\nknee = 4\n");
+    let answer = warpwave_in(folder.path(), &["sweep", "count.toml"]);
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    assert!(
+        answer.err.contains("count.toml: sweep.assert[0]: give `within`"),
+        "{}",
+        answer.err
+    );
+}
+
+#[test]
+fn plot_has_a_curve_for_each_series() {
+    let folder = project(SWEEP);
+    let args = ["sweep", "count.toml", "--plot", "p.svg", "--log-x", "--log-y"];
+    assert_eq!(warpwave_in(folder.path(), &args).code, 0);
+    let plot = fs::read_to_string(folder.path().join("p.svg")).unwrap();
+    assert!(plot.starts_with("<svg ") && plot.contains(">block=32</text>") && plot.contains(">block=64</text>"));
+    assert_eq!(plot.matches("<circle").count(), 6);
+    let answer = warpwave_in(folder.path(), &["sweep", "count.toml", "--plot", "p.svg", "--x", "m"]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer.err.contains("--plot p.svg: the sweep has no axis `m`"),
+        "{}",
+        answer.err
+    );
+}

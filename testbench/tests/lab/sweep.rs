@@ -1,0 +1,327 @@
+//! `warpwave sweep`: axes, the store, limits, and what an interrupt keeps.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::{Answer, command, error_scenario, project, warpwave, warpwave_in};
+
+/// The fields of a table's rows, without its header and what follows it.
+fn rows(answer: &Answer) -> Vec<Vec<&str>> {
+    let lines = answer.out.lines().skip(1).take_while(|line| !line.is_empty());
+    lines.map(|line| line.split_whitespace().collect()).collect()
+}
+
+/// The records of a store, by file name.
+fn records(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(store.join("points")).into_iter().flatten().flatten();
+    let complete = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "json"));
+    let record = |entry: fs::DirEntry| {
+        let bytes = fs::read(entry.path()).unwrap();
+        (entry.file_name().to_string_lossy().into_owned(), bytes)
+    };
+    complete.map(record).collect()
+}
+
+#[test]
+fn point_of_a_sweep_takes_the_cycles_of_the_same_run() {
+    let folder = project("");
+    let args = [
+        "sweep",
+        "count.toml",
+        "--over",
+        "n=64,128",
+        "--over",
+        "sm.scheduler=lrr,gto",
+    ];
+    let answer = warpwave_in(folder.path(), &args);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+    assert_eq!(
+        answer.out.split_whitespace().take(3).collect::<Vec<_>>(),
+        ["n", "sm.scheduler", "cycles"]
+    );
+    let rows = rows(&answer);
+    let settings: Vec<_> = rows.iter().map(|row| row[..2].join(" ")).collect();
+    assert_eq!(settings, ["64 lrr", "64 gto", "128 lrr", "128 gto"]);
+    let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    fs::write(folder.path().join("b.toml"), text.replace("u32 = 64", "u32 = 128")).unwrap();
+    let single = ["run", "b.toml", "--set", "sm.scheduler=gto", "--json", "b.json"];
+    assert_eq!(warpwave_in(folder.path(), &single).code, 0);
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(folder.path().join("b.json")).unwrap()).unwrap();
+    assert_eq!(report["totals"]["cycles"].to_string(), rows[3][2]);
+}
+
+#[test]
+fn metric_is_a_column_of_table_and_csv_with_its_exact_value() {
+    let folder = project("");
+    // One load and one store instruction for each warp and each of its turns: 2 warps in a block of 64.
+    let metric = "smsp__sass_inst_executed_op_global_ld.sum";
+    let args = [
+        "sweep",
+        "count.toml",
+        "--over",
+        "n=64..256*2",
+        "--metric",
+        metric,
+        "--csv",
+        "t.csv",
+    ];
+    let answer = warpwave_in(folder.path(), &args);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
+    let mut lines = csv.lines();
+    assert_eq!(lines.next().unwrap(), format!("n,cycles,{metric},state,reason"));
+    let loads: Vec<_> = lines.map(|line| line.split(',').nth(2).unwrap()).collect();
+    assert_eq!(loads, ["2", "4", "8"]);
+}
+
+#[test]
+fn second_sweep_computes_only_what_is_new_and_another_input_is_computed_again() {
+    let folder = project("");
+    let sweep = |over: &str| {
+        let answer = warpwave_in(folder.path(), &["sweep", "count.toml", "--over", over]);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        let line = answer.out.lines().last().unwrap().to_owned();
+        let computed = line.split_whitespace().nth(2).unwrap().parse::<usize>().unwrap();
+        computed
+    };
+    assert_eq!(sweep("block=32,64"), 2);
+    assert_eq!(sweep("block=32,64,128"), 1);
+    assert_eq!(sweep("block=128,64"), 0);
+    // A comment changes nothing, an instruction does.
+    let path = folder.path().join("count.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        format!("# Why.\n{text}[sweep]\nmetrics = [\"dram__bytes_read.sum\"]\n"),
+    )
+    .unwrap();
+    assert_eq!(sweep("block=32,64"), 0);
+    let path = folder.path().join("count.ptx");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("%r4, 1;", "%r4, 2;")).unwrap();
+    assert_eq!(sweep("block=32,64"), 2);
+}
+
+#[test]
+fn sweep_of_200_points_killed_twice_ends_complete_with_each_point_computed_once() {
+    let folder = project("");
+    let (place, store) = (folder.path(), folder.path().join("store"));
+    let args = [
+        "sweep",
+        "count.toml",
+        "--over",
+        "n=16..1600+16",
+        "--over",
+        "block=32,96",
+        "--store",
+        "store",
+        "--csv",
+        "t.csv",
+    ];
+    let mut kept = Vec::new();
+    for wanted in [30, 110] {
+        let mut sweep = command(place, &args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while records(&store).len() < wanted {
+            assert_eq!(sweep.try_wait().unwrap(), None, "the sweep ended before it was killed");
+            sleep(Duration::from_millis(1));
+        }
+        sweep.kill().unwrap();
+        sweep.wait().unwrap();
+        assert!(!place.join("t.csv").exists());
+        kept.push(records(&store));
+    }
+    let answer = warpwave_in(place, &args);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert_eq!(rows(&answer).len(), 200);
+    let all = records(&store);
+    assert_eq!(all.len(), 200);
+    // A record has the process and the wall time of its computation: a second one would differ.
+    for record in kept.iter().flatten() {
+        assert_eq!(&all[record.0], record.1, "{} was computed again", record.0);
+    }
+    assert!(
+        kept[0].len() < kept[1].len() && kept[1].len() < 200,
+        "{} and {}",
+        kept[0].len(),
+        kept[1].len()
+    );
+    // A sweep without interrupts gives the same table.
+    let other = warpwave_in(place, &[&args[..6], &["--store", "other", "--csv", "u.csv"]].concat());
+    assert_eq!(other.code, 0, "{}", other.err);
+    let csv = |name: &str| fs::read_to_string(place.join(name)).unwrap();
+    assert_eq!(csv("t.csv"), csv("u.csv"));
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupt_keeps_what_is_done_and_says_how_to_go_on() {
+    use std::process::Command;
+    let folder = project("");
+    let store = folder.path().join(".warpwave-store");
+    let args = ["sweep", "count.toml", "--over", "n=1000..4000+1", "--jobs", "1"];
+    let sweep = command(folder.path(), &args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while records(&store).len() < 2 {
+        sleep(Duration::from_millis(1));
+    }
+    let killed = Command::new("kill")
+        .args(["-INT", &sweep.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let answer = Answer::of(sweep.wait_with_output().unwrap());
+    assert_eq!(answer.code, 130, "{}", answer.err);
+    assert!(
+        answer
+            .err
+            .contains("of 3001 points are not computed; the same command goes on with them"),
+        "{}",
+        answer.err
+    );
+    let done = rows(&answer).iter().filter(|row| row[2] == "done").count();
+    assert_eq!(done, records(&store).len());
+}
+
+#[test]
+fn failed_point_keeps_its_reason_until_it_is_retried() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = error_scenario("endless");
+    let args = [
+        "sweep",
+        &scenario,
+        "--gpu",
+        "tiny",
+        "--over",
+        "block=32,64",
+        "--point-time-limit",
+        "0.3s",
+    ];
+    let answer = warpwave_in(folder.path(), &args);
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer
+            .out
+            .contains("failed block=32: the time limit of 0.3 s is reached"),
+        "{}",
+        answer.out
+    );
+    assert!(
+        answer
+            .err
+            .contains("2 of 2 points failed; mend the cause, then run with --retry-failed"),
+        "{}",
+        answer.err
+    );
+    let first = records(&folder.path().join(".warpwave-store"));
+    let again = warpwave_in(folder.path(), &args);
+    assert!(again.out.contains("2 points: 0 computed in"), "{}", again.out);
+    let retried = warpwave_in(folder.path(), &[&args[..], &["--retry-failed"]].concat());
+    assert!(retried.out.contains("2 points: 2 computed in"), "{}", retried.out);
+    assert_ne!(records(&folder.path().join(".warpwave-store")), first);
+}
+
+#[test]
+fn point_that_traps_or_needs_too_much_memory_fails_alone() {
+    let answer = warpwave(&[
+        "sweep",
+        &error_scenario("trap"),
+        "--gpu",
+        "tiny",
+        "--over",
+        "block=32,64",
+    ]);
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.out.contains("failed block=64: trap: launch[0]: "),
+        "{}",
+        answer.out
+    );
+    let folder = project("");
+    let args = ["sweep", "count.toml", "--over", "block=32", "--point-memory", "12MiB"];
+    let answer = warpwave_in(folder.path(), &args);
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.out.contains("the memory limit of 12582912 bytes is reached"),
+        "{}",
+        answer.out
+    );
+    let answer = warpwave_in(folder.path(), &[&args[..5], &["2GiB", "--retry-failed"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.out);
+}
+
+#[test]
+fn point_with_a_wrong_result_is_named() {
+    // With 128 of 256 threads a block, half of the elements keep their values.
+    let answer = warpwave(&["sweep", "saxpy", "--gpu", "tiny", "--over", "block=128,256"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.out.contains("wrong block=128: y[5120] is "), "{}", answer.out);
+    assert!(
+        answer.err.contains("1 of 2 points have wrong results"),
+        "{}",
+        answer.err
+    );
+}
+
+#[test]
+fn bad_input_is_refused_before_the_first_point() {
+    let folder = project("");
+    let says = |args: &[&str]| {
+        let answer = warpwave_in(folder.path(), &[&["sweep", "count.toml"], args].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}: {}", answer.err);
+        assert!(
+            !folder.path().join(".warpwave-store/points").exists()
+                || records(&folder.path().join(".warpwave-store")).is_empty()
+        );
+        answer.err
+    };
+    assert!(says(&[]).contains("a sweep needs an axis; give --over"));
+    assert!(says(&["--over", "block=32,64", "--over", "m=4"]).contains("`m` is neither `gpu`, a preset key,"));
+    assert!(says(&["--over", "n=4..8"]).contains("`4..8` is not a range"));
+    assert!(says(&["--over", "gpu=tiny,tinny"]).contains("no preset `tinny`: did you mean `tiny`?"));
+    assert!(says(&["--over", "n=4,-1"]).contains("`n` cannot be `-1`; write a number of the type u32"));
+    assert!(says(&["--over", "sm.scheduler=lrr,x"]).contains("unknown variant `x`"));
+    assert!(
+        says(&["--over", "n=4", "--metric", "dram__bytes_reed.sum"]).contains("did you mean `dram__bytes_read.sum`?")
+    );
+    assert!(says(&["--over", "n=4", "--csv", "count.ptx"]).contains("--csv count.ptx is read by this run"));
+    assert!(says(&["--over", "n=4", "--csv", "a", "--plot", "a"]).contains("is also the file of --csv"));
+    assert!(says(&["--over", "n=4", "--point-memory", "many"]).contains("write bytes, or 500MB, 2GiB"));
+    let lost = warpwave_in(folder.path(), &["sweep", "run-point", &"0".repeat(32)]);
+    assert_eq!(lost.code, 2);
+    assert!(lost.err.contains("has no point 000"), "{}", lost.err);
+}
+
+#[test]
+fn planned_point_is_not_computed_from_changed_files() {
+    let folder = project("");
+    let plan = ["sweep", "plan", "count.toml", "--over", "block=32"];
+    let line = warpwave_in(folder.path(), &plan).out;
+    let (key, point) = line.trim_end().split_once(' ').unwrap();
+    assert_eq!(point, "block=32");
+    let path = folder.path().join("count.ptx");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("%r4, 1;", "%r4, 2;")).unwrap();
+    let answer = warpwave_in(folder.path(), &["sweep", "run-point", key]);
+    assert_eq!(answer.code, 2);
+    assert!(
+        answer
+            .err
+            .contains("have changed since it was planned; plan the sweep again"),
+        "{}",
+        answer.err
+    );
+    fs::write(&path, text).unwrap();
+    assert_eq!(warpwave_in(folder.path(), &["sweep", "run-point", key]).code, 0);
+    assert_eq!(warpwave_in(folder.path(), &plan).out, "");
+}
