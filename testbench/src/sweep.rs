@@ -29,7 +29,7 @@ pub use axis::{Axis, AxisError, Point, points};
 pub use curve::{Curve, CurveAssert, Shape};
 pub use job::{Job, JobError, Key, Keys, Prepared, absolute};
 pub use plot::{PlotOptions, plot};
-pub use script::{Engine, Limits, script};
+pub use script::{Call, Engine, Limits, script};
 pub use setting::{SettingError, apply};
 pub use spec::Spec;
 pub use store::{Outcome, Record, Store};

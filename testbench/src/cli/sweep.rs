@@ -14,7 +14,8 @@ use std::time::Instant;
 use warpwave::report::saved::{CYCLES, is_column};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table, plot, points, script, shown,
+    self, Call, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table, plot, points, script,
+    shown,
 };
 use warpwave_components::preset;
 
@@ -141,17 +142,13 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
         let lines: String = missing.iter().map(|(key, point)| format!("{key} {point}\n")).collect();
         return print(&lines);
     };
-    let program = std::env::current_exe().map_err(Failure::input)?;
-    let limits = args.what.limits.limits();
-    let folder = planned.store.folder();
-    print(&script(
-        engine.engine(),
-        &planned.name,
-        &missing,
-        &program,
-        folder,
-        limits,
-    ))
+    let call = Call {
+        program: &std::env::current_exe().map_err(Failure::input)?,
+        store: planned.store.folder(),
+        limits: args.what.limits.limits(),
+        tasks: args.tasks.into(),
+    };
+    print(&script(engine.engine(), &planned.name, &missing, call))
 }
 
 /// `sweep`: computes the missing points, then prints and writes the table.

@@ -29,7 +29,7 @@ impl Lines {
             }
         }
         Lines {
-            text: ptx.lines().map(|line| line.trim().to_owned()).collect(),
+            text: ptx.lines().map(plain).collect(),
             costs,
         }
     }
@@ -38,6 +38,11 @@ impl Lines {
         let cost = index.and_then(|index| self.costs.get(&(index + 1)));
         cost.copied().unwrap_or_default()
     }
+}
+
+/// A line with single spaces between its words: compilers indent with tabs.
+fn plain(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A line of PTX with its costs on both sides.

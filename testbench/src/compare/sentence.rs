@@ -53,7 +53,13 @@ fn line(lines: &[LineRow], sign: f64) -> Option<String> {
     let row = lines
         .iter()
         .find(|row| row.gain() as f64 * sign >= 0.0 && row.gain() != 0)?;
-    Some(format!(", most of all at line {} (`{}`)", row.place(), row.text))
+    let place = match (row.a, row.b) {
+        (Some(a), Some(b)) if a == b => a.to_string(),
+        (Some(a), Some(b)) => format!("{a} of A, {b} of B"),
+        (Some(a), None) => format!("{a} of A"),
+        (None, b) => format!("{} of B", b.unwrap_or(0)),
+    };
+    Some(format!(", most of all at line {place} (`{}`)", row.text))
 }
 
 #[cfg(test)]
@@ -95,6 +101,17 @@ mod tests {
         assert!(
             faster.contains("in wait 100 warp-cycles instead of 800, most of all at line 4"),
             "{faster}"
+        );
+    }
+
+    #[test]
+    fn line_of_one_side_is_named_with_its_side() {
+        let mut line = line(7, "bar.sync 0;", [0, 900]);
+        line.a = None;
+        let says = says(&report(1, 1), &report(9, 1), [5.0, 6.0], &[line]);
+        assert!(
+            says.ends_with(", most of all at line 7 of B (`bar.sync 0;`)."),
+            "{says}"
         );
     }
 

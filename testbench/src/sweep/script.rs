@@ -8,9 +8,6 @@ use std::time::Duration;
 
 use super::Key;
 
-/// Most tasks of an array. Slurm allows 1001 by default (`MaxArraySize`); a task takes several points if there are more.
-const MOST_TASKS: usize = 1000;
-
 /// A program that runs many jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Engine {
@@ -42,46 +39,81 @@ impl Limits {
     }
 }
 
-/// The job script for these points. `program` is the path of `warpwave`.
-pub fn script(
-    engine: Engine,
-    scenario: &str,
-    keys: &[(Key, String)],
-    program: &Path,
-    store: &Path,
-    limits: Limits,
-) -> String {
-    let mut command = vec![
-        quoted(&program.display().to_string()),
-        "sweep".to_owned(),
-        "run-point".to_owned(),
-    ];
-    command.extend(["--store".to_owned(), quoted(&store.display().to_string())]);
-    command.extend(limits.options());
-    let command = command.join(" ");
-    match engine {
-        Engine::Parallel => parallel(scenario, keys, &command),
-        Engine::Slurm => {
-            let last = keys.len().clamp(1, MOST_TASKS) - 1;
-            let mut head = format!(
-                "#SBATCH --job-name=warpwave\n#SBATCH --array=0-{last}\n#SBATCH --cpus-per-task=1\n\
-                 #SBATCH --output=/dev/null\n"
-            );
-            // Slurm counts minutes and megabytes. Its limits stop a point without a record, so they are wider.
-            if let Some(time) = limits.time {
-                let _ = writeln!(head, "#SBATCH --time={}", time.as_secs().div_ceil(60) + 1);
-            }
-            if let Some(bytes) = limits.memory {
-                let _ = writeln!(head, "#SBATCH --mem={}M", bytes.div_ceil(1 << 20));
-            }
-            array("sbatch FILE", &head, "SLURM_ARRAY_TASK_ID", scenario, keys, &command)
+/// How a job script calls `run-point`.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The path of `warpwave`.
+    pub program: &'a Path,
+    /// The folder of the store.
+    pub store: &'a Path,
+    /// Limits of each point.
+    pub limits: Limits,
+    /// Most tasks of an array. A task takes several points if there are more.
+    pub tasks: usize,
+}
+
+impl Call<'_> {
+    /// The command without the key.
+    fn command(&self) -> String {
+        let program = quoted(&self.program.display().to_string());
+        let store = quoted(&self.store.display().to_string());
+        let options: String = self
+            .limits
+            .options()
+            .iter()
+            .map(|option| format!(" {option}"))
+            .collect();
+        format!("{program} sweep run-point --store {store}{options}")
+    }
+}
+
+/// The job script for these points, each with its settings as text.
+pub fn script(engine: Engine, scenario: &str, points: &[(Key, String)], call: Call<'_>) -> String {
+    let (command, tasks) = (call.command(), points.len().clamp(1, call.tasks.max(1)));
+    let array = |run: &str, head: &str, task: &str| {
+        let mut out = format!(
+            "#!/bin/bash\n{head}# {} missing points of {scenario}. Run: {run}\nkeys=(\n",
+            points.len()
+        );
+        for (key, point) in points {
+            let _ = writeln!(out, "    {key} # {point}");
         }
+        // Task N takes the points N, N + tasks, N + 2 tasks and so on.
+        let each = format!("for ((n = {task}; n < ${{#keys[@]}}; n += {tasks})); do");
+        let _ = write!(out, ")\n{each}\n    {command} \"${{keys[n]}}\"\ndone\n");
+        out
+    };
+    match engine {
+        Engine::Parallel => parallel(scenario, points, &command),
+        Engine::Slurm => array(
+            "sbatch FILE",
+            &slurm_head(call.limits, tasks, points.len()),
+            "SLURM_ARRAY_TASK_ID",
+        ),
         Engine::Hyperqueue => {
-            let last = keys.len().clamp(1, MOST_TASKS) - 1;
-            let head = format!("#HQ --name=warpwave\n#HQ --array=0-{last}\n#HQ --cpus=1\n#HQ --stdout=none\n");
-            array("hq submit FILE.sh", &head, "HQ_TASK_ID", scenario, keys, &command)
+            let head = format!(
+                "#HQ --name=warpwave\n#HQ --array=0-{}\n#HQ --cpus=1\n#HQ --stdout=none\n",
+                tasks - 1
+            );
+            array("hq submit FILE.sh", &head, "HQ_TASK_ID")
         }
     }
+}
+
+/// The options of a Slurm array.
+fn slurm_head(limits: Limits, tasks: usize, points: usize) -> String {
+    let last = tasks - 1;
+    let mut head = format!("#SBATCH --job-name=warpwave\n#SBATCH --array=0-{last}\n#SBATCH --cpus-per-task=1\n");
+    head.push_str("#SBATCH --output=/dev/null\n");
+    // Slurm counts minutes and megabytes. Its limits stop a point without a record, so they are wider.
+    if let Some(time) = limits.time {
+        let minutes = (time.as_secs() * points.div_ceil(tasks) as u64).div_ceil(60) + 1;
+        let _ = writeln!(head, "#SBATCH --time={minutes}");
+    }
+    if let Some(bytes) = limits.memory {
+        let _ = writeln!(head, "#SBATCH --mem={}M", bytes.div_ceil(1 << 20));
+    }
+    head
 }
 
 fn parallel(scenario: &str, keys: &[(Key, String)], command: &str) -> String {
@@ -95,23 +127,6 @@ fn parallel(scenario: &str, keys: &[(Key, String)], command: &str) -> String {
         let _ = writeln!(out, "{key} {point}");
     }
     out.push_str("POINTS\n");
-    out
-}
-
-/// An array of tasks: task N takes the keys N, N + tasks, N + 2 tasks and so on.
-fn array(run: &str, head: &str, task: &str, scenario: &str, keys: &[(Key, String)], command: &str) -> String {
-    let mut out = format!(
-        "#!/bin/bash\n{head}# {} missing points of {scenario}. Run: {run}\nkeys=(\n",
-        keys.len()
-    );
-    for (key, point) in keys {
-        let _ = writeln!(out, "    {key} # {point}");
-    }
-    let tasks = keys.len().clamp(1, MOST_TASKS);
-    let _ = write!(
-        out,
-        ")\nfor ((n = {task}; n < ${{#keys[@]}}; n += {tasks})); do\n    {command} \"${{keys[n]}}\"\ndone\n"
-    );
     out
 }
 
@@ -138,14 +153,13 @@ mod tests {
             time: Some(Duration::from_secs(90)),
             memory: Some(3 << 20),
         };
-        script(
-            engine,
-            "saxpy",
-            &keys(n),
-            Path::new("/opt/war wave"),
-            Path::new("/data/it's"),
+        let call = Call {
+            program: Path::new("/opt/war wave"),
+            store: Path::new("/data/it's"),
             limits,
-        )
+            tasks: 1000,
+        };
+        script(engine, "saxpy", &keys(n), call)
     }
 
     #[test]

@@ -17,12 +17,9 @@ fn table(folder: &Path, store: &str) -> (String, String) {
 }
 
 /// The job script for an engine.
-fn script(folder: &Path, engine: &str) -> String {
-    let args = [
-        &["sweep", "plan", "count.toml", "--store", "engine", "--for", engine],
-        &OVER[..],
-    ]
-    .concat();
+fn script(folder: &Path, engine: &str, more: &[&str]) -> String {
+    let plan = ["sweep", "plan", "count.toml", "--store", "engine", "--for", engine];
+    let args = [&plan, &OVER[..], more].concat();
     let answer = warpwave_in(folder, &args);
     assert_eq!(answer.code, 0, "{}", answer.err);
     answer.out
@@ -54,7 +51,7 @@ fn gnu_parallel_gives_the_same_table() {
         return;
     }
     let folder = project("");
-    fs::write(folder.path().join("points.sh"), script(folder.path(), "parallel")).unwrap();
+    fs::write(folder.path().join("points.sh"), script(folder.path(), "parallel", &[])).unwrap();
     let ran = Command::new("sh")
         .arg("points.sh")
         .current_dir(folder.path())
@@ -66,18 +63,35 @@ fn gnu_parallel_gives_the_same_table() {
     assert_eq!(parallel, table(folder.path(), "own").0);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn slurm_array_gives_the_same_table() {
+    let Some(cluster) = crate::slurm::Cluster::start() else {
+        return;
+    };
+    let folder = project("");
+    let path = folder.path().join("points.sbatch");
+    // Slurm starts about one task a second.
+    fs::write(&path, script(folder.path(), "slurm", &["--tasks", "4"])).unwrap();
+    let ran = cluster.command("sbatch", &["--wait", path.to_str().unwrap()]);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let (slurm, out) = table(folder.path(), "engine");
+    assert!(out.contains("200 points: 0 computed"), "{out}");
+    assert_eq!(slurm, table(folder.path(), "own").0);
+}
+
 #[test]
 fn array_scripts_are_valid_for_the_shell_and_each_task_computes_its_points() {
     for (engine, task) in [("slurm", "SLURM_ARRAY_TASK_ID"), ("hyperqueue", "HQ_TASK_ID")] {
         let folder = project("");
-        fs::write(folder.path().join("points.sh"), script(folder.path(), engine)).unwrap();
+        fs::write(folder.path().join("points.sh"), script(folder.path(), engine, &[])).unwrap();
         let ran = Command::new("bash")
             .arg("points.sh")
             .env(task, "199")
             .current_dir(folder.path())
             .output();
         assert!(ran.unwrap().status.success());
-        let left = script(folder.path(), engine);
+        let left = script(folder.path(), engine, &[]);
         assert!(
             left.contains("--array=0-198") && !left.contains("n=1600 block=96"),
             "{left}"

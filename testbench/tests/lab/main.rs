@@ -3,6 +3,8 @@
 mod compare;
 mod curves;
 mod engines;
+#[cfg(target_os = "linux")]
+mod slurm;
 mod suite;
 mod sweep;
 

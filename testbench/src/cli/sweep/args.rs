@@ -110,6 +110,9 @@ pub struct Plan {
     /// Print a job script that computes the missing points
     #[arg(long = "for", value_name = "ENGINE")]
     pub engine: Option<EngineName>,
+    /// Most tasks of a Slurm or HyperQueue array; a task takes several points if there are more
+    #[arg(long, value_name = "N", requires = "engine", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..))]
+    pub tasks: u16,
 }
 
 #[derive(Args)]
