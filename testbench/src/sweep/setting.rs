@@ -121,10 +121,8 @@ fn set_size(launch: &mut Launch, name: &str, key: &str, value: &str) -> Result<(
 /// Reads `64`, `16x16` or `8x8x4`. Missing sizes are 1.
 fn sizes(value: &str) -> Option<[u32; 3]> {
     let mut sizes = [1; 3];
-    let mut n = 0;
-    for part in value.split('x') {
+    for (n, part) in value.split('x').enumerate() {
         *sizes.get_mut(n)? = part.parse().ok().filter(|&size| size > 0)?;
-        n += 1;
     }
     Some(sizes)
 }

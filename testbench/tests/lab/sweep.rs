@@ -85,8 +85,7 @@ fn second_sweep_computes_only_what_is_new_and_another_input_is_computed_again() 
         let answer = warpwave_in(folder.path(), &["sweep", "count.toml", "--over", over]);
         assert_eq!(answer.code, 0, "{}", answer.err);
         let line = answer.out.lines().last().unwrap().to_owned();
-        let computed = line.split_whitespace().nth(2).unwrap().parse::<usize>().unwrap();
-        computed
+        line.split_whitespace().nth(2).unwrap().parse::<usize>().unwrap()
     };
     assert_eq!(sweep("block=32,64"), 2);
     assert_eq!(sweep("block=32,64,128"), 1);

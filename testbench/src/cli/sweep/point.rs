@@ -42,7 +42,7 @@ pub fn run(args: &RunPoint) -> Result<(), Failure> {
         let (store, job, key, is_done) = (Arc::clone(&store), Arc::clone(&job), key.clone(), Arc::clone(&is_done));
         thread::spawn(move || stop_after(limit, &is_done, || store.put(&key, &timed_out(&job, limit))));
     }
-    let outcome = outcome(&job).map_or_else(failed, |outcome| outcome);
+    let outcome = outcome(&job).unwrap_or_else(failed);
     let ended = match &outcome {
         Outcome::Done { .. } => Ok(()),
         Outcome::Failed { code, reason } => Err(Failure {
