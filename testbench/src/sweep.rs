@@ -27,7 +27,7 @@ mod script;
 
 pub use axis::{Axis, AxisError, Point, points};
 pub use curve::{Curve, CurveAssert, Shape};
-pub use job::{Job, JobError, Key, Keys, Prepared, absolute};
+pub use job::{Job, JobError, Key, Keys, Prepared, absolute, split_constants};
 pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, script};
 pub use setting::{SettingError, apply};

@@ -144,7 +144,7 @@ fn saved(request: &Request<'_>) -> Result<Side, Failure> {
 fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
     let draft = Draft::find(request.name).map_err(Failure::input)?;
     let gpu = request.gpu.map(str::to_owned).or_else(|| draft.gpu());
-    let sets = [request.sets, request.own_sets].concat();
+    let sets = [&draft.settings()[..], request.sets, request.own_sets].concat();
     let config = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &sets)
         .map_err(Failure::input)?
         .config;
@@ -154,7 +154,7 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
     let mut profile = Profile::default();
     let options = Options {
         threads: 1,
-        max_cycles: None,
+        max_cycles: scenario.max_cycles,
     };
     let run = bench.run(options, &mut |progress| {
         collector.collect(progress.now, &mut [&mut profile as &mut dyn Listener]);

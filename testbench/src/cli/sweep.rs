@@ -58,7 +58,8 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let base = Job {
         scenario: sweep::absolute(&name),
         gpu: sweep::absolute(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
-        sets: what.set.clone(),
+        // An option of the command wins over the scenario.
+        sets: [draft.settings(), what.set.clone()].concat(),
         settings: Vec::new(),
         ignore_target: what.ignore_target,
         max_cycles: what.max_cycles,
@@ -101,12 +102,14 @@ fn plan(what: &What) -> Result<Planned, Failure> {
 
 /// Applies every setting once, so that a misspelt one is refused before the first point.
 fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
-    let mut scenario = draft.build(None).map_err(Failure::input)?;
-    let mut settings: Vec<_> = jobs.iter().flat_map(|(_, job)| &job.settings).collect();
+    let mut settings: Vec<_> = jobs.iter().flat_map(|(_, job)| job.settings.clone()).collect();
     settings.sort();
     settings.dedup();
+    let (constants, settings) = sweep::split_constants(&draft, &settings);
+    let draft = draft.with_constants(&constants).map_err(Failure::input)?;
+    let mut scenario = draft.build(None).map_err(Failure::input)?;
     let mut checked = settings
-        .into_iter()
+        .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));
     checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))
 }

@@ -24,7 +24,7 @@ use crate::scenario::{Draft, Scenario, ScenarioError};
 pub(super) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("WARPWAVE_SOURCES"));
 
 /// Keys of a scenario file that do not change a point's result. The key holds the GPU by its numbers.
-const WITHOUT: [&str; 5] = ["title", "claim", "gpu", "assert", "sweep"];
+const WITHOUT: [&str; 7] = ["title", "claim", "gpu", "assert", "runs", "expect_failure", "sweep"];
 
 /// The description of one point.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -124,13 +124,21 @@ impl Job {
     }
 }
 
-/// Builds a scenario with its settings. A constant of the scenario would be set here, before its data are generated.
+/// Builds a scenario with its settings. Constants come first, because the data depend on them.
 fn build(draft: Draft, config: &GpuConfig, settings: &[(String, String)]) -> Result<Scenario, JobError> {
-    let mut scenario = draft.build(Some(config))?;
-    for (name, value) in settings {
+    let (constants, settings) = split_constants(&draft, settings);
+    let mut scenario = draft.with_constants(&constants)?.build(Some(config))?;
+    for (name, value) in &settings {
         setting::apply(&mut scenario, name, value)?;
     }
     Ok(scenario)
+}
+
+/// Splits settings: constants of the scenario, and launch sizes or arguments.
+pub fn split_constants(draft: &Draft, settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<(String, String)>) {
+    let constants = draft.constants();
+    let is_constant = |name: &str| constants.iter().any(|(constant, _)| constant == name);
+    settings.iter().cloned().partition(|(name, _)| is_constant(name))
 }
 
 /// The absolute path of a TOML file, since a job may run in another folder. A name stays as it is.

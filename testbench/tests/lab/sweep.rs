@@ -55,6 +55,32 @@ fn point_of_a_sweep_takes_the_cycles_of_the_same_run() {
 }
 
 #[test]
+fn constant_of_a_sweep_sets_the_data_and_the_arguments() {
+    let folder = project("");
+    let count = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    let with_constant = count
+        .replace(
+            "buffers.data = { dtype = \"u32\", shape = [4096]",
+            "[constants]\nelements = 64\n[buffers]\ndata = { dtype = \"u32\", shape = [\"elements\"]",
+        )
+        .replace("u32 = 64 }", "u32 = \"elements\" }");
+    fs::write(folder.path().join("constant.toml"), with_constant).unwrap();
+    let of_constant = warpwave_in(folder.path(), &["sweep", "constant.toml", "--over", "elements=64,128"]);
+    assert_eq!(
+        (of_constant.code, of_constant.err.as_str()),
+        (0, ""),
+        "{}",
+        of_constant.out
+    );
+    let of_argument = warpwave_in(folder.path(), &["sweep", "count.toml", "--over", "n=64,128"]);
+    // The buffers have other sizes, but the kernel does the same.
+    assert_eq!(rows(&of_constant), rows(&of_argument));
+    let wrong = warpwave_in(folder.path(), &["sweep", "constant.toml", "--over", "elements=64,oops"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("constants.elements"), "{}", wrong.err);
+}
+
+#[test]
 fn metric_is_a_column_of_table_and_csv_with_its_exact_value() {
     let folder = project("");
     // One load and one store instruction for each warp and each of its turns: 2 warps in a block of 64.

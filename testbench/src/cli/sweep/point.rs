@@ -70,7 +70,7 @@ fn outcome(job: &Job) -> Result<Outcome, Failure> {
     let mut bench = lab::bench(&scenario, &config, job.ignore_target)?;
     let options = Options {
         threads: 1,
-        max_cycles: job.max_cycles,
+        max_cycles: job.max_cycles.or(scenario.max_cycles),
     };
     let run = bench.run(options, &mut |_| true);
     if let Some((launch, error)) = &run.stopped {
