@@ -44,7 +44,7 @@ fn each_scenario_of_a_folder_has_a_line_and_a_failed_one_its_reason() {
     );
     for says in [
         "kernels/deep/traps.toml: exit code 3\nerror: traps: launch[0]: ",
-        "kernels/fails.toml: exit code 1\nerror: fails: 1 did not hold\n  assert: smsp__sass_inst_executed_op_global_ld.sum is 2, not equal to 3",
+        "kernels/fails.toml: exit code 5\nerror: fails: 1 did not hold\n  assert: smsp__sass_inst_executed_op_global_ld.sum is 2, not equal to 3",
         "\n1 passed, 2 failed in ",
     ] {
         assert!(answer.out.contains(says), "`{says}` is missing: {}", answer.out);
