@@ -134,8 +134,11 @@ fn build(draft: Draft, config: &GpuConfig, settings: &[(String, String)]) -> Res
     Ok(scenario)
 }
 
+/// Name and value of a changed constant, launch size or argument.
+pub type Setting = (String, String);
+
 /// Splits settings: constants of the scenario, and launch sizes or arguments.
-pub fn split_constants(draft: &Draft, settings: &[(String, String)]) -> (Vec<(String, String)>, Vec<(String, String)>) {
+pub fn split_constants(draft: &Draft, settings: &[Setting]) -> (Vec<Setting>, Vec<Setting>) {
     let constants = draft.constants();
     let is_constant = |name: &str| constants.iter().any(|(constant, _)| constant == name);
     settings.iter().cloned().partition(|(name, _)| is_constant(name))
