@@ -72,10 +72,10 @@ use command::Command;
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from accepting a request to enqueuing it: the part of `hbm.access_latency` that no stage accounts for.
+    /// Command cycles from acceptance to the queue: the part of `hbm.access_latency` that no other stage takes.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response. It is `hbm.latency_extra`, or less if the
-    /// other stages leave fewer cycles of `hbm.access_latency`.
+    /// Command cycles from the last data on the bus to the response. It is `hbm.latency_extra`, capped at what
+    /// the other stages leave of `hbm.access_latency`.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -132,8 +132,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A due refresh alone causes no tick: the
     /// next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0 after a change of rows or direction, and after a new request
-    /// whose row is not open.
+    /// First edge at which a request can get a row command. 0 after a change of rows or direction, after a request completes, and after
+    /// a new request whose row is not open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -246,11 +246,11 @@ impl Channel {
         }
     }
 
-    /// Does the due refreshes. If one must wait for a row to close, returns the edge at which it can start.
+    /// Does the due refreshes. If an open row may not be precharged yet, returns the first edge at which the refresh can start.
     fn refresh(&mut self, edge: u64) -> Option<u64> {
         let state = &mut self.state;
         let waits_until = state.refresh.catch_up(edge, &mut state.timers);
-        // A refresh has closed all rows: no entry is a hit now, and every bank may get an activate.
+        // After a refresh no row is open and no entry is a hit. The search for row commands starts again.
         if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
             state.queue.all_rows_closed();
             state.row_from = 0;
@@ -381,7 +381,7 @@ impl Channel {
             port: port as u16,
             location,
             write,
-            // Changed by an activate or a precharge for it.
+            // `send_row` changes this state if the request needs an activate or a precharge.
             row_state: RowState::Hit,
             arrived: edge,
         };

@@ -17,7 +17,8 @@
 //! - When the whole running group branches backward by a direct branch, the oldest pending group runs. So every lane gets its turn.
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
-//! A BSSY looks for live members outside the running group. If it finds none, the running lanes become the members. Otherwise the
+//! A BSSY checks whether its convergence barrier has live members outside the running group. If not, the running lanes become
+//! the members. Otherwise the
 //! barrier is still in use: the running lanes stop being members, and the BSYNC does not hold them. They may stay diverged: slower, but
 //! correct.
 //!
@@ -201,7 +202,7 @@ impl Flow {
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
-            // Occurs where the compiler found no region around a branch, as in recursive functions.
+            // Lanes that stay diverged, because a branch has no BSSY and BSYNC, come here. Recursive functions are one case.
             convergence.members &= !active;
         }
         self.pc += 1;

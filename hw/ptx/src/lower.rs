@@ -124,7 +124,8 @@ impl<'k> Stopwatch<'k> {
     }
 }
 
-/// Compiles a kernel to a program. `keep_syncs` keeps each WARPSYNC that orders memory, for a race detector.
+/// Compiles a kernel to a program. With `keep_syncs` each `bar.warp.sync` stays, even where the lanes are converged: a race detector
+/// needs it.
 ///
 /// # Errors
 ///
