@@ -34,6 +34,8 @@ mod compare;
 
 mod test;
 
+mod lesson;
+
 mod run;
 
 mod progress;
@@ -85,6 +87,7 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Sweep(options) => sweep::sweep(options),
         Command::Compare(options) => compare::compare(options),
         Command::Test(options) => test::test(options),
+        Command::Lesson(options) => lesson::lesson(options),
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),

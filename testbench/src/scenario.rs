@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use data::Layout;
-pub use draft::Draft;
+pub use draft::{Draft, Words};
 pub use error::{Fault, ScenarioError};
 pub use format::LaunchName;
 pub use similar::nearest;
@@ -60,8 +60,6 @@ pub struct Scenario {
     pub title: Option<String>,
     /// The claim: one sentence that its expectations and assertions prove.
     pub claim: Option<String>,
-    /// What to see in this scenario, in a few sentences.
-    pub text: Option<String>,
     /// Path of the PTX file, as the scenario names it.
     pub ptx_path: String,
     /// PTX text.
@@ -333,7 +331,7 @@ impl Scenario {
     /// ```
     /// use warpwave::scenario::Scenario;
     /// let n = |name| Scenario::find_all(name).unwrap().len();
-    /// assert_eq!((n("saxpy"), n("transpose_naive"), n("transpose")), (1, 1, 3));
+    /// assert_eq!((n("saxpy"), n("transpose_naive"), n("gelu")), (1, 1, 2));
     /// ```
     ///
     /// # Errors

@@ -26,6 +26,8 @@ pub enum Command {
     Compare(Box<super::compare::Compare>),
     /// Run scenarios as a test suite: one line each, JUnit XML, a baseline of metrics
     Test(Box<super::test::Test>),
+    /// Give a lesson: its text, its run, its plot; without a name, list all lessons
+    Lesson(super::lesson::Options),
     /// List the built-in scenarios, each with the claim that its assertions prove
     List,
     /// List the GPUs, or show every parameter of one with its source

@@ -14,8 +14,8 @@ use std::time::Instant;
 use warpwave::report::saved::{CYCLES, is_column};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table, plot, points, script,
-    shown,
+    self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, plot, points,
+    script, shown,
 };
 use warpwave_components::preset;
 
@@ -195,8 +195,8 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         write(path, table.csv().as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        let title = format!("{}: {}", planned.name, plot_options(args, &table).y);
-        let text = plot(&title, &table, &plot_options(args, &table));
+        let options = plot_options(args, &planned.spec.plot);
+        let text = plot(&format!("{}: {}", planned.name, options.y), &table, &options);
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
@@ -207,7 +207,8 @@ fn run(args: &Sweep) -> Result<(), Failure> {
 fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     let asserted = spec.asserts.iter().map(|assert| &assert.metric);
     let mut columns = vec![CYCLES.to_owned()];
-    for name in spec.metrics.iter().chain(asserted).chain(&args.metric) {
+    let plotted = spec.plot.metric.iter();
+    for name in spec.metrics.iter().chain(asserted).chain(plotted).chain(&args.metric) {
         if !is_column(name) {
             return Err(unknown_metric(name));
         }
@@ -218,13 +219,14 @@ fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     Ok(columns)
 }
 
-fn plot_options(args: &Sweep, table: &Table) -> PlotOptions {
-    let y = args.metric.first().unwrap_or(&table.columns[0]);
+/// The options of the command, or else those of the scenario.
+fn plot_options(args: &Sweep, spec: &PlotSpec) -> PlotOptions {
+    let y = args.metric.first().or(spec.metric.as_ref());
     PlotOptions {
-        x: args.x.clone(),
-        y: y.clone(),
-        log_x: args.log_x,
-        log_y: args.log_y,
+        x: args.x.clone().or_else(|| spec.x.clone()),
+        y: y.map_or(CYCLES, String::as_str).to_owned(),
+        log_x: args.log_x || spec.log_x,
+        log_y: args.log_y || spec.log_y,
     }
 }
 

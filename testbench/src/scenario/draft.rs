@@ -15,6 +15,19 @@ use super::{
     launches, nearest,
 };
 
+/// What a scenario says of itself. Missing texts are empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Words<'a> {
+    /// The title.
+    pub title: &'a str,
+    /// The claim: one sentence that its expectations and assertions prove.
+    pub claim: &'a str,
+    /// What to see in it.
+    pub text: &'a str,
+    /// Commands that show more of it.
+    pub look: &'a [String],
+}
+
 /// A scenario without its data.
 pub struct Draft {
     shown: String,
@@ -42,7 +55,7 @@ impl Draft {
     /// If there is none, or if one is not a scenario.
     pub fn find_all(name_or_path: &str) -> Result<Vec<Draft>, ScenarioError> {
         let folder = builtin::in_folder(name_or_path);
-        if folder.is_empty() || folder.contains(&name_or_path) || Path::new(name_or_path).is_file() {
+        if folder.is_empty() || Path::new(name_or_path).is_file() {
             return Ok(vec![Self::find(name_or_path)?]);
         }
         folder.into_iter().map(builtin::draft).collect()
@@ -68,9 +81,30 @@ impl Draft {
         })
     }
 
-    /// Title and claim.
-    pub(super) fn into_words(self) -> (Option<String>, Option<String>) {
-        (self.file.title, self.file.claim)
+    /// Title, claim, text, and the commands that show more.
+    pub fn words(&self) -> Words<'_> {
+        Words {
+            title: self.file.title.as_deref().unwrap_or_default(),
+            claim: self.file.claim.as_deref().unwrap_or_default(),
+            text: self.file.text.as_deref().unwrap_or_default(),
+            look: &self.file.look,
+        }
+    }
+
+    /// The GPUs of the scenario, of its other runs and of its sweep, each once.
+    pub fn gpus(&self) -> Vec<String> {
+        let runs = self.file.runs.values().filter_map(|run| run.gpu.clone());
+        let axes = self.file.sweep.iter().flat_map(|sweep| &sweep.over);
+        let swept = axes
+            .filter(|axis| axis.name == "gpu")
+            .flat_map(|axis| axis.values.clone());
+        let mut gpus = Vec::new();
+        for gpu in self.gpu().into_iter().chain(runs).chain(swept) {
+            if !gpus.contains(&gpu) {
+                gpus.push(gpu);
+            }
+        }
+        gpus
     }
 
     /// The GPU: the name of a preset, or a path relative to the current folder.
@@ -207,7 +241,6 @@ impl Draft {
             name: name.to_string_lossy().into_owned(),
             title: file.title,
             claim: file.claim,
-            text: file.text,
             ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
             ptx_path: file.ptx,
             gpu: gpu_path,
