@@ -85,6 +85,8 @@ pub struct LaunchRun {
     pub table: usize,
     /// True if the launch does not count in totals.
     pub is_warm_up: bool,
+    /// The kernel.
+    pub program: Arc<Program>,
     /// Name of the kernel.
     pub entry: String,
     /// CTAs in x, y, z.
@@ -365,7 +367,8 @@ pub(crate) fn run_grid(
     on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
 ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
     let shape = launch_shape(&grid, gpu.config());
-    let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
+    let program = Arc::clone(&grid.program);
+    let (entry, sizes, block) = (program.name().to_owned(), grid.grid, grid.block);
     let ended = gpu.launch_or_freeze(grid, limit, on_pause).map(drop);
     let counts = before.next_snapshot(gpu.components());
     if ended.is_err() {
@@ -378,6 +381,7 @@ pub(crate) fn run_grid(
         name: None,
         table: 0,
         is_warm_up: false,
+        program,
         entry,
         grid: sizes,
         block,

@@ -21,6 +21,12 @@ pub mod perfetto;
 
 pub mod html;
 
+pub mod units;
+
+pub mod diagnosis;
+
+pub mod glossary;
+
 pub mod text;
 
 pub mod json;

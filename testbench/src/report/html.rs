@@ -6,7 +6,6 @@
 //!
 //! Input: a [`Page`]. Output: markup, identical for identical runs. [`maud`] escapes every text.
 
-mod findings;
 mod latencies;
 mod memory;
 mod source;

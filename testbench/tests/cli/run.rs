@@ -18,7 +18,8 @@ fn successful_run_writes_all_requested_files() {
         .concat(),
     );
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
-    assert!(answer.out.starts_with("saxpy on tiny: 2 SMs at "), "{}", answer.out);
+    assert!(answer.out.starts_with("saxpy: "), "{}", answer.out);
+    assert!(answer.out.contains("\nsaxpy on tiny: 2 SMs at "), "{}", answer.out);
     assert!(
         answer.out.contains("all held (buffers expected: 1, assertions: 0)"),
         "{}",

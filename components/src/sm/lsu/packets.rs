@@ -119,7 +119,9 @@ impl Lsu {
         let builder = &mut state.builder;
         let lanes = data::device_lanes(&warp_inst);
         builder.start(&warp_inst, lanes);
-        state.stats.count_access(warp_inst.inst(), &builder.access, lanes);
+        state
+            .stats
+            .count_access(warp_inst.inst(), warp_inst.pc, &builder.access, lanes);
         let epoch = state.fences.begin_access();
         builder.entry = state.pending.add(Pending::new(warp_inst, builder.contents, epoch));
         // No packet, so no response would complete the access.

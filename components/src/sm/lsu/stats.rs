@@ -1,6 +1,6 @@
 //! Counters of an LSU.
 
-use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::stats::{Indexed, Latency, Report};
 use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
@@ -33,6 +33,8 @@ pub struct Stats {
     pub stores: Accesses,
     /// Atomics and reductions on global memory.
     pub atomics: Accesses,
+    /// Requests, sectors and lane bytes of each instruction, by program counter.
+    pub by_pc: Indexed<3>,
     /// Constant loads, and their passes.
     pub constant_loads: (u64, u64),
     /// Packets sent to the L1 and to other SMs.
@@ -50,8 +52,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Counts a coalesced access of `lanes`. Only the L1 counts a prefetch.
-    pub(super) fn count_access(&mut self, inst: &Inst, access: &CoalescedAccess, lanes: LaneMask) {
+    /// Counts a coalesced access of `lanes` by the instruction at `pc`. Only the L1 counts a prefetch.
+    pub(super) fn count_access(&mut self, inst: &Inst, pc: u32, access: &CoalescedAccess, lanes: LaneMask) {
         let kind = match inst.op {
             Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
             Opcode::St | Opcode::Sust => &mut self.stores,
@@ -59,10 +61,16 @@ impl Stats {
             _ => &mut self.atomics,
         };
         let sectors = access.lines().iter().map(|line| u64::from(n_sectors(line.sectors)));
+        let counted = [
+            u64::from(access.requests),
+            sectors.sum(),
+            u64::from(lanes.count() * inst.mods.access.total()),
+        ];
         kind.instructions += u64::from(!lanes.is_empty());
-        kind.requests += u64::from(access.requests);
-        kind.sectors += sectors.sum::<u64>();
-        kind.lane_bytes += u64::from(lanes.count() * inst.mods.access.total());
+        kind.requests += counted[0];
+        kind.sectors += counted[1];
+        kind.lane_bytes += counted[2];
+        self.by_pc.at(pc).iter_mut().zip(counted).for_each(|(sum, n)| *sum += n);
     }
 
     // Not inlined: responses to stores do not need it.
@@ -99,6 +107,9 @@ impl Stats {
                 .zip(values)
                 .for_each(|(name, value)| report.count(name, value));
         }
+        stats
+            .by_pc
+            .report(report, ["global_requests", "global_sectors", "global_lane_bytes"]);
         report.count("constant_loads", stats.constant_loads.0);
         report.count("constant_passes", stats.constant_loads.1);
         report.count("packets", stats.packets);

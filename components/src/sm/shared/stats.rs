@@ -1,6 +1,6 @@
 //! Counters of shared memory, and the passes of each access.
 
-use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::stats::{Indexed, Latency, Report};
 use warpwave_isa::exec::access::copy_destinations;
 use warpwave_isa::opcode::Opcode;
 
@@ -28,6 +28,8 @@ pub struct Stats {
     pub stores: Accesses,
     /// Atomics and reductions.
     pub atomics: Accesses,
+    /// Instructions, passes and conflicts of each instruction, by program counter.
+    pub by_pc: Indexed<3>,
     /// Shuffles.
     pub shuffles: u64,
     /// Cycles in which the banks were busy.
@@ -69,10 +71,16 @@ impl Stats {
                 (kind, n, least_passes(lanes, bytes))
             }
         };
-        kind.instructions += 1;
         // An access without active lanes takes a cycle, and no pass of the banks.
-        kind.passes += if warp_inst.lanes.is_empty() { 0 } else { u64::from(n) };
-        kind.conflicts += u64::from(n.saturating_sub(least));
+        let passes = if warp_inst.lanes.is_empty() { 0 } else { u64::from(n) };
+        let conflicts = u64::from(n.saturating_sub(least));
+        kind.instructions += 1;
+        kind.passes += passes;
+        kind.conflicts += conflicts;
+        let [by_inst, by_pass, by_conflict] = self.by_pc.at(warp_inst.pc);
+        *by_inst += 1;
+        *by_pass += passes;
+        *by_conflict += conflicts;
         n
     }
 
@@ -85,6 +93,8 @@ impl Stats {
                 .zip(values)
                 .for_each(|(name, value)| report.count(name, value));
         }
+        self.by_pc
+            .report(report, ["shared_inst", "shared_passes", "shared_conflicts"]);
         report.count("shuffles", self.shuffles);
         report.count("busy_cycles", self.busy_cycles);
         report.count("cluster_lines", self.lines);

@@ -1,10 +1,10 @@
-//! The top of the page: scenario and GPU, the top stall with advice, and the most important metrics.
+//! The top of the page: scenario and GPU, the diagnosis with advice, and the most important metrics.
 
 use maud::{Markup, html};
 
 use super::source::hottest;
-use super::{Page, findings, percent, stall_text, thousands};
-use crate::report::{metrics, stalls};
+use super::{Page, percent, thousands};
+use crate::report::{diagnosis, metrics};
 
 /// Name and metric of each card.
 const CARDS: [(&str, &str); 10] = [
@@ -66,36 +66,41 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// The top stall state, the line with the highest cost, and the findings. Empty if no warp stalled.
+/// The diagnosis of the longest launch, and the line with the highest cost.
 fn verdict(page: &Page<'_>) -> Markup {
-    let table = stalls::table(&page.run.totals);
-    let waits = table
-        .iter()
-        .filter(|stall| stall.state != "selected" && stall.warp_cycles > 0);
-    let Some(top) = waits.max_by_key(|stall| stall.warp_cycles) else {
+    let run = page.run;
+    let diagnoses = diagnosis::of_run(run);
+    let Some(headline) = diagnosis::headline(run, &diagnoses) else {
         return Markup::default();
     };
-    let total: u64 = table.iter().map(|stall| stall.warp_cycles).sum();
-    let text = stall_text::of(top.state);
-    let findings = findings::all(page);
+    let total = run.totals.sum("scheduler", "warp_cycles").unwrap_or(0);
     html! {
         p.verdict {
-            "Warps spent " b { (format_args!("{:.0} %", top.percent)) } " of their time in " b { (top.state) }
-            ": they " (text.means) ". What helps: " (text.advice) "."
+            b { (first_upper(&headline)) } "."
             @if let Some(line) = hottest(page) {
-                " The line with the highest cost, " b { (format_args!("{:.0} %", percent(line.cost.total(), total))) }
-                " of all time, is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
+                " The line where warps spent most of their time, " (format_args!("{:.0} %", percent(line.cost.total(), total)))
+                ", is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
                 ": " code { (line.text.trim()) }
             }
         }
-        @if !findings.is_empty() {
-            ul.findings {
-                @for (name, text) in &findings {
-                    li { b { (name) } ": " (text) }
+        @for (index, diagnosis) in diagnoses.iter().enumerate() {
+            @if diagnoses.len() > 1 {
+                h3 { "Launch " (index) ": " (diagnosis.bound.sentence()) }
+            }
+            ol.findings {
+                @for cause in &diagnosis.causes {
+                    li { b { (first_upper(&cause.text)) } ". Try: " (cause.advice) "." }
                 }
             }
         }
     }
+}
+
+/// A text with a capital at its begin.
+fn first_upper(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 fn cards(page: &Page<'_>) -> Markup {

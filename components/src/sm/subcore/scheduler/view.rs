@@ -1,7 +1,7 @@
 //! Outputs of a scheduler: counters, waveform signals, and its warps' stall reasons for the deadlock report.
 
 use warpwave_hw::probe::{Probe, count_width};
-use warpwave_hw::stats::Report;
+use warpwave_hw::stats::{Indexed, Report};
 use warpwave_isa::lane::LaneMask;
 
 use super::ready::{N_READY_GROUPS, THROTTLES};
@@ -22,6 +22,8 @@ pub struct Stats {
     pub branches: u64,
     /// Branches that some but not all active lanes took.
     pub divergent_branches: u64,
+    /// Branches and divergent branches of each instruction, by program counter.
+    pub branches_by_pc: Indexed<2>,
     /// Cycles with at least one warp resident.
     pub active_cycles: u64,
     /// Eligible warps, summed over the cycles in which one issued.
@@ -42,6 +44,8 @@ impl Stats {
         }
         report.count("branches", self.branches);
         report.count("divergent_branches", self.divergent_branches);
+        self.branches_by_pc
+            .report(report, ["branch_issues", "branch_divergent"]);
         report.count("active_cycles", self.active_cycles);
         report.count("eligible_warps", self.eligible_warps);
         report.count("warps", self.warps);
