@@ -137,13 +137,13 @@ fn slow_kernel_at_full_occupancy_is_blamed_for_its_accesses() {
     assert!(run.launches[0].cycles > run.launches[1].cycles);
 }
 
-/// Loads 24 values before it adds them, with 16 registers.
+/// Loads 24 values and uses each twice, in two rounds, with 16 registers.
 fn spilling() -> String {
     let registers = 24;
     let load = |n: usize| format!("ld.global.u32 %r{n}, [%rd1+{}];\n", 4 * n);
     let add = |n: usize| format!("mad.lo.u32 %r30, %r30, %r{n}, %r{n};\n");
     let loads: String = (0..registers).map(load).collect();
-    let adds: String = (0..registers).map(add).collect();
+    let adds: String = (0..registers).chain(0..registers).map(add).collect();
     format!(
         ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry spill(.param .u64 data)\n.maxnreg 16\n{{\n\
          .reg .b32 %r<32>; .reg .b64 %rd<2>;\nld.param.u64 %rd1, [data];\nmov.u32 %r30, 1;\n{loads}{adds}\
@@ -180,16 +180,11 @@ fn phases_of_a_launch_are_those_of_its_blocks() {
     // Before the first block lie the launch latency and some cycles of the host's link.
     let latency = u64::from(config.gigathread.launch_latency);
     assert!((latency..latency + 10).contains(&phases.launch), "{}", phases.launch);
-    // A block of 8 warps is sent in each cycle, to one SM at least every `sm_interval` cycles.
-    let slots = u64::from(config.n_sms() * run.launches[0].shape.occupancy.blocks);
-    assert!(slots < 40, "the grid has more than one wave");
-    let per_sm = u64::from(run.launches[0].shape.occupancy.blocks) - 1;
-    let least = per_sm * u64::from(config.gigathread.sm_interval.max(1));
-    assert!(
-        (least..least + slots).contains(&phases.ramp),
-        "{} of {least}",
-        phases.ramp
-    );
+    // Both SMs are full with 8 blocks of 8 warps each. So the ramp lasts from the first to the 16th of 40 blocks.
+    assert_eq!(run.launches[0].shape.occupancy.blocks * config.n_sms(), 16);
+    let (_, dispatch) = run.totals.latencies().find(|(path, _)| *path == "dispatch").unwrap();
+    let sent = dispatch.histogram();
+    assert_eq!(phases.ramp, sent.value_at_quantile(16.0 / 40.0) - sent.min());
     assert!(phases.steady > phases.ramp && phases.tail > 0);
 }
 

@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use self::facts::Facts;
 use super::metrics;
+use super::stalls::Stall;
 use crate::bench::{LaunchRun, Run};
 
 pub use phases::Phases;
@@ -139,13 +140,11 @@ pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
 /// The causes with a noticeable share: faults that matter, then all others by share.
 fn causes(facts: &Facts<'_>) -> Vec<Cause> {
     let mut causes: Vec<Cause> = [access::all(facts), launch::all(facts), stall::saturated(facts)].concat();
-    let explained: Vec<_> = causes
-        .iter()
-        .filter(|cause| cause.share >= NOTICED)
-        .flat_map(|cause| cause.states)
-        .collect();
-    causes.extend(stall::top(facts, |state| {
-        explained.iter().any(|known| **known == state)
+    // A cause with a smaller share leaves most of the state unexplained.
+    let explains =
+        |cause: &Cause, stall: &Stall| cause.states.contains(&stall.state) && cause.share * 200.0 >= stall.percent;
+    causes.extend(stall::top(facts, |stall| {
+        causes.iter().any(|cause| explains(cause, stall))
     }));
     causes.retain(|cause| cause.share >= NOTICED);
     let comes_first = |cause: &Cause| cause.is_fault && cause.share >= MATTERS;

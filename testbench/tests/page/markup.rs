@@ -7,7 +7,7 @@ use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
 
 /// Tags without an end tag.
-const VOID: [&str; 2] = ["meta", "!doctype"];
+const VOID: [&str; 3] = ["meta", "!doctype", "input"];
 
 /// The first tag without a matching end tag.
 fn unbalanced(markup: &str) -> Option<String> {

@@ -9,7 +9,7 @@ const WAITS: [&str; 3] = ["long_scoreboard", "short_scoreboard", "wait"];
 
 /// All causes found.
 pub(super) fn all(facts: &Facts<'_>) -> Vec<Cause> {
-    let found = [grid(facts), latency(facts), tail(facts), warps(facts)];
+    let found = [grid(facts), latency(facts), tail(facts), warps(facts), misses(facts)];
     found.into_iter().flatten().collect()
 }
 
@@ -135,13 +135,35 @@ fn warps(facts: &Facts<'_>) -> Option<Cause> {
     })
 }
 
+/// An L1 whose MSHRs are full: no further sector can be requested.
+fn misses(facts: &Facts<'_>) -> Option<Cause> {
+    let full = ratio(facts.sum("l1", "mshr_stall_cycles"), facts.sum("cta", "active_cycles"));
+    let share = full * facts.stalled(&MEMORY_WAITS);
+    (full >= MATTERS).then(|| Cause {
+        kind: "misses_in_flight",
+        text: format!(
+            "L1 full of misses: for {:.0} % of the time its {} MSHRs track a sector each, and accesses wait",
+            full * 100.0,
+            facts.config.sm.l1.mshr_entries
+        ),
+        advice: "request fewer sectors: reuse values in registers, shared memory and the L1".to_owned(),
+        at: None,
+        share,
+        states: &MEMORY_WAITS,
+        is_fault: false,
+    })
+}
+
+/// States of warps that wait for global or local memory, or for the queue to it.
+const MEMORY_WAITS: [&str; 3] = ["long_scoreboard", "lg_throttle", "mio_throttle"];
+
 const BYTES_ADVICE: &str =
     "load more bytes at once: wider loads, several independent loads a thread, or asynchronous copies";
 const LIMITED_ADVICE: &str =
     "use fewer registers, less shared memory or another block size, or give each warp independent instructions";
 const WARPS_ADVICE: &str = "launch more or larger blocks, or give each warp more independent loads";
 
-/// Bytes in flight to memory by Little's law, and those that fill its channels.
+/// Bytes in flight to memory by Little's law, and the bytes that fill its channels.
 fn in_flight(facts: &Facts<'_>) -> String {
     let loads = facts.launch.counts.latencies().find(|(path, _)| *path == "hbm");
     let latency = loads.map_or(0.0, |(_, latency)| latency.histogram().min() as f64);

@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::{BUSY, Cause, MATTERS};
 use crate::report::html::stall_text;
+use crate::report::stalls::Stall;
 use crate::report::units::scaled;
 
 /// A unit that can be the bound: its name, the metric of its use, and what helps.
@@ -93,15 +94,21 @@ fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause>
         advice: (*advice).to_owned(),
         at: None,
         share: used / 100.0 * running,
-        states: &["math_pipe_throttle", "not_selected"],
+        states: match *name {
+            "LSU" | "L1 bandwidth" => &["lg_throttle", "mio_throttle"],
+            _ => &["math_pipe_throttle"],
+        },
         is_fault: false,
     })
 }
 
 /// The largest stall state that no other cause explains.
-pub(super) fn top(facts: &Facts<'_>, is_explained: impl Fn(&str) -> bool) -> Option<Cause> {
-    let open = |state: &str| state != "selected" && state != "not_selected" && !is_explained(state);
-    let stalls = facts.stalls.iter().filter(|stall| open(stall.state));
+pub(super) fn top(facts: &Facts<'_>, is_explained: impl Fn(&Stall) -> bool) -> Option<Cause> {
+    let is_wait = |stall: &Stall| stall.state != "selected" && stall.state != "not_selected";
+    let stalls = facts
+        .stalls
+        .iter()
+        .filter(|stall| is_wait(stall) && !is_explained(stall));
     let top = stalls.max_by_key(|stall| stall.warp_cycles)?;
     let share = top.percent / 100.0;
     let text = stall_text::of(top.state);

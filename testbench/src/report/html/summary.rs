@@ -3,8 +3,9 @@
 use maud::{Markup, html};
 
 use super::source::hottest;
-use super::{Page, percent, thousands};
-use crate::report::{diagnosis, metrics};
+use super::{Page, capitalized, percent, thousands};
+use crate::report::diagnosis::{self, Diagnosis};
+use crate::report::metrics;
 
 /// Name and metric of each card.
 const CARDS: [(&str, &str); 10] = [
@@ -41,7 +42,7 @@ const CARDS: [(&str, &str); 10] = [
     ),
 ];
 
-pub(super) fn markup(page: &Page<'_>) -> Markup {
+pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     let (scenario, run) = (page.scenario, page.run);
     let config = &run.config;
     html! {
@@ -59,7 +60,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
             p.verdict { b { "Stopped" } " in launch " (launch) ": " (error.to_string()) }
         }
         @if !run.launches.is_empty() {
-            (verdict(page))
+            (verdict(page, diagnoses))
             (cards(page))
             (launches(page))
         }
@@ -67,40 +68,22 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
 }
 
 /// The diagnosis of the longest launch, and the line with the highest cost.
-fn verdict(page: &Page<'_>) -> Markup {
+fn verdict(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     let run = page.run;
-    let diagnoses = diagnosis::of_run(run);
-    let Some(headline) = diagnosis::headline(run, &diagnoses) else {
+    let Some(headline) = diagnosis::headline(run, diagnoses) else {
         return Markup::default();
     };
     let total = run.totals.sum("scheduler", "warp_cycles").unwrap_or(0);
     html! {
         p.verdict {
-            b { (first_upper(&headline)) } "."
+            b { (capitalized(&headline)) } "."
             @if let Some(line) = hottest(page) {
                 " The line where warps spent most of their time, " (format_args!("{:.0} %", percent(line.cost.total(), total)))
                 ", is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
                 ": " code { (line.text.trim()) }
             }
         }
-        @for (index, diagnosis) in diagnoses.iter().enumerate() {
-            @if diagnoses.len() > 1 {
-                h3 { "Launch " (index) ": " (diagnosis.bound.sentence()) }
-            }
-            ol.findings {
-                @for cause in &diagnosis.causes {
-                    li { b { (first_upper(&cause.text)) } ". Try: " (cause.advice) "." }
-                }
-            }
-        }
     }
-}
-
-/// A text with a capital at its begin.
-fn first_upper(text: &str) -> String {
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
-    first.unwrap_or_default() + letters.as_str()
 }
 
 fn cards(page: &Page<'_>) -> Markup {
@@ -114,7 +97,7 @@ fn cards(page: &Page<'_>) -> Markup {
                 @let found = metrics::find(metric).expect("a card is a row of the table");
                 @if let Some(number) = found.value(&inputs).number() {
                     @let unit = if found.unit == "%" { " %" } else { "" };
-                    (card(&format!("{}{unit}", figures(number)), name, metric))
+                    (card(&format!("{}{unit}", figures(number)), name, &format!("{metric}\n{}", found.definition)))
                 }
             }
         }
