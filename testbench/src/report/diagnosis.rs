@@ -121,20 +121,50 @@ pub fn of_run(run: &Run) -> Vec<Diagnosis> {
     run.launches.iter().map(diagnose).collect()
 }
 
-/// The headline of a run: that of its longest launch. `None` without launches.
+/// The headline of a run, as one line. `None` without launches.
+///
+/// It is the headline of the launch whose first cause costs most: a fault of the code in a launch at least half as long as the longest
+/// one. Without such a fault, it is that of the longest launch.
 pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
-    let counted = |launch: &&(usize, &LaunchRun)| !launch.1.is_warm_up || run.launches.iter().all(|one| one.is_warm_up);
-    let all = run.launches.iter().enumerate().filter(|launch| counted(&launch));
-    // Of equal launches the first one.
-    let (longest, launch) = all.max_by_key(|(index, launch)| (launch.cycles, std::cmp::Reverse(*index)))?;
-    let text = &diagnoses.get(longest)?.headline;
+    let (index, diagnosis) = worst(run, diagnoses)?;
+    let launch = &run.launches[index];
     Some(match run.launches.len() {
-        1 => text.clone(),
+        1 => diagnosis.headline.clone(),
         _ => format!(
-            "launch {longest} ({}): {text}",
-            launch.name.as_ref().unwrap_or(&launch.entry)
+            "launch {index} ({}): {}",
+            launch.name.as_ref().unwrap_or(&launch.entry),
+            diagnosis.headline
         ),
     })
+}
+
+/// The launch that the headline is about, with its index. Of equal launches it is the first one.
+fn worst<'a>(run: &Run, diagnoses: &'a [Diagnosis]) -> Option<(usize, &'a Diagnosis)> {
+    let only_warm_ups = run.launches.iter().all(|launch| launch.is_warm_up);
+    let counts = |index: usize| only_warm_ups || !run.launches[index].is_warm_up;
+    let cycles = |index: usize| run.launches[index].cycles;
+    let all = || diagnoses.iter().enumerate().filter(|(index, _)| counts(*index));
+    let longest = all().map(|(index, _)| cycles(index)).max()?;
+    let cost = |&(index, diagnosis): &(usize, &Diagnosis)| {
+        let fault = diagnosis.causes.first().filter(|cause| cause.comes_first());
+        let is_long = cycles(index) * 2 >= longest;
+        let lost = fault
+            .filter(|_| is_long)
+            .map_or(0.0, |cause| cause.share * cycles(index) as f64);
+        (lost, cycles(index))
+    };
+    // Of equal launches, `max_by` would take the last one.
+    all().rev().max_by(|a, b| {
+        let (a, b) = (cost(a), cost(b));
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+    })
+}
+
+impl Cause {
+    /// True for a fault that matters. It ranks before all other causes.
+    fn comes_first(&self) -> bool {
+        self.is_fault && self.share >= MATTERS
+    }
 }
 
 /// The causes with a noticeable share: faults that matter, then all others by share.
@@ -147,9 +177,8 @@ fn causes(facts: &Facts<'_>) -> Vec<Cause> {
         causes.iter().any(|cause| explains(cause, stall))
     }));
     causes.retain(|cause| cause.share >= NOTICED);
-    let comes_first = |cause: &Cause| cause.is_fault && cause.share >= MATTERS;
     causes.sort_by(|a, b| {
-        let by_fault = comes_first(b).cmp(&comes_first(a));
+        let by_fault = b.comes_first().cmp(&a.comes_first());
         by_fault.then(b.share.total_cmp(&a.share))
     });
     causes.truncate(CAUSES);

@@ -110,10 +110,10 @@ fn warps(facts: &Facts<'_>) -> Option<Cause> {
             format!("too few bytes in flight: {}; {waits}", in_flight(facts)),
             BYTES_ADVICE,
         )
-    } else if occupancy.percent < OCCUPIED {
+    } else if occupancy.percent < OCCUPIED && achieved > occupancy.percent / 2.0 {
         let text = format!(
-            "too few warps to hide latency: {} allow {} of {slots} on an SM; {waits}",
-            occupancy.limiter, occupancy.warps
+            "too few warps to hide latency: {} of {slots} fit an SM (limit: {}); {waits}",
+            occupancy.warps, occupancy.limiter
         );
         ("few_warps", text, LIMITED_ADVICE)
     } else {

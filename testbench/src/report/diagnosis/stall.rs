@@ -85,7 +85,7 @@ pub(super) fn saturated(facts: &Facts<'_>) -> Vec<Cause> {
 fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause> {
     let used = facts.metric(metric);
     let running = match metric.ends_with("_active") {
-        true => facts.metric("sm__cycles_active.avg") / facts.launch.cycles.max(1) as f64,
+        true => facts.metric("sm__cycles_active.max") / facts.launch.cycles.max(1) as f64,
         false => 1.0,
     };
     (used >= BUSY).then(|| Cause {
