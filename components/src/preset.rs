@@ -51,12 +51,17 @@ pub const ASSUMED: &str = "assumed";
 pub const SET: &str = "--set";
 
 /// Built-in presets. The first has every key and no base.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("tiny", include_str!("../presets/tiny.toml")),
+    ("toy", include_str!("../presets/toy.toml")),
+    ("m2070", include_str!("../presets/m2070.toml")),
+    ("gtx1080ti", include_str!("../presets/gtx1080ti.toml")),
     ("v100-sxm2", include_str!("../presets/v100-sxm2.toml")),
     ("a100-sxm4-80", include_str!("../presets/a100-sxm4-80.toml")),
+    ("rtx3090", include_str!("../presets/rtx3090.toml")),
     ("h100-pcie", include_str!("../presets/h100-pcie.toml")),
     ("h100-sxm5", include_str!("../presets/h100-sxm5.toml")),
+    ("gh100-full", include_str!("../presets/gh100-full.toml")),
     ("h200", include_str!("../presets/h200.toml")),
 ];
 

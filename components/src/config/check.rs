@@ -132,6 +132,10 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
         "counted in SMs (x `topology.sms_per_tpc`)",
     );
     faults.at_least((key, tpcs.min().unwrap_or(1)), 1u32, "as every GPC has a TPC");
+    if sms > 1 {
+        let why = "with more than one SM: an ideal memory belongs to its SM";
+        faults.at_most(entry!(config.sm.ideal_memory_latency), 0u32, why);
+    }
 }
 
 fn check_limits(config: &GpuConfig, faults: &mut Faults) {
@@ -192,6 +196,9 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
 
 fn check_sm(config: &GpuConfig, faults: &mut Faults) {
     let sm = &config.sm;
+    let unit = entry!(config.sm.lsu.load_unit);
+    let rule = format_args!("be {SECTOR}, the bytes of a sector, or {LINE}, the bytes of a line");
+    faults.require([SECTOR as u64, LINE as u64].contains(&unit.1), unit, rule);
     faults.multiple(entry!(config.limits.max_warps_per_sm), "`sm.subcores`", sm.subcores);
     for preset in PIPES.iter().filter_map(|row| row.preset) {
         check_pipe(preset.keys, (preset.timing)(&sm.pipes), faults);

@@ -162,6 +162,8 @@ pub struct Hbm {
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.
     pub bus_bytes_per_command_cycle: u32,
+    /// Bursts of data for each burst of check bits, on a part that keeps them in the same memory (ECC). 0: no such bursts.
+    pub check_interval: u32,
     /// Issue to dependent issue of a load that misses every cache, with idle memory and a closed row, core cycles. It is the sum of the
     /// stages on the path.
     pub access_latency: u32,

@@ -45,6 +45,8 @@ pub struct Sm {
     pub l1: L1,
     /// Bulk copies.
     pub tma: Tma,
+    /// Cycles of an access in the ideal memory that replaces L1, crossbar, L2 and channels. 0: the part has the real ones.
+    pub ideal_memory_latency: u32,
 }
 
 /// Policy that chooses which ready warp issues, implemented in [`crate::sm::subcore::policy`].
@@ -73,6 +75,8 @@ pub struct Lsu {
     pub accept_interval: u32,
     /// Maximum number of memory instructions of the SM with accesses in flight.
     pub pending_requests: u32,
+    /// Unit in which a load through the L1 moves bytes: a sector, or a line on parts that fetch whole lines.
+    pub load_unit: u32,
 }
 
 /// Shared memory.

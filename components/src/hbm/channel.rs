@@ -147,12 +147,11 @@ struct State {
 impl State {
     fn new(config: &Config) -> Self {
         let hbm = &config.hbm;
-        let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
         State {
             arriving: VecDeque::new(),
             queue: Queue::new(hbm.queue_depth, hbm.banks),
             scheduler: Scheduler::new(hbm),
-            timers: BankTimers::new(hbm.timing, u64::from(burst), hbm.banks, hbm.bank_groups),
+            timers: BankTimers::new(hbm),
             refresh: Refresh::new(u64::from(hbm.timing.t_refi)),
             responses: VecDeque::with_capacity(hbm.queue_depth as usize),
             next_port: 0,

@@ -187,7 +187,7 @@ impl State {
         let warps = subcores as u32 * config.warps_per_subcore;
         State {
             pending: PendingTable::new(config.lsu.pending_requests),
-            builder: PacketBuilder::default(),
+            builder: PacketBuilder::new(config.lsu.load_unit),
             // Room for every access of the table and one fence per warp.
             complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),

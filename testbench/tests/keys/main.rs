@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 11] = [
+const PROBES: [Probe; 12] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -75,6 +75,10 @@ const PROBES: [Probe; 11] = [
     },
     Probe {
         base: &[("hbm.row_policy", "timeout")],
+        look: traffic,
+    },
+    Probe {
+        base: &[("topology.sms_per_tpc", "1")],
         look: traffic,
     },
     Probe {

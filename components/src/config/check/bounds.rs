@@ -27,17 +27,19 @@ const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
 const MAX_BUFFERED: u32 = u8::MAX as u32;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 13] = [
+const MAY_BE_ZERO: [&str; 15] = [
     "cc_minor",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
     "cluster.load_latency",
     "cluster.max_ctas",
+    "hbm.check_interval",
     "hbm.latency_extra",
     "hbm.write_drain_stop",
     "l2.far_latency",
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
+    "sm.ideal_memory_latency",
     "sm.shared.conflict_latency_per_pass",
     "sm.tma.latency",
     "sm.tma.pieces",

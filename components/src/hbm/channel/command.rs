@@ -26,7 +26,7 @@ impl Channel {
         let entry = state.queue.entry(n);
         // Bursts are sent from the lowest to the highest.
         entry.bursts &= entry.bursts - 1;
-        let end = state.timers.column(entry.location.bank as usize, entry.write, edge);
+        let (held, end) = state.timers.column(entry.location.bank as usize, entry.write, edge);
         let is_last = entry.bursts == 0;
         if is_last {
             // Requests of one line wait for each other, so no other request sees the line earlier.
@@ -43,7 +43,7 @@ impl Channel {
         };
         *bursts += 1;
         *bytes += u64::from(self.config.hbm.burst_bytes);
-        state.stats.bus_cycles += state.timers.burst();
+        state.stats.bus_cycles += held;
         state.column_command = command;
         if is_last {
             self.complete(n, end);

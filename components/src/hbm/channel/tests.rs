@@ -56,6 +56,7 @@ const HBM: Hbm = Hbm {
     row_timeout: 100,
     burst_bytes: 32,
     bus_bytes_per_command_cycle: 32,
+    check_interval: 0,
     access_latency: 0,
     latency_extra: EXTRA as u32,
     timing: TIMING,
@@ -354,6 +355,21 @@ fn burst_of_64_bytes_moves_two_sectors() {
     assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 13 + 2 + EXTRA);
     let stats = bench.channel.counters();
     assert_eq!((stats.read_bursts, stats.bytes_read), (3, 192));
+}
+
+#[test]
+fn burst_of_check_bits_follows_every_second_burst_of_data() {
+    let mut bench = Bench::new(
+        with(Hbm {
+            check_interval: 2,
+            ..HBM
+        }),
+        1,
+    );
+    // Columns at 0, 3, 3 + 3 + 1 and 10: the check bits of the second burst hold the bus for one cycle, those of the fourth delay its end.
+    assert_eq!(bench.cycles_of(read(0, 0b1111, 0)), 1 + 14 + 10 + 13 + 2 + EXTRA);
+    let stats = bench.channel.counters();
+    assert_eq!((stats.read_bursts, stats.bus_cycles, stats.bytes_read), (4, 6, 128));
 }
 
 #[test]

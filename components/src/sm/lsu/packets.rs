@@ -32,6 +32,8 @@ pub(super) struct PacketBuilder {
     access: CoalescedAccess,
     /// Number of lines with a packet.
     sent: usize,
+    /// True if loads through the L1 move whole lines.
+    loads_lines: bool,
 }
 
 impl Default for PacketBuilder {
@@ -47,11 +49,20 @@ impl Default for PacketBuilder {
             groups: 0,
             access: CoalescedAccess::default(),
             sent: 0,
+            loads_lines: false,
         }
     }
 }
 
 impl PacketBuilder {
+    /// A builder whose loads through the L1 move units of `load_unit` bytes.
+    pub(super) fn new(load_unit: u32) -> Self {
+        PacketBuilder {
+            loads_lines: load_unit as usize == LINE,
+            ..PacketBuilder::default()
+        }
+    }
+
     /// Starts with the first group of an access.
     fn start(&mut self, warp_inst: &WarpInst, lanes: LaneMask) {
         self.is_valid = true;
@@ -60,6 +71,16 @@ impl PacketBuilder {
         (self.group, self.groups, self.sent) = (0, data::groups(warp_inst), 0);
         self.access.clear();
         coalesce_first(warp_inst, lanes, &mut self.access);
+        self.widen_loads();
+    }
+
+    /// Extends the loads of the group to whole lines, on a part that moves no less.
+    #[inline]
+    fn widen_loads(&mut self) {
+        let through_l1 = self.kind == PacketKind::Load && !matches!(self.cache, CacheOp::Global | CacheOp::Volatile);
+        if self.loads_lines && through_l1 {
+            self.access.widen();
+        }
     }
 
     /// Continues with the next group. Returns false if there is none.
@@ -71,6 +92,7 @@ impl PacketBuilder {
         self.sent = 0;
         self.access.clear();
         coalesce_next(warp_inst, self.group, &mut self.access);
+        self.widen_loads();
         true
     }
 }
