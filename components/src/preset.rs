@@ -41,6 +41,7 @@ use tracing::info;
 
 use crate::config::{GpuConfig, keys};
 use crate::text_file;
+use crate::wording;
 use layer::{Entry, Layer};
 use nearest::nearest;
 
@@ -159,7 +160,11 @@ impl Origin {
         if name.ends_with(".toml") || name.contains(std::path::is_separator) {
             return Ok(Self::File(folder.join(name)));
         }
-        let nearest = nearest(name, names().into_iter());
+        let begins: Vec<_> = names().into_iter().filter(|known| known.starts_with(name)).collect();
+        let nearest = match begins.as_slice() {
+            [] => nearest(name, names().into_iter()),
+            begins => begins.iter().map(|&known| known.to_owned()).collect(),
+        };
         Err(PresetError::Unknown {
             name: name.to_owned(),
             nearest,
@@ -282,7 +287,7 @@ fn wrong_value(key: String, value: Value) -> Option<EntryFault> {
 fn deserialize(name: &str, values: impl IntoIterator<Item = (String, Value)>) -> Result<GpuConfig, String> {
     let mut table = keys::nest(values);
     table.insert("name".to_owned(), Value::String(name.to_owned()));
-    table.try_into().map_err(|error| error.message().to_owned())
+    table.try_into().map_err(|error| wording::plain(error.message()))
 }
 
 impl From<(String, Entry)> for SourcedValue {

@@ -144,8 +144,7 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If the program is not valid PTX. Also if the data or a launch does not match the program or the GPU.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
-        let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel));
-        let module = module.map_err(BenchError::Ptx)?;
+        let module = scenario.module(false).map_err(BenchError::Ptx)?;
         let unmet_requirements = module.unmet_requirements(config.compute_capability());
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
@@ -238,6 +237,7 @@ impl<'a> Bench<'a> {
         // The limit is for all launches together.
         let mut cycles_left = options.max_cycles;
         let mut ctas_before = 0;
+        let ctas_of_all = self.grids.iter().map(Grid::ctas).sum();
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
             let ctas = grid.ctas();
             let mut on_pause = |pause: &Pause<'_>| {
@@ -247,6 +247,7 @@ impl<'a> Bench<'a> {
                     n_launches,
                     ctas,
                     ctas_before,
+                    ctas_of_all,
                     pause,
                 })
             };

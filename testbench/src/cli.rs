@@ -22,6 +22,8 @@ mod check;
 
 mod show;
 
+mod usage;
+
 mod speed;
 
 mod validate;
@@ -64,7 +66,7 @@ use failure::Failure;
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| usage::exit(error));
     let result = log::start(arguments.log.as_deref()).and_then(|()| execute(&arguments.command));
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -91,6 +93,8 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),
+        Command::Completions { shell } => usage::completions(*shell),
+        Command::Man { command } => usage::man(command.as_deref()),
         Command::Explain { metric, .. } => show::explain(metric.as_deref()),
     }
 }

@@ -40,6 +40,7 @@ mod error;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use data::Layout;
 pub use draft::{Draft, Words};
@@ -50,6 +51,7 @@ pub use similar::nearest;
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
+use warpwave_ptx::{Diagnostic, Module, Options};
 
 /// A scenario, ready to run.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +66,8 @@ pub struct Scenario {
     pub ptx_path: String,
     /// PTX text.
     pub ptx: String,
+    /// Most registers of a thread. `None` leaves them to the compiler.
+    pub max_registers: Option<u8>,
     /// The GPU: the name or the path of a preset.
     pub gpu: Option<String>,
     /// Preset keys that the scenario changes, with their values.
@@ -349,8 +353,20 @@ impl Scenario {
         Draft::load(path)?.build(None)
     }
 
+    /// Loads the program, with the kernels compiled that are launched.
+    ///
+    /// # Errors
+    /// Every malformed part of the text.
+    pub(crate) fn module(&self, keep_syncs: bool) -> Result<Arc<Module>, Vec<Diagnostic>> {
+        let options = Options {
+            keep_syncs,
+            max_registers: self.max_registers,
+        };
+        warpwave_ptx::load_with(&self.ptx, options, |kernel| self.launches_kernel(kernel))
+    }
+
     /// True if a launch names this kernel, or none: then the program has only one.
-    pub(crate) fn launches_kernel(&self, kernel: &str) -> bool {
+    fn launches_kernel(&self, kernel: &str) -> bool {
         let names = |launch: &Launch| launch.entry.as_ref().is_none_or(|entry| entry == kernel);
         self.launches.iter().any(names)
     }

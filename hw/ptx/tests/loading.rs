@@ -86,7 +86,11 @@ fn equal_texts_share_one_program() {
     assert!(Arc::ptr_eq(&first, &second));
     let other = program(&load(&many_kernels("not shared"), &["k3"]), "k3");
     assert!(!Arc::ptr_eq(&first, &other));
-    let with_syncs = warpwave_ptx::load_with_syncs(&text, |_| false).unwrap();
+    let options = warpwave_ptx::Options {
+        keep_syncs: true,
+        ..Default::default()
+    };
+    let with_syncs = warpwave_ptx::load_with(&text, options, |_| false).unwrap();
     assert!(!Arc::ptr_eq(&first, &program(&with_syncs, "k3")));
 }
 

@@ -59,25 +59,30 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
             std::mem::forget(bench);
             result
         });
-        return as_expected(&job.scenario, result);
+        return as_expected(&job.scenario, result, args);
     }
     let mut code = 0;
     for job in jobs {
         let run = |job| {
             let result = bench(&job, args).and_then(|mut bench| run_one(&mut bench, &job, args));
-            as_expected(&job.scenario, result)
+            as_expected(&job.scenario, result, args)
         };
         if let Err(failure) = job.and_then(run) {
             failure.print();
             code = code.max(failure.code);
         }
-        print("\n")?;
+        say(args, "\n")?;
     }
     if code == 0 { Ok(()) } else { Err(Failure::printed(code)) }
 }
 
+/// Prints a part of the report, unless `--quiet`.
+fn say(args: &args::Run, text: &str) -> Result<(), Failure> {
+    if args.quiet { Ok(()) } else { print(text) }
+}
+
 /// Compares the end of a run with the failure that its scenario expects.
-fn as_expected(scenario: &Scenario, result: Result<(), Failure>) -> Result<(), Failure> {
+fn as_expected(scenario: &Scenario, result: Result<(), Failure>, args: &args::Run) -> Result<(), Failure> {
     let Some(expected) = &scenario.expect_failure else {
         return result;
     };
@@ -87,7 +92,7 @@ fn as_expected(scenario: &Scenario, result: Result<(), Failure>) -> Result<(), F
     };
     match result {
         Err(failure) if failure.code == expected.exit && failure.text.contains(&expected.message) => {
-            print(&format!("\n{}: failed as expected, with {what}\n", scenario.name))
+            say(args, &format!("\n{}: failed as expected, with {what}\n", scenario.name))
         }
         Err(failure) if failure.code == INTERRUPTED => Err(failure),
         Err(failure) => Err(Failure {
@@ -135,7 +140,8 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     let set = [draft.settings(), args.set.clone()].concat();
     let preset = preset::load(&gpu, &set).map_err(Failure::input)?;
     let inputs = [draft.files(), preset.files].concat();
-    let scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
+    let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
+    scenario.max_registers = args.maxrregcount.or(scenario.max_registers);
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
@@ -186,8 +192,8 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     }
     let mut summary = Vec::new();
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
-    print(&String::from_utf8_lossy(&summary))?;
-    print(&asserted(&run))?;
+    say(args, &String::from_utf8_lossy(&summary))?;
+    say(args, &asserted(&run))?;
     let verdict = verdict(scenario, &run);
     let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| wave.write_flight(what));
     // A write error has cut the run short: its verdict would say nothing about the kernel.
@@ -205,7 +211,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
     let ended = match &run.stopped {
         Some((launch, error)) => worse(checked, Err(launch_error::stopped(scenario, bench, *launch, error))),
-        None => verdict.and_then(|text| print(&text)).and(checked),
+        None => verdict.and_then(|text| say(args, &text)).and(checked),
     };
     worse(written, ended)
 }
@@ -228,7 +234,7 @@ fn simulate(
 ) -> Run {
     let options = options(scenario, args);
     // Log lines and the progress line would mix on the terminal.
-    let mut line = Line::new(!args.no_progress && !log::is_on());
+    let mut line = Line::new(!args.no_progress && !args.quiet && !log::is_on());
     let log = log::hold();
     // A broken invariant panics. The last cycles before it are worth a waveform.
     let run = catch_unwind(AssertUnwindSafe(|| {

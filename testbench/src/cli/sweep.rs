@@ -176,21 +176,23 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         &missing,
         jobs,
         args.what.limits.limits(),
-        !args.no_progress,
+        !args.no_progress && !args.quiet,
     )?;
     let table = planned.table(columns);
-    print(&table.text())?;
     let (all, left) = (
         table.rows.len(),
         table.rows.iter().filter(|row| row.status == Status::Missing).count(),
     );
-    print(&format!(
-        "\n{all} points: {} computed in {:.1} s, {} from {}\n",
-        missing.len() - left.min(missing.len()),
-        begin.elapsed().as_secs_f64(),
-        all - missing.len(),
-        args.what.store.display()
-    ))?;
+    if !args.quiet {
+        print(&table.text())?;
+        print(&format!(
+            "\n{all} points: {} computed in {:.1} s, {} from {}\n",
+            missing.len() - left.min(missing.len()),
+            begin.elapsed().as_secs_f64(),
+            all - missing.len(),
+            args.what.store.display()
+        ))?;
+    }
     if let Some(path) = &args.csv {
         write(path, table.csv().as_bytes())?;
     }
@@ -200,7 +202,8 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
-    verdict(&planned, &table, left)
+    let held = verdict(&planned, &table, left)?;
+    if args.quiet { Ok(()) } else { print(&held) }
 }
 
 /// The columns: cycles, the scenario's metrics and assertions, then those of the command line.
@@ -230,8 +233,8 @@ fn plot_options(args: &Sweep, spec: &PlotSpec) -> PlotOptions {
     }
 }
 
-/// Checks that every point has a result, and that the assertions hold.
-fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<(), Failure> {
+/// Checks that every point has a result, and that the assertions hold. Returns a line about them.
+fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Failure> {
     let all = table.rows.len();
     if left > 0 {
         let text = format!("{left} of {all} points are not computed; the same command goes on with them");
@@ -260,8 +263,8 @@ fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<(), Failure>
         let text = format!("{}: {}", planned.name, failures.join("\n  "));
         return Err(Failure { code: WRONG, text });
     }
-    match planned.spec.asserts.len() {
-        0 => Ok(()),
-        n => print(&format!("all held (assertions over the curves: {n})\n")),
-    }
+    Ok(match planned.spec.asserts.len() {
+        0 => String::new(),
+        n => format!("all held (assertions over the curves: {n})\n"),
+    })
 }

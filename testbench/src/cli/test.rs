@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 use warpwave::regression::{Baseline, Case, Failed, find, junit};
 use warpwave::scenario::Draft;
 
-use super::args::key_value;
+use super::args::{cycles, key_value};
 use super::failure::{Failure, INTERRUPTED, WRONG};
 use super::lab::{check_outputs, in_parallel};
 use super::print;
@@ -38,12 +38,15 @@ pub struct Test {
     /// Also run the sweep of each scenario that has one, and check its curves
     #[arg(long, help_heading = "Run")]
     pub sweeps: bool,
-    /// Stop a scenario after N cycles, summed over its launches
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
+    /// Stop a scenario after N cycles, such as 1e6, summed over its launches
+    #[arg(long, value_name = "N", value_parser = cycles, help_heading = "Run")]
     pub max_cycles: Option<u64>,
     /// Scenarios at the same time; as many as the host has cores if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
     pub jobs: Option<u16>,
+    /// Print only failed scenarios
+    #[arg(short, long, help_heading = "Results")]
+    pub quiet: bool,
     /// Write the results as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub junit: Option<PathBuf>,
@@ -86,10 +89,12 @@ pub fn test(args: &Test) -> Result<(), Failure> {
         }
     }
     let failed = cases.iter().filter(|case| case.failed.is_some()).count();
-    print(&format!(
-        "\n{} passed, {failed} failed in {seconds:.1} s\n",
-        cases.len() - failed
-    ))?;
+    if !args.quiet || failed > 0 {
+        print(&format!(
+            "\n{} passed, {failed} failed in {seconds:.1} s\n",
+            cases.len() - failed
+        ))?;
+    }
     if let Some(path) = &args.junit {
         write(path, junit(&cases, seconds).as_bytes())?;
     }
@@ -169,8 +174,10 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         let mut done = done.lock().expect("no worker panicked");
         done.1[n] = Some(ran);
         while let Some(Some(ran)) = done.1.get(done.0) {
-            // A closed pipe ends nothing: the results are still written.
-            let _ = print(&line(&ran.case, width));
+            if !args.quiet || ran.case.failed.is_some() {
+                // A closed pipe ends nothing: the results are still written.
+                let _ = print(&line(&ran.case, width));
+            }
             done.0 += 1;
         }
     });

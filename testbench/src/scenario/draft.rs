@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use warpwave_components::config::GpuConfig;
+use warpwave_components::wording;
 
 use super::files::Files;
 use super::quantity::{Constants, Quantity};
@@ -237,12 +238,15 @@ impl Draft {
             }
         }
         let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
+        let registers = |n: Quantity| constants.size(&n, 1, u8::MAX.into()).map(|n| n as u8);
+        let max_registers = file.max_registers.map(registers);
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
             title: file.title,
             claim: file.claim,
             ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
             ptx_path: file.ptx,
+            max_registers: max_registers.transpose().map_err(at("max_registers"))?,
             gpu: gpu_path,
             set,
             max_cycles: limit.transpose().map_err(at("max_cycles"))?,
@@ -314,7 +318,7 @@ fn read_format(shown: &str, text: &str) -> Result<format::ScenarioFile, Scenario
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let error = |key: String, mut error: toml::de::Error| {
         error.set_input(Some(text));
-        let (nearest, message) = (meant(error.message()), error.to_string());
+        let (nearest, message) = (meant(error.message()), wording::plain(error.to_string().trim_end()));
         ScenarioError::new(shown, &key, Fault::Syntax { message, nearest })
     };
     let reader = toml::Deserializer::parse(text).map_err(|fault| error(String::new(), fault))?;

@@ -6,6 +6,7 @@
 //! ptx = "saxpy.ptx"                  # relative to this file
 //! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins. Or a table:
 //!                                    # { name = "h100-sxm5", set = { "sm.scheduler" = "lrr" } }
+//! max_registers = 64                 # optional: cap on the registers of a thread; --maxrregcount wins
 //! max_cycles = 1e6                   # optional: limit of all launches together; --max-cycles wins
 //! text = """…"""                     # optional: what to see in this scenario
 //! look = ["warpwave run saxpy --vcd saxpy.vcd"]          # optional: commands that show more of it
@@ -116,6 +117,7 @@ pub(super) struct ScenarioFile {
     pub ptx: String,
     #[serde(default)]
     pub gpu: Machine,
+    pub max_registers: Option<Quantity>,
     pub max_cycles: Option<Quantity>,
     #[serde(default)]
     pub constants: BTreeMap<String, Quantity>,

@@ -14,6 +14,7 @@ mod run;
 mod show;
 mod speed;
 mod trace;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
