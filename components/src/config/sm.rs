@@ -152,7 +152,7 @@ pub struct L1 {
     pub mshr_merges: u32,
     /// Maximum number of requests that wait for sectors in flight, over all sectors.
     pub mshr_targets: u32,
-    /// Tag banks of the part: 4. The model looks up one line per cycle without banks, so it accepts no other number.
+    /// Tag banks, each with one lookup of a line per cycle: 1, 2, 4 or 8.
     pub tag_banks: u32,
     /// Bytes that a hit delivers per cycle.
     pub data_bytes_per_cycle: u32,

@@ -10,8 +10,8 @@
 //!     lines: other SMs, bulk copy engine       products: tensor pipes
 //! ```
 //!
-//! The passes of a 32-bit access are the distinct words on its busiest bank, those of an atomic the lanes (`banks`). The next access begins
-//! after the last pass.
+//! The passes of a 32-bit access are the distinct words on its busiest bank, those of an atomic the lanes
+//! ([`data_banks`](crate::proto::data_banks)). The next access begins after the last pass.
 //!
 //! | Operation | Cycles, issue to dependent issue |
 //! |---|---|
@@ -27,7 +27,6 @@
 
 mod access;
 mod atomics;
-mod banks;
 mod lines;
 mod mbarrier;
 mod products;

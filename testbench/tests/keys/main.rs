@@ -290,13 +290,12 @@ fn effect(key: &str, value: &str, first: &mut [Option<String>]) -> Result<Effect
 }
 
 /// Keys with only one accepted value: constants of the model, and the length of a list.
-const REFUSED: [&str; 9] = [
+const REFUSED: [&str; 8] = [
     "l2.line",
     "l2.sector",
     "limits.warp_size",
     "sm.l1.line",
     "sm.l1.sector",
-    "sm.l1.tag_banks",
     "sm.shared.bank_bytes",
     "sm.shared.banks",
     "topology.gpcs",

@@ -5,8 +5,8 @@ use warpwave_isa::exec::access::copy_destinations;
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::addresses::WarpAddresses;
+use crate::proto::data_banks::{atomic_passes, least_passes, passes};
 use crate::proto::warp::WarpInst;
-use crate::sm::shared::banks::{atomic_passes, least_passes, passes};
 
 /// Counters of one kind of access to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Bank conflicts of shared memory: the passes that an access takes.
+//! Bank conflicts of the array that shared memory and the L1 share: the passes that an access takes.
 //!
 //! Each of the 32 banks delivers one word of 4 bytes per pass. Lanes on one word share it. Different words of one bank take one pass each. An
 //! 8-byte access is two requests of 16 lanes, a 16-byte access four of 8 (source: `cuda_guide`).
@@ -7,7 +7,7 @@ use warpwave_isa::lane::LaneMask;
 
 use crate::proto::addresses::{WarpAddresses, requests};
 
-/// Banks of shared memory.
+/// Banks of the array.
 pub const BANKS: u64 = 32;
 
 /// Passes of an access of `bytes` aligned bytes per lane, at least 1.
