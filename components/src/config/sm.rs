@@ -115,8 +115,8 @@ pub struct Barrier {
     pub per_warp: u32,
 }
 
-/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA also waits
-/// until the SM's earlier accesses have been performed.
+/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues after
+/// the warp's earlier accesses have been performed, and waits for those of the SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {

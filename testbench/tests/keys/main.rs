@@ -24,7 +24,7 @@ const KERNELS: &str = include_str!("kernels.ptx");
 const FOR_8_6: &str = ".version 7.8\n.target sm_86\n.address_size 64\n.visible .entry k() { ret; }\n";
 
 /// Cycle limit of a launch, for changes that make it very slow.
-const LIMIT: u64 = 60_000;
+const LIMIT: u64 = 80_000;
 
 /// Settings of `tiny` for a probe.
 type Sets = &'static [(&'static str, &'static str)];

@@ -163,11 +163,17 @@ impl Slice {
         SliceTagState::Miss
     }
 
-    /// Cycles in which an atomic keeps the data array busy.
+    /// Whole cycles in which an atomic keeps the data array busy. The rest is left to the next atomic.
     #[inline(never)]
-    fn atomic_cycles(&self, packet: &Packet) -> u32 {
-        let atomics = packet.atomic.as_deref();
-        atomics.map_or(0, atomic::lanes_on_busiest_word) * self.config.atomic_interval
+    fn atomic_cycles(&mut self, packet: &Packet) -> u32 {
+        let Some(atomics) = packet.atomic.as_deref() else {
+            return 0;
+        };
+        let used = &mut self.state.atomic_centicycles;
+        *used += self.config.atomic.centicycles(atomics);
+        let cycles = *used / 100;
+        *used %= 100;
+        cycles
     }
 
     /// Stores a request until its missing sectors arrive. Fetches the sectors that are not in flight.
