@@ -22,6 +22,8 @@ mod check;
 
 mod show;
 
+mod explain;
+
 mod usage;
 
 mod speed;
@@ -95,7 +97,7 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Occupancy(shape) => show::occupancy(shape),
         Command::Completions { shell } => usage::completions(*shell),
         Command::Man { command } => usage::man(command.as_deref()),
-        Command::Explain { metric, .. } => show::explain(metric.as_deref()),
+        Command::Explain { word, .. } => explain::explain(word.as_deref()),
     }
 }
 

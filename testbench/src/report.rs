@@ -31,4 +31,6 @@ pub mod text;
 
 pub mod json;
 
+pub mod csv;
+
 pub mod saved;

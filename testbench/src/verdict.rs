@@ -53,7 +53,7 @@ pub fn check_names(scenario: &Scenario) -> Result<(), String> {
 
 fn bound(assert: &Assert, run: &Run) -> Checked {
     let metric = metrics::find(&assert.metric);
-    let (found, holds) = metric.map_or((Value::NotModelled, false), |metric| run.check(assert, &metric));
+    let (found, holds) = metric.map_or((Value::NotModelled, false), |metric| run.check(assert, metric));
     let wanted = wanted(assert);
     Checked {
         that: format!("{} is {wanted}", assert.metric),

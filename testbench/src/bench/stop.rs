@@ -22,6 +22,19 @@ pub enum StopReason {
     Refused,
 }
 
+impl StopReason {
+    /// The reason in one word, as reports write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            StopReason::Interrupted => "interrupted",
+            StopReason::Trap => "trap",
+            StopReason::Deadlock => "deadlock",
+            StopReason::Limit => "limit",
+            StopReason::Refused => "refused",
+        }
+    }
+}
+
 impl Run {
     /// The reason for an early stop. `None` if every launch ended.
     pub fn stopped_by(&self) -> Option<StopReason> {

@@ -62,13 +62,13 @@ pub enum Command {
         /// A command, such as run
         command: Option<String>,
     },
-    /// Explain a metric of the report, or print all metrics as a page
+    /// Explain a metric, a warp state or a preset key, or print all metrics as a page
     Explain {
-        /// Name of the metric
+        /// A metric, a state such as long_scoreboard, or a preset key such as sm.lsu.queue_depth
         #[arg(required_unless_present = "all")]
-        metric: Option<String>,
+        word: Option<String>,
         /// Print all metrics and warp states as a Markdown page
-        #[arg(long, conflicts_with = "metric")]
+        #[arg(long, conflicts_with = "word")]
         all: bool,
     },
 }
@@ -195,6 +195,9 @@ pub struct Run {
     /// Write all metrics as JSON
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
+    /// Write all metrics of each launch as CSV, in the columns of `ncu --csv --page raw`
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    pub csv: Option<PathBuf>,
     /// Write memory latencies by path and stage, and the slowest requests, to a folder
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub hist: Option<PathBuf>,
@@ -255,6 +258,7 @@ impl Run {
             &self.kanata,
             &self.perfetto,
             &self.json,
+            &self.csv,
             &self.dump,
             &self.flight,
         ];

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
-use warpwave::report::{json, metrics, text};
+use warpwave::report::{csv, json, metrics, text};
 use warpwave::scenario::{Draft, OtherRun, Scenario, npy};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
@@ -17,6 +17,7 @@ use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 
 use super::args::{self, DEFAULT_GPU};
+use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
 use super::lab;
 use super::launch_error;
@@ -26,7 +27,6 @@ use super::print;
 use super::progress::{Line, catch_interrupt, is_stopped};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
-use super::show::unknown_metric;
 use super::wave::{Wave, keeps_record};
 use super::write::{make, write};
 
@@ -47,7 +47,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut jobs = jobs(args);
     if jobs.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json and --dump take one scenario at a time",
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();
@@ -330,10 +330,13 @@ fn asserted(run: &Run) -> String {
     out
 }
 
-/// Writes the files of `--json` and `--dump`.
+/// Writes the files of `--json`, `--csv` and `--dump`.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         write(path, json::report(&scenario.name, run).as_bytes())?;
+    }
+    if let Some(path) = &args.csv {
+        write(path, csv::launches(&scenario.name, run).as_bytes())?;
     }
     if let Some(folder) = &args.dump {
         make(folder)?;

@@ -21,11 +21,11 @@ use warpwave_components::preset;
 
 use self::args::{Part, Plan, Sweep, What};
 use super::args::DEFAULT_GPU;
+use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, WRONG};
 use super::lab::check_outputs;
 use super::print;
 use super::progress;
-use super::show::unknown_metric;
 use super::write::write;
 
 /// The points of a sweep, and where their results are.

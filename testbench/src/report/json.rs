@@ -41,7 +41,7 @@ struct Launch<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<StopReason>,
     diagnosis: &'a Diagnosis,
-    metrics: BTreeMap<String, Value>,
+    metrics: BTreeMap<&'static str, Value>,
     #[serde(skip_serializing_if = "str::is_empty")]
     printed: &'a str,
 }
@@ -49,7 +49,7 @@ struct Launch<'a> {
 #[derive(Serialize)]
 struct Totals {
     cycles: u64,
-    metrics: BTreeMap<String, Value>,
+    metrics: BTreeMap<&'static str, Value>,
 }
 
 /// A distribution in cycles.
@@ -127,10 +127,10 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn values(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
+fn values(inputs: &Inputs<'_>) -> BTreeMap<&'static str, Value> {
     metrics::all()
-        .into_iter()
-        .map(|metric| (metric.name.clone(), metric.value(inputs)))
+        .iter()
+        .map(|metric| (metric.name.as_str(), metric.value(inputs)))
         .collect()
 }
 

@@ -171,9 +171,7 @@ impl Lsu {
         let builder = &mut state.builder;
         let lanes = data::device_lanes(&warp_inst);
         builder.start(&warp_inst, lanes, now);
-        state
-            .stats
-            .count_access(warp_inst.inst(), warp_inst.pc, &builder.access, lanes);
+        state.stats.count_access(&warp_inst, &builder.access, lanes);
         let epoch = state.fences.begin_access();
         builder.entry = state.pending.add(Pending::new(warp_inst, builder.contents, epoch));
         // No packet, so no response would complete the access.
@@ -282,6 +280,9 @@ impl Lsu {
         let entry = builder.entry;
         let pending = state.pending.get(entry);
         if builder.start_next_group(pending.warp_inst.as_deref(), now) {
+            if let Some(warp_inst) = pending.warp_inst.as_deref() {
+                state.stats.count_later_group(warp_inst, &builder.access);
+            }
             return;
         }
         if pending.is_posted {

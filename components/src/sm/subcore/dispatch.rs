@@ -194,8 +194,7 @@ impl Dispatch {
             return;
         };
         let pipe = warp_inst.info.pipe;
-        self.state.stats.instructions += 1;
-        self.state.stats.thread_instructions += u64::from(warp_inst.lanes.count());
+        self.state.stats.count(warp_inst.inst(), warp_inst.lanes.count());
         self.state.dispatched = Some((pipe, warp_inst.warp, warp_inst.pc));
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Dispatch { number });
