@@ -117,7 +117,7 @@ impl Diagnosis {
 /// The diagnoses of all launches of a run, in order.
 pub fn of_run(run: &Run) -> Vec<Diagnosis> {
     let metrics = metrics::all();
-    let diagnose = |launch: &LaunchRun| Diagnosis::of(&Facts::new(launch, &run.config, &metrics));
+    let diagnose = |launch: &LaunchRun| Diagnosis::of(&Facts::new(launch, &run.config, metrics));
     run.launches.iter().map(diagnose).collect()
 }
 

@@ -78,10 +78,10 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
         return Ok(());
     }
     let table = metrics::all();
-    sections(to, run, &diagnoses, &table)?;
+    sections(to, run, &diagnoses, table)?;
     if run.launches.len() > 1 {
         writeln!(to, "\nall launches")?;
-        figures(to, &run.totals, &run.inputs(), &table)?;
+        figures(to, &run.totals, &run.inputs(), table)?;
     }
     writeln!(to)?;
     if run.totals.latencies().next().is_some() {
