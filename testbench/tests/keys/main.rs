@@ -79,7 +79,7 @@ const PROBES: [Probe; 12] = [
     },
     Probe {
         base: &[("topology.sms_per_tpc", "1")],
-        look: traffic,
+        look: |config| kernel("traffic", config, (1, 192), &[132, 3]).map_err(|error| error.to_string()),
     },
     Probe {
         base: &[("l2.slices", "4"), ("l2.partitions", "2"), ("l2.far_latency", "50")],
