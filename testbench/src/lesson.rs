@@ -54,15 +54,15 @@ pub const NAMES: [&str; 38] = [
 pub const NOT_SHOWN: &[(&str, &str)] = &[
     (
         "hierarchy",
-        "The parts `gh100-full` and `gtx1080ti` have no preset yet.",
+        "The scenario does not run on `gh100-full` and `gtx1080ti` yet.",
     ),
     (
         "independent-threads",
-        "The deadlock of older GPUs: Fermi and Pascal have no preset yet.",
+        "The deadlock of older GPUs, on `gtx1080ti` and `m2070`.",
     ),
     (
         "coalescing",
-        "The factor 32 of a Fermi, which moves whole lines: `m2070` has no preset yet.",
+        "The factor 32 of a Fermi, which moves whole lines, on `m2070`.",
     ),
     (
         "latency-ladder",
@@ -72,8 +72,8 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
         "latency-hiding",
         "Memory bandwidth against occupancy: the streams of `validate` differ by up to 20 % from silicon.",
     ),
-    ("scheduler-timeline", "It needs a preset with a fixed memory latency."),
-    ("scheduler-toy", "It needs a preset with a fixed memory latency."),
+    ("scheduler-timeline", "It has no scenario on the preset `toy` yet."),
+    ("scheduler-toy", "It has no scenario on the preset `toy` yet."),
     (
         "scheduler-policies",
         "No scheduler takes the youngest warp after the greedy one.",
@@ -91,7 +91,10 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
         "barrier",
         "The exact cost above 4 warps: the model counts 21 + 2 n from the last arrival, and silicon from the first.",
     ),
-    ("matrix-add-2d", "Tesla M2070 has no preset yet."),
+    (
+        "matrix-add-2d",
+        "It has no scenario on `m2070` yet; `validate` compares the same blocks.",
+    ),
     (
         "stream-bandwidth",
         "Reads at 1,024 threads are 10 to 17 % below the measured plateaus, as DEVIATIONS.md says.",

@@ -13,7 +13,7 @@ use super::{Draft, Scenario};
 /// The folder of the speed suite. Its kernels are for timing, so they are not listed.
 pub const SUITE: &str = "speed";
 
-/// The folders of the lessons: those that take seconds, and those that take minutes. [`crate::lesson`] lists them.
+/// The folders of the lessons: first the lessons of seconds, then the lessons of minutes. [`crate::lesson`] lists them.
 pub const LESSONS: [&str; 2] = ["lessons", "lessons-nightly"];
 
 /// A row in the list of scenarios.
