@@ -17,7 +17,7 @@ pub(crate) use memory::AROUND_CHANNEL;
 pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
 pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;
-pub use sm::{Barrier, Constant, Fence, L1, Lsu, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
+pub use sm::{Barrier, Constant, Fence, L1, Lsu, Reconvergence, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
 
 use std::ops::Range;
 

@@ -144,7 +144,9 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If the program is not valid PTX. Also if the data or a launch does not match the program or the GPU.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
-        let module = scenario.module(false).map_err(BenchError::Ptx)?;
+        let module = scenario
+            .module(config.sm.reconvergence.into(), false)
+            .map_err(BenchError::Ptx)?;
         let unmet_requirements = module.unmet_requirements(config.compute_capability());
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;

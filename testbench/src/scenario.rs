@@ -51,6 +51,7 @@ pub use similar::nearest;
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
+use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{Diagnostic, Module, Options};
 
 /// A scenario, ready to run.
@@ -353,14 +354,19 @@ impl Scenario {
         Draft::load(path)?.build(None)
     }
 
-    /// Loads the program, with the kernels compiled that are launched.
+    /// Loads the program for a GPU with this progress of diverged lanes. Compiles the kernels that are launched.
     ///
     /// # Errors
     /// Every malformed part of the text.
-    pub(crate) fn module(&self, keep_syncs: bool) -> Result<Arc<Module>, Vec<Diagnostic>> {
+    pub(crate) fn module(
+        &self,
+        reconvergence: Reconvergence,
+        keep_syncs: bool,
+    ) -> Result<Arc<Module>, Vec<Diagnostic>> {
         let options = Options {
             keep_syncs,
             max_registers: self.max_registers,
+            reconvergence,
         };
         warpwave_ptx::load_with(&self.ptx, options, |kernel| self.launches_kernel(kernel))
     }

@@ -1,6 +1,7 @@
 //! Numbers of one streaming multiprocessor, from fetch to L1.
 
 use serde::{Deserialize, Serialize};
+use warpwave_isa::flow;
 
 use super::ReplacementPolicy;
 use super::pipe::Pipes;
@@ -16,6 +17,8 @@ pub struct Sm {
     pub subcores: u32,
     /// Policy that chooses the warp that issues.
     pub scheduler: SchedulerPolicy,
+    /// Progress of the lanes of a warp that have diverged.
+    pub reconvergence: Reconvergence,
     /// Depth of a warp's ibuffer, instructions.
     pub ibuffer_entries: u32,
     /// Cycles from the fetch of an instruction to its entry into the ibuffer.
@@ -61,6 +64,25 @@ pub enum SchedulerPolicy {
     GreedyThenOldest,
     /// The oldest ready warp.
     OldestFirst,
+}
+
+/// Progress of the lanes of a warp that have diverged, as [`flow::Reconvergence`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconvergence {
+    /// One program counter for a warp, with a stack: before Volta. Lanes that leave a loop wait for the others.
+    Stack,
+    /// A program counter for each lane: Volta and later.
+    Independent,
+}
+
+impl From<Reconvergence> for flow::Reconvergence {
+    fn from(reconvergence: Reconvergence) -> Self {
+        match reconvergence {
+            Reconvergence::Stack => flow::Reconvergence::Stack,
+            Reconvergence::Independent => flow::Reconvergence::Independent,
+        }
+    }
 }
 
 /// Load/store unit: the path of loads, stores and atomics.

@@ -95,6 +95,7 @@ mod tests {
             let options = Options {
                 keep_syncs,
                 max_registers,
+                ..Options::default()
             };
             assert!(find(&mut modules, &text(2), options).is_none());
         }

@@ -78,6 +78,7 @@ pub use module::{Entry, Module};
 use diag::Lines;
 use lower::layout::ModuleLayout;
 use std::sync::Arc;
+use warpwave_isa::flow::Reconvergence;
 
 /// Parses and checks a PTX text. Every opcode is accepted.
 ///
@@ -143,7 +144,7 @@ pub fn load(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<Arc<Module>,
     kept::load(text, Options::default(), is_wanted)
 }
 
-/// Options of the compiler. Results of a kernel do not depend on them.
+/// Options of the compiler. Results of a kernel do not depend on them, but whether it ends may depend on `reconvergence`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Keeps every `bar.warp.sync`. The compiler removes one where all lanes are together, but a race detector needs them all, because
@@ -152,6 +153,8 @@ pub struct Options {
     /// Most registers per thread, as nvcc's `--maxrregcount`. Further values are spilled to local memory. The limits of the kernel's own
     /// directives apply too.
     pub max_registers: Option<u8>,
+    /// Progress of diverged lanes on the GPU. With a stack, lanes that leave a spin loop wait for the others at its end.
+    pub reconvergence: Reconvergence,
 }
 
 /// Returns the module of a PTX text as [`load`] does, compiled with `options`.

@@ -153,6 +153,7 @@ pub(crate) fn lower<'t, 'a>(
         }
     };
     code.keep_syncs = options.keep_syncs;
+    code.reconvergence = options.reconvergence;
     code.max_registers = limits::max_registers(body.function, options.max_registers);
     stopwatch.lap("select");
     let program = lower_selected(&mut code, body, &layout, &mut |pass, _| stopwatch.lap(pass))?;

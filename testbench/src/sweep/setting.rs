@@ -10,6 +10,7 @@
 //! `launch[N].` before a name selects one launch. Without it, all launches change.
 
 use thiserror::Error;
+use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::Module;
 
 use crate::scenario::dtype::Number;
@@ -175,7 +176,7 @@ fn set_parameter(
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
-    let module = scenario.module(false).ok();
+    let module = scenario.module(Reconvergence::default(), false).ok();
     let (mut known, mut is_found) = (Vec::new(), false);
     for launch in &mut scenario.launches[launches] {
         let names = module

@@ -455,3 +455,43 @@ fn keyboard_interrupt_stops_the_run_and_keeps_its_reports() {
     let page = std::fs::read_to_string(at("run.html")).unwrap();
     assert!(page.contains("<b>Stopped</b> in launch 0"), "{page}");
 }
+
+/// Each of 32 lanes takes a lock, adds 1 and frees the lock.
+const LOCK_LANE_BY_LANE: &str = "
+.version 7.8
+.target sm_20
+.address_size 64
+.visible .entry k(.param .u64 lock) {
+    .reg .pred %p; .reg .b32 %t; .reg .b64 %x;
+    ld.param.u64 %x, [lock];
+SPIN:
+    atom.global.cas.b32 %t, [%x], 0, 1;
+    setp.ne.u32 %p, %t, 0;
+    @%p bra SPIN;
+    ld.volatile.global.u32 %t, [%x+128];
+    add.u32 %t, %t, 1;
+    st.volatile.global.u32 [%x+128], %t;
+    membar.gl;
+    atom.global.exch.b32 %t, [%x], 0;
+    ret;
+}
+";
+
+#[test]
+fn lock_taken_lane_by_lane_ends_from_volta_on_and_never_before() {
+    let text = "ptx = \"k.ptx\"\n[buffers.lock]\ndtype = \"u32\"\nshape = [64]\ninit = \"zeros\"\n\
+                [[launch]]\ngrid = 1\nblock = 32\nargs = [\"lock\"]\n";
+    let (_folder, path) = scenario(text, &[("k.ptx", LOCK_LANE_BY_LANE.as_bytes())]);
+    let run = |gpu: &str| warpwave(&["run", path.to_str().unwrap(), "--gpu", gpu, "--max-cycles", "100000"]);
+    for gpu in ["tiny", "v100-sxm2"] {
+        assert_eq!(run(gpu).code, 0, "{gpu}: {}", run(gpu).err);
+    }
+    for gpu in ["gtx1080ti", "m2070"] {
+        // One lane has the lock and waits where the loop ends; the 31 others spin.
+        let says = [
+            "block (0, 0, 0) warp 0",
+            "; lanes that wait to reconverge with these: 1",
+        ];
+        assert_fails(&run(gpu), 4, &says);
+    }
+}

@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 12] = [
+const PROBES: [Probe; 13] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -57,6 +57,7 @@ const PROBES: [Probe; 12] = [
         look: program_for_8_6,
     },
     Probe { base: &[], look: units },
+    Probe { base: &[], look: apart },
     Probe {
         base: &[],
         look: |config| scenario("cluster_histogram", config),
@@ -171,6 +172,11 @@ fn kernel(name: &str, config: GpuConfig, (grid, block): (u32, u32), args: &[u32]
 /// Every pipe, shared memory, constants, fences and barriers.
 fn units(config: GpuConfig) -> Result<String, String> {
     kernel("units", config, (40, 96), &[3]).map_err(|error| error.to_string())
+}
+
+/// A lock that lanes of one warp take in turn.
+fn apart(config: GpuConfig) -> Result<String, String> {
+    kernel("apart", config, (1, 32), &[]).map_err(|error| error.to_string())
 }
 
 /// Loads, stores and atomics over more lines than the caches hold.

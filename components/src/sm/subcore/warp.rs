@@ -304,6 +304,7 @@ impl Warps {
         }
         let warp = &mut self.slots[slot];
         let flow = warp.flow.restart(0, start.lanes);
+        let flow = flow.with_reconvergence(start.grid.program.reconvergence());
         *warp = Warp::new(start, flow, now);
         self.resident |= 1 << slot;
     }

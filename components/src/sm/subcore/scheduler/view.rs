@@ -2,6 +2,7 @@
 
 use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::{Indexed, Report};
+use warpwave_isa::flow::Reconvergence;
 use warpwave_isa::lane::LaneMask;
 
 use super::ready::{N_READY_GROUPS, THROTTLES};
@@ -131,8 +132,15 @@ impl Scheduler {
             let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);
             let pc = warp.flow.pc();
             let line = warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
+            let held = warp.flow.live() & !warp.flow.active();
+            let held = match warp.grid.program.reconvergence() {
+                Reconvergence::Stack if !held.is_empty() && !warp.flow.active().is_empty() => {
+                    format!("; lanes that wait to reconverge with these: {}", held.count())
+                }
+                _ => String::new(),
+            };
             say(format!(
-                "{}: block ({x}, {y}, {z}) warp {}: waits for {state} at instruction {pc} (line {line})",
+                "{}: block ({x}, {y}, {z}) warp {}: waits for {state} at instruction {pc} (line {line}){held}",
                 self.path, warp.index
             ));
         }
