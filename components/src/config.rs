@@ -172,6 +172,8 @@ pub struct GigaThread {
     pub launch_queue: u32,
     /// Policy that chooses the SM of the next CTA.
     pub order: CtaOrder,
+    /// Cycles without progress after which the host tests whether a launch can still end. 0: it never tests.
+    pub standstill_cycles: u32,
 }
 
 /// Policy that chooses the SM of the next CTA, implemented in [`crate::front::gigathread`].

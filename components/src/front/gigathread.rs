@@ -392,12 +392,15 @@ impl Component for GigaThread {
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         if let Some(running) = &self.state.running {
+            let (n_sent, n) = (running.n_sent, running.grid.ctas());
+            let waiting = match n - n_sent {
+                0 => String::new(),
+                others => format!("; the {others} others wait for room"),
+            };
             say(format!(
-                "{}: kernel {}: {} of {} blocks sent, {} ended",
+                "{}: kernel {}: {n_sent} of {n} blocks sent, {} ended{waiting}",
                 self.path,
                 running.grid.program.name(),
-                running.n_sent,
-                running.grid.ctas(),
                 running.n_done
             ));
         }

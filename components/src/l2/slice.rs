@@ -367,6 +367,7 @@ impl Component for Slice {
 
     fn stats(&self, report: &mut dyn Report) {
         self.state.stats.report(report);
+        report.count("atomic_sectors_changed", self.state.lines.atomic_sectors_changed());
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

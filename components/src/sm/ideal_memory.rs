@@ -68,6 +68,8 @@ warpwave_hw::counters! {
         pub store_sectors: u64,
         pub atomic_sectors: u64,
         pub reduction_sectors: u64,
+        /// Lines of packets whose atomics have changed a byte.
+        pub atomic_lines_changed: u64,
         pub invalidations: u64,
     }
 }
@@ -156,7 +158,8 @@ impl IdealMemory {
             self.state.stats.count(packet.kind, packet.n_sectors().into());
             self.state.line = Some(packet.line);
             (packet.l1_hit, packet.l2_hit) = (true, true);
-            access(&mut packet, &self.storage);
+            let changes = access(&mut packet, &self.storage);
+            self.state.stats.atomic_lines_changed += u64::from(changes);
             delay.push_back((now + u64::from(self.config.latency), packet));
         }
     }
@@ -175,25 +178,29 @@ impl IdealMemory {
     }
 }
 
-/// Reads or changes the storage as a packet says.
-fn access(packet: &mut Packet, storage: &Storage) {
+/// Reads or changes the storage as a packet says. Returns true if an atomic has changed a byte.
+fn access(packet: &mut Packet, storage: &Storage) -> bool {
     match packet.kind {
         PacketKind::Load => storage.read_sectors(packet.line, packet.sectors, &mut packet.bytes),
         PacketKind::Store => {
             let written = packet.byte_mask & byte_mask(packet.sectors);
             storage.write_masked(packet.line, written, &packet.bytes);
         }
-        PacketKind::Atomic | PacketKind::Reduction => update(packet, storage),
+        PacketKind::Atomic | PacketKind::Reduction => return update(packet, storage),
         // No copy of a line can be stale.
         PacketKind::Invalidate { .. } => {}
     }
+    false
 }
 
-/// Applies the lanes of an atomic in lane order.
-fn update(packet: &mut Packet, storage: &Storage) {
-    let Some(atomic) = &mut packet.atomic else { return };
+/// Applies the lanes of an atomic in lane order. Returns true if a byte has changed.
+fn update(packet: &mut Packet, storage: &Storage) -> bool {
+    let Some(atomic) = &mut packet.atomic else {
+        return false;
+    };
     let mut bytes = [0; LINE];
     storage.read_sectors(packet.line, packet.sectors, &mut bytes);
+    let before = bytes;
     let (op, ty) = (atomic.op, atomic.ty);
     for lane in &mut atomic.lanes[..atomic.n] {
         let offset = usize::from(lane.offset);
@@ -201,6 +208,7 @@ fn update(packet: &mut Packet, storage: &Storage) {
         lane.value = apply_atomic(word, op, ty, (lane.value, lane.compare));
     }
     storage.write_masked(packet.line, byte_mask(packet.sectors), &bytes);
+    bytes != before
 }
 
 impl Component for IdealMemory {

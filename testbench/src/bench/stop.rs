@@ -16,6 +16,8 @@ pub enum StopReason {
     Trap,
     /// No component can make progress.
     Deadlock,
+    /// Warps run, but repeat themselves: nothing will ever change.
+    Standstill,
     /// The limit of cycles was reached.
     Limit,
     /// The launch did not begin, so it has no cycles.
@@ -42,6 +44,7 @@ impl Run {
             LaunchError::Cancelled(_) => StopReason::Interrupted,
             LaunchError::Trap(_) => StopReason::Trap,
             LaunchError::Sim(SimError::Deadlock { .. }) => StopReason::Deadlock,
+            LaunchError::Sim(SimError::Standstill { .. }) => StopReason::Standstill,
             LaunchError::Sim(SimError::CycleLimit { .. }) => StopReason::Limit,
             LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. } => StopReason::Refused,
         })

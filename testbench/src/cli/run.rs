@@ -257,6 +257,7 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     match &run.stopped {
         Some((_, LaunchError::Trap(_))) => Some("trap"),
         Some((_, LaunchError::Sim(SimError::Deadlock { .. }))) => Some("deadlock"),
+        Some((_, LaunchError::Sim(SimError::Standstill { .. }))) => Some("standstill"),
         Some((_, LaunchError::Sim(SimError::CycleLimit { .. }))) => Some("cycle_limit"),
         Some((_, LaunchError::Cancelled(_))) => Some("interrupt"),
         Some((_, LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. })) => None,

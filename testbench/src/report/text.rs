@@ -216,6 +216,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
         StopReason::Interrupted => "an interrupt",
         StopReason::Trap => "a trap",
         StopReason::Deadlock => "a deadlock",
+        StopReason::Standstill => "a standstill",
         StopReason::Limit => "the cycle limit",
     };
     writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")

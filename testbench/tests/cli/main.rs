@@ -13,6 +13,7 @@ mod own;
 mod run;
 mod show;
 mod speed;
+mod standstill;
 mod trace;
 mod usage;
 

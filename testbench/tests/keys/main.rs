@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 13] = [
+const PROBES: [Probe; 14] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -58,6 +58,10 @@ const PROBES: [Probe; 13] = [
     },
     Probe { base: &[], look: units },
     Probe { base: &[], look: apart },
+    Probe {
+        base: &[("sm.reconvergence", "stack"), ("gigathread.standstill_cycles", "20000")],
+        look: |config| Ok(format!("{:?}", apart(config))),
+    },
     Probe {
         base: &[],
         look: |config| scenario("cluster_histogram", config),

@@ -6,7 +6,7 @@ use super::{Slice, State};
 use crate::cache::tag_stage::TagState;
 use crate::l2::atomic;
 use crate::l2::lines::Lines;
-use crate::proto::mem::{Packet, PacketKind, Stage, copy_sectors, each_sector};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_sectors, each_sector};
 
 /// The outcome of the tag stage's last lookup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
@@ -214,7 +214,11 @@ fn perform_atomic(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u
     debug_assert_eq!(sectors & !lines.full(way), 0, "an atomic needs every byte");
     if let Some(atomics) = &mut packet.atomic {
         for sector in each_sector(sectors) {
-            let written = atomic::perform(atomics, sector, lines.bytes_mut(way));
+            let bytes = lines.bytes_mut(way);
+            let before = bytes.as_chunks::<SECTOR>().0[sector];
+            let written = atomic::perform(atomics, sector, bytes);
+            let changed = bytes.as_chunks::<SECTOR>().0[sector] != before;
+            lines.count_atomic_change(changed);
             lines.mark(way, sector, written);
         }
     }

@@ -30,6 +30,8 @@ pub struct Stats {
     pub atomics: Accesses,
     /// Instructions, passes and conflicts of each instruction, by program counter.
     pub by_pc: Indexed<3>,
+    /// Words that atomics have changed.
+    pub atomic_words_changed: u64,
     /// Shuffles.
     pub shuffles: u64,
     /// Cycles in which the banks were busy.
@@ -95,6 +97,7 @@ impl Stats {
         }
         self.by_pc
             .report(report, ["shared_inst", "shared_passes", "shared_conflicts"]);
+        report.count("atomic_words_changed", self.atomic_words_changed);
         report.count("shuffles", self.shuffles);
         report.count("busy_cycles", self.busy_cycles);
         report.count("cluster_lines", self.lines);

@@ -159,6 +159,11 @@ impl Dispatch {
         }
     }
 
+    /// The register file.
+    pub(crate) fn registers(&self) -> &RegFile {
+        &self.state.file
+    }
+
     /// Sends events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;

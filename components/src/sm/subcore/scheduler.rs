@@ -238,6 +238,12 @@ impl Scheduler {
         self.selector.set_policy(policy);
     }
 
+    /// The resident warps, each with its slot.
+    pub(crate) fn resident_warps(&self) -> impl Iterator<Item = (usize, &Warp)> {
+        let slots = self.state.warps.iter().enumerate();
+        slots.filter_map(|(slot, warp)| Some((slot, warp?)))
+    }
+
     /// Sends events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;

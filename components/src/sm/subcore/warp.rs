@@ -115,6 +115,11 @@ impl Warp {
         }
     }
 
+    /// True if the warp waits at a barrier and has no instruction in flight.
+    pub fn is_held_at_barrier(&self) -> bool {
+        self.flow.active().is_empty() && self.in_flight == 0 && !self.resolving
+    }
+
     /// The instruction at a program counter.
     #[inline]
     pub fn inst(&self, pc: u32) -> &Inst {
