@@ -33,6 +33,7 @@ impl StopReason {
             StopReason::Deadlock => "deadlock",
             StopReason::Limit => "limit",
             StopReason::Refused => "refused",
+            StopReason::Standstill => "standstill",
         }
     }
 }
