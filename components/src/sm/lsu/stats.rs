@@ -20,7 +20,7 @@ pub struct Accesses {
     pub sectors: u64,
     /// Bytes accessed, summed over lanes.
     pub lane_bytes: u64,
-    /// Sectors above those that hold `lane_bytes` without gaps, instruction by instruction.
+    /// Sectors above the number that `lane_bytes` fill without gaps, instruction by instruction.
     pub excess_sectors: u64,
 }
 
