@@ -201,7 +201,7 @@ fn set_of_a_wrong_value_names_key_and_reason() {
     assert_eq!(
         refused("sm.subcores", "many"),
         "preset `tiny` has 1 fault:\n  `sm.subcores` cannot have this value: \
-         invalid type: string \"many\", expected u32"
+         invalid type: string \"many\", expected a whole number from 0 to 4294967295"
     );
     assert_eq!(
         refused("sm.subcores", "-1"),
@@ -223,10 +223,7 @@ fn set_of_a_wrong_value_names_key_and_reason() {
 #[test]
 fn unknown_name_names_the_nearest_or_all() {
     let refused = |name: &str| load(name, &[]).unwrap_err().to_string();
-    assert_eq!(
-        refused("h100-sxm"),
-        "no preset `h100-sxm`: did you mean `h100-sxm5`, `v100-sxm2`, `h100-pcie`?"
-    );
+    assert_eq!(refused("h100-sxm"), "no preset `h100-sxm`: did you mean `h100-sxm5`?");
     assert_eq!(
         refused("riva128"),
         "no preset `riva128`: the built-in ones are `tiny`, `toy`, `m2070`, `gtx1080ti`, `v100-sxm2`, `a100-sxm4-80`, `rtx3090`, \

@@ -117,7 +117,7 @@ fn hierarchy_is_the_scope_tree_of_the_waveform() {
         "--trace",
         "gpu.gpc[*].sm[*]",
         "--trace-depth",
-        "1",
+        "2",
     ];
     let answer = warpwave(folder.path(), &args);
     assert_eq!(answer.code, Some(0), "{}", answer.err);
