@@ -4,6 +4,6 @@
 
 pub mod slice;
 
-pub mod atomic;
+mod atomic;
 
 mod lines;

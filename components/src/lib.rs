@@ -8,8 +8,6 @@ pub mod preset;
 
 pub mod text_file;
 
-pub mod wording;
-
 pub mod occupancy;
 
 pub mod proto;

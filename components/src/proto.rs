@@ -6,8 +6,6 @@ pub mod bulk;
 
 pub mod cluster;
 
-pub mod data_banks;
-
 pub mod header;
 
 pub mod issue;
@@ -21,8 +19,6 @@ pub mod noc;
 pub(crate) mod pool;
 
 pub mod predecoded;
-
-pub mod tag_banks;
 
 pub(crate) mod timing;
 

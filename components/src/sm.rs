@@ -15,8 +15,6 @@ pub(crate) mod barrier;
 
 pub mod l1;
 
-pub mod ideal_memory;
-
 pub mod subcore;
 
 pub mod pipe;

@@ -518,16 +518,15 @@ fn fence_behind_a_store_only_that_of_the_block_does_not_wait_for_the_l2() {
     let [cta, gpu, sys] = ["CTA", "GPU", "SYS"].map(&mut behind_store);
     // The store itself issues in a cycle, and the fence in the next at the earliest.
     assert!(cta <= u64::from(fence.cta_latency) + 4, "{cta}");
-    // A store's round trip to the L2 is a load's without the stages of the L1. The latency of the fence begins after it.
+    // A store's round trip to the L2 is a load's without the stages of the L1: longer than the fence alone.
     let (l1, l2) = (bench.config().sm.l1.hit_latency, bench.config().l2.hit_latency);
     let round_trip = u64::from(l2 - l1);
-    let [of_gpu, of_sys] = [fence.gpu_latency, fence.sys_latency].map(u64::from);
+    assert!(round_trip > u64::from(fence.gpu_latency) + 4);
     assert!(
-        (round_trip..2 * round_trip).contains(&(gpu - of_gpu)),
+        (round_trip..2 * round_trip).contains(&gpu),
         "{gpu}, a round trip takes {round_trip}"
     );
-    // The same store, and a longer latency.
-    assert_eq!(sys - of_sys, gpu - of_gpu);
+    assert!(sys >= u64::from(fence.sys_latency), "{sys}");
 }
 
 /// Cycles of a MEMBAR in warp 0. Warp 1 executes `before` first, then both pass a block barrier.

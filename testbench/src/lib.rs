@@ -47,8 +47,6 @@ pub mod verdict;
 
 pub mod suite;
 
-pub mod lesson;
-
 pub mod validate;
 
 pub mod sweep;

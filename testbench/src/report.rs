@@ -21,16 +21,8 @@ pub mod perfetto;
 
 pub mod html;
 
-pub mod units;
-
-pub mod diagnosis;
-
-pub mod glossary;
-
 pub mod text;
 
 pub mod json;
-
-pub mod csv;
 
 pub mod saved;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use warpwave_isa::inst::{Inst, Scope, Source};
+use warpwave_isa::inst::{Inst, Source};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::{Guard, RegSet};
@@ -51,10 +51,8 @@ pub enum Order {
     None,
     /// All have left the memory queue: a barrier.
     Queued,
-    /// All loads and atomics have returned: a fence of CTA scope, an invalidation of the L1.
+    /// All loads and atomics have returned: a fence, an invalidation of the L1.
     Returned,
-    /// All loads, stores and atomics have been performed: a fence of a wider scope.
-    Performed,
     /// All are complete: a fence before products and bulk copies.
     Over,
 }
@@ -135,7 +133,7 @@ impl Predecoded {
             is_local_or_global: timing.is_local_or_global,
             target,
             group: group(inst),
-            order: order(inst),
+            order: order(inst.op),
         }
     }
 
@@ -172,10 +170,9 @@ fn group(inst: &Inst) -> Group {
     }
 }
 
-fn order(inst: &Inst) -> Order {
-    match inst.op {
+fn order(op: Opcode) -> Order {
+    match op {
         Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive => Order::Queued,
-        Opcode::Membar if inst.mods.scope != Scope::Cta => Order::Performed,
         Opcode::Membar | Opcode::CctlIvall => Order::Returned,
         Opcode::FenceView => Order::Over,
         _ => Order::None,

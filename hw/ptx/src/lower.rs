@@ -63,7 +63,6 @@ mod emit;
 
 mod dump;
 
-use crate::Options;
 use crate::check::{Body, Checked};
 use crate::diag::{Diagnostic, Lines};
 use code::Code;
@@ -125,7 +124,7 @@ impl<'k> Stopwatch<'k> {
     }
 }
 
-/// Compiles a kernel to a program.
+/// Compiles a kernel to a program. `keep_syncs` keeps each WARPSYNC that orders memory, for a race detector.
 ///
 /// # Errors
 ///
@@ -136,7 +135,7 @@ pub(crate) fn lower<'t, 'a>(
     module: &ModuleLayout,
     body: &'t Body<'t, 'a>,
     lines: &Lines,
-    options: Options,
+    keep_syncs: bool,
 ) -> Result<Program, Vec<Diagnostic>> {
     let name = body.function.name.text;
     let _span = debug_span!("kernel", name).entered();
@@ -152,9 +151,7 @@ pub(crate) fn lower<'t, 'a>(
             return Err(findings);
         }
     };
-    code.keep_syncs = options.keep_syncs;
-    code.reconvergence = options.reconvergence;
-    code.max_registers = limits::max_registers(body.function, options.max_registers);
+    code.keep_syncs = keep_syncs;
     stopwatch.lap("select");
     let program = lower_selected(&mut code, body, &layout, &mut |pass, _| stopwatch.lap(pass))?;
     stopwatch.lap("emit");
@@ -170,7 +167,6 @@ pub(crate) fn stages<'t, 'a>(
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
-    code.max_registers = limits::max_registers(body.function, None);
     let mut stages = vec![("select", dump::text(&code))];
     let program = lower_selected(&mut code, body, &layout, &mut |name, code| {
         stages.push((name, dump::text(code)));
@@ -186,6 +182,7 @@ fn lower_selected(
     layout: &Layout<'_>,
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
+    code.max_registers = limits::max_registers(body.function);
     for (name, pass) in PASSES {
         pass(code);
         observe(name, code);
@@ -207,5 +204,5 @@ fn too_few_registers(body: &Body<'_, '_>, needed: usize, allowed: usize) -> Diag
         name.text
     );
     Diagnostic::unsupported(name.span, message)
-        .help("raise `.maxnreg` or --maxrregcount, or lower `.maxntid`, `.reqntid` or `.minnctapersm`")
+        .help("raise `.maxnreg`, or lower `.maxntid`, `.reqntid` or `.minnctapersm`")
 }

@@ -51,7 +51,6 @@ impl Outputs {
         };
         for (option, path) in [
             ("--json", &args.json),
-            ("--csv", &args.csv),
             ("--html", &args.html),
             ("--kanata", &args.kanata),
             ("--perfetto", &args.perfetto),

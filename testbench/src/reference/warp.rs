@@ -46,8 +46,7 @@ impl Warp {
         let first_thread = index * WARP_SIZE as u32;
         let needs = grid.program.requirements();
         Warp {
-            flow: Flow::new(0, LaneMask::first(grid.threads() - first_thread))
-                .with_reconvergence(grid.program.reconvergence()),
+            flow: Flow::new(0, LaneMask::first(grid.threads() - first_thread)),
             place: WarpContext {
                 block_size: grid.block,
                 first_thread,

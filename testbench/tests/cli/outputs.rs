@@ -6,9 +6,8 @@ use std::path::Path;
 use crate::{Answer, FILL, assert_fails, error_scenario, warpwave_in};
 
 /// Every option that writes one file.
-const FILES: [&str; 8] = [
+const FILES: [&str; 7] = [
     "--json",
-    "--csv",
     "--html",
     "--kanata",
     "--perfetto",

@@ -2,6 +2,7 @@
 
 use super::burst::transfer;
 use super::{Channel, Delayed};
+use crate::hbm::checker::BusCommand;
 use crate::hbm::queue::RowState;
 
 /// The command of a bus at the last edge.
@@ -26,7 +27,7 @@ impl Channel {
         let entry = state.queue.entry(n);
         // Bursts are sent from the lowest to the highest.
         entry.bursts &= entry.bursts - 1;
-        let (held, end) = state.timers.column(entry.location.bank as usize, entry.write, edge);
+        let end = state.timers.column(entry.location.bank as usize, entry.write, edge);
         let is_last = entry.bursts == 0;
         if is_last {
             // Requests of one line wait for each other, so no other request sees the line earlier.
@@ -43,11 +44,19 @@ impl Channel {
         };
         *bursts += 1;
         *bytes += u64::from(self.config.hbm.burst_bytes);
-        state.stats.bus_cycles += held;
+        state.stats.bus_cycles += state.timers.burst();
         state.column_command = command;
+        let bank = entry.location.bank;
         if is_last {
             self.complete(n, end);
         }
+        self.show_command(
+            edge,
+            match command {
+                Command::Write => BusCommand::Write { bank },
+                _ => BusCommand::Read { bank },
+            },
+        );
         edge + 1
     }
 
@@ -89,6 +98,7 @@ impl Channel {
             state.stats.activates += 1;
             state.row_command = Command::Activate;
             state.row_from = 0;
+            self.show_command(edge, BusCommand::Activate { bank, row });
         }
         edge + 1
     }
@@ -101,5 +111,6 @@ impl Channel {
         state.stats.precharges += 1;
         state.row_command = Command::Precharge;
         state.row_from = 0;
+        self.show_command(edge, BusCommand::Precharge { bank: bank as u32 });
     }
 }

@@ -1,4 +1,4 @@
-//! Dead code elimination. An atomic with an unread old value becomes a reduction, or returns the value to RZ. So no instruction waits for it.
+//! Dead code elimination. An atomic with an unread old value becomes a reduction.
 //!
 //! Operations with effects stay, in order.
 
@@ -68,12 +68,11 @@ impl Reads {
         for pred in &mut op.pdst {
             *pred = pred.filter(|pred| self.preds[pred.0 as usize] > 0);
         }
-        if op.is(Opcode::Atom) && !self.is_read(op) {
+        // PTX has no reduction of these two operations.
+        let returns_nothing = !matches!(op.mods.atom, AtomOp::Cas | AtomOp::Exch) && !self.is_read(op);
+        if op.is(Opcode::Atom) && returns_nothing {
+            op.kind = OpKind::Machine(Opcode::Red);
             op.dst = None;
-            // The machine has no reduction of these two operations: their old value goes to RZ.
-            if !matches!(op.mods.atom, AtomOp::Cas | AtomOp::Exch) {
-                op.kind = OpKind::Machine(Opcode::Red);
-            }
         }
     }
 }

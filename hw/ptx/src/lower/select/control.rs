@@ -192,12 +192,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(Op::machine(Opcode::FenceView));
             return Ok(());
         }
-        // The initialization is in shared memory, so the fence needs no wider scope.
-        let scope = if form.has(".mbarrier_init") {
-            Scope::Cta
-        } else {
-            scope_of(form)
-        };
+        let scope = scope_of(form);
         match () {
             () if form.has(".acquire") => self.acquire(scope),
             () if form.has(".release") || scope == Scope::Cta => self.release(scope),
