@@ -17,7 +17,7 @@ pub(crate) use memory::AROUND_CHANNEL;
 pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
 pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;
-pub use sm::{Barrier, Constant, Fence, L1, Lsu, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
+pub use sm::{Barrier, Constant, Fence, L1, Lsu, Reconvergence, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
 
 use std::ops::Range;
 
@@ -172,6 +172,8 @@ pub struct GigaThread {
     pub launch_queue: u32,
     /// Policy that chooses the SM of the next CTA.
     pub order: CtaOrder,
+    /// Cycles without progress after which the host tests whether a launch can still end. 0: it never tests.
+    pub standstill_cycles: u32,
 }
 
 /// Policy that chooses the SM of the next CTA, implemented in [`crate::front::gigathread`].

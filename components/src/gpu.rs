@@ -15,6 +15,7 @@ mod gpc;
 mod launch_log;
 mod memory;
 mod sm;
+mod standstill;
 mod subcore;
 mod wiring;
 
@@ -43,6 +44,7 @@ use crate::sm::shared::SharedMemory;
 use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
+use standstill::StandstillSearch;
 
 // The host sees the end of a grid only after a quantum. Without the alignment, the next launch would depend on the quantum.
 /// Alignment of the first cycle of a launch, in cycles. Longer than the longest quantum and the host's links together.
@@ -86,7 +88,7 @@ pub enum LaunchError {
     /// A thread trapped.
     #[error("{} at instruction {} (line {})", .0.kind, .0.pc, .0.line)]
     Trap(Box<Trap>),
-    /// Deadlock, or the cycle limit was reached.
+    /// Deadlock, standstill, or the cycle limit was reached.
     #[error(transparent)]
     Sim(SimError),
     /// Device memory has no room for the local memory of all resident threads.
@@ -226,20 +228,32 @@ impl Gpu {
         self.grids.send(start, Arc::new(grid));
         let mut event = None;
         let mut cancelled = false;
-        let stop = self.clock.run_observed(end, |pause| {
-            event = self.events.recv(pause.now());
-            cancelled = !each_quantum(pause);
-            event.is_some() || cancelled
-        });
-        let result = match (event, stop) {
-            (Some(GridEvent::Done { at, .. }), _) => Ok(Launched { start, end: at }),
-            (Some(GridEvent::Trap(trap)), _) => Err(LaunchError::Trap(trap)),
-            (None, Stop::Condition) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
-            (None, Stop::Limit) => Err(LaunchError::Sim(SimError::CycleLimit {
+        let mut search = StandstillSearch::new(self.config.gigathread.standstill_cycles, start);
+        let mut standstill = None;
+        let stop = loop {
+            let stop = self.clock.run_observed(end.min(search.next()), |pause| {
+                event = self.events.recv(pause.now());
+                cancelled = !each_quantum(pause);
+                event.is_some() || cancelled
+            });
+            if stop != Stop::Limit || self.clock.now() >= end {
+                break stop;
+            }
+            standstill = search.check(self.clock.now(), self.components());
+            if standstill.is_some() {
+                break stop;
+            }
+        };
+        let result = match (event, stop, standstill) {
+            (Some(GridEvent::Done { at, .. }), ..) => Ok(Launched { start, end: at }),
+            (Some(GridEvent::Trap(trap)), ..) => Err(LaunchError::Trap(trap)),
+            (None, Stop::Condition, _) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
+            (None, _, Some(found)) => Err(LaunchError::Sim(self.standstill(found))),
+            (None, Stop::Limit, None) => Err(LaunchError::Sim(SimError::CycleLimit {
                 limit: end,
                 waits: self.waits(),
             })),
-            (None, _) => Err(LaunchError::Sim(SimError::Deadlock {
+            (None, _, None) => Err(LaunchError::Sim(SimError::Deadlock {
                 at: self.clock.now(),
                 waits: self.waits(),
             })),
@@ -297,6 +311,12 @@ impl Gpu {
         self.slices.iter_mut().for_each(|slice| slice.send(now, command));
         self.clock.run_until_quiescent(LAUNCH_ALIGNMENT);
         launch_log::slices_done(command, self.clock.now());
+    }
+
+    /// The error for a launch that stands still: what its warps poll, then what each component waits for.
+    fn standstill(&self, (since, mut waits): (Cycle, Vec<String>)) -> SimError {
+        waits.extend(self.waits());
+        SimError::Standstill { since, waits }
     }
 
     fn waits(&self) -> Vec<String> {

@@ -8,8 +8,6 @@
 
 pub mod channel;
 
-pub mod checker;
-
 mod bank;
 
 mod layout;

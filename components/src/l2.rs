@@ -4,6 +4,6 @@
 
 pub mod slice;
 
-mod atomic;
+pub mod atomic;
 
 mod lines;

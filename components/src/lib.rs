@@ -8,6 +8,8 @@ pub mod preset;
 
 pub mod text_file;
 
+pub mod wording;
+
 pub mod occupancy;
 
 pub mod proto;

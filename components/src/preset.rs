@@ -41,6 +41,7 @@ use tracing::info;
 
 use crate::config::{GpuConfig, keys};
 use crate::text_file;
+use crate::wording;
 use layer::{Entry, Layer};
 use nearest::nearest;
 
@@ -51,12 +52,17 @@ pub const ASSUMED: &str = "assumed";
 pub const SET: &str = "--set";
 
 /// Built-in presets. The first has every key and no base.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("tiny", include_str!("../presets/tiny.toml")),
+    ("toy", include_str!("../presets/toy.toml")),
+    ("m2070", include_str!("../presets/m2070.toml")),
+    ("gtx1080ti", include_str!("../presets/gtx1080ti.toml")),
     ("v100-sxm2", include_str!("../presets/v100-sxm2.toml")),
     ("a100-sxm4-80", include_str!("../presets/a100-sxm4-80.toml")),
+    ("rtx3090", include_str!("../presets/rtx3090.toml")),
     ("h100-pcie", include_str!("../presets/h100-pcie.toml")),
     ("h100-sxm5", include_str!("../presets/h100-sxm5.toml")),
+    ("gh100-full", include_str!("../presets/gh100-full.toml")),
     ("h200", include_str!("../presets/h200.toml")),
 ];
 
@@ -154,7 +160,11 @@ impl Origin {
         if name.ends_with(".toml") || name.contains(std::path::is_separator) {
             return Ok(Self::File(folder.join(name)));
         }
-        let nearest = nearest(name, names().into_iter());
+        let begins: Vec<_> = names().into_iter().filter(|known| known.starts_with(name)).collect();
+        let nearest = match begins.as_slice() {
+            [] => nearest(name, names().into_iter()),
+            begins => begins.iter().map(|&known| known.to_owned()).collect(),
+        };
         Err(PresetError::Unknown {
             name: name.to_owned(),
             nearest,
@@ -277,7 +287,7 @@ fn wrong_value(key: String, value: Value) -> Option<EntryFault> {
 fn deserialize(name: &str, values: impl IntoIterator<Item = (String, Value)>) -> Result<GpuConfig, String> {
     let mut table = keys::nest(values);
     table.insert("name".to_owned(), Value::String(name.to_owned()));
-    table.try_into().map_err(|error| error.message().to_owned())
+    table.try_into().map_err(|error| wording::plain(error.message()))
 }
 
 impl From<(String, Entry)> for SourcedValue {

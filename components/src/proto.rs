@@ -6,6 +6,8 @@ pub mod bulk;
 
 pub mod cluster;
 
+pub mod data_banks;
+
 pub mod header;
 
 pub mod issue;
@@ -19,6 +21,8 @@ pub mod noc;
 pub(crate) mod pool;
 
 pub mod predecoded;
+
+pub mod tag_banks;
 
 pub(crate) mod timing;
 

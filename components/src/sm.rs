@@ -15,6 +15,8 @@ pub(crate) mod barrier;
 
 pub mod l1;
 
+pub mod ideal_memory;
+
 pub mod subcore;
 
 pub mod pipe;

@@ -17,23 +17,6 @@ fn altered(sets: &[(&str, &str)]) -> GpuConfig {
     preset::load("tiny", &sets).unwrap().config
 }
 
-/// M2070: 48 warps, 8 CTAs and 32768 registers in two parts per SM.
-fn fermi() -> GpuConfig {
-    altered(&[
-        ("cc_major", "2"),
-        ("sm.subcores", "2"),
-        ("limits.max_warps_per_sm", "48"),
-        ("limits.max_blocks_per_sm", "8"),
-        ("limits.registers_per_sm", "32768"),
-        ("limits.registers_per_block", "32768"),
-        ("limits.max_registers_per_thread", "63"),
-        ("limits.register_unit", "64"),
-        ("limits.warp_allocation_granularity", "2"),
-        ("limits.shared_unit", "128"),
-        ("limits.shared_carveouts", "[16384, 49152]"),
-    ])
-}
-
 /// One row: threads, registers, shared bytes; CTAs, warps, per cent, limiter.
 type Row = (u32, u32, u32, u32, u32, f64, Limiter);
 
@@ -56,7 +39,16 @@ fn holds(config: &GpuConfig, rows: &[Row]) {
 #[test]
 fn part_with_64_warps_and_65536_registers_follows_the_worked_examples() {
     use Limiter::{Blocks, Registers, Warps};
-    for name in preset::names() {
+    for name in [
+        "tiny",
+        "gtx1080ti",
+        "v100-sxm2",
+        "a100-sxm4-80",
+        "h100-pcie",
+        "h100-sxm5",
+        "gh100-full",
+        "h200",
+    ] {
         let rows = [
             // 64 x 32 = 2048 registers a warp: 8 warps in each quarter of 16384.
             (256, 64, 0, 4, 32, 50.0, Registers),
@@ -138,7 +130,21 @@ fn m2070_limits_give_the_published_occupancies() {
         (288, 21, 0, 4, 36, 75.0, Registers),
         (288, 20, 0, 5, 45, 93.75, Warps),
     ];
-    holds(&fermi(), &rows);
+    holds(&config("m2070"), &rows);
+}
+
+#[test]
+fn rtx3090_has_48_warps_16_slots_and_100_kib_less_one_kib_per_block() {
+    use Limiter::{Blocks, SharedMemory, Warps};
+    let rows = [
+        (256, 32, 0, 6, 48, 100.0, Warps),
+        (1024, 32, 0, 1, 32, 200.0 / 3.0, Warps),
+        // 16 slots of 2 warps.
+        (64, 16, 0, 16, 32, 200.0 / 3.0, Blocks),
+        // 33792 bytes each: three in 102400.
+        (256, 32, 32_768, 3, 24, 50.0, SharedMemory),
+    ];
+    holds(&config("rtx3090"), &rows);
 }
 
 #[test]
@@ -179,7 +185,7 @@ fn driver_picks_the_smallest_carveout_that_holds_the_resident_blocks() {
     assert_eq!(picked("a100-sxm4-80", 256, 32, 0), 8_192);
     // Six CTAs of 33792 bytes need 202752, more than 196 KiB.
     assert_eq!(picked("h100-sxm5", 256, 32, 32_768), 233_472);
-    assert_eq!(occupancy(&fermi(), 256, 16, 0).unwrap().carveout, 49_152);
+    assert_eq!(occupancy(&config("m2070"), 256, 16, 0).unwrap().carveout, 49_152);
 }
 
 #[test]

@@ -518,15 +518,16 @@ fn fence_behind_a_store_only_that_of_the_block_does_not_wait_for_the_l2() {
     let [cta, gpu, sys] = ["CTA", "GPU", "SYS"].map(&mut behind_store);
     // The store itself issues in a cycle, and the fence in the next at the earliest.
     assert!(cta <= u64::from(fence.cta_latency) + 4, "{cta}");
-    // A store's round trip to the L2 is a load's without the stages of the L1: longer than the fence alone.
+    // A store's round trip to the L2 is a load's without the stages of the L1. The latency of the fence begins after it.
     let (l1, l2) = (bench.config().sm.l1.hit_latency, bench.config().l2.hit_latency);
     let round_trip = u64::from(l2 - l1);
-    assert!(round_trip > u64::from(fence.gpu_latency) + 4);
+    let [of_gpu, of_sys] = [fence.gpu_latency, fence.sys_latency].map(u64::from);
     assert!(
-        (round_trip..2 * round_trip).contains(&gpu),
+        (round_trip..2 * round_trip).contains(&(gpu - of_gpu)),
         "{gpu}, a round trip takes {round_trip}"
     );
-    assert!(sys >= u64::from(fence.sys_latency), "{sys}");
+    // The same store, and a longer latency.
+    assert_eq!(sys - of_sys, gpu - of_gpu);
 }
 
 /// Cycles of a MEMBAR in warp 0. Warp 1 executes `before` first, then both pass a block barrier.

@@ -11,8 +11,9 @@
 //! bipartite, each link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles run in turn. A role may run
 //! L cycles past the last cycle that the other role has finished.
 //!
-//! The first window of a run covers L cycles, each later one 2 L. If no tile is due, the clock skips to the next due cycle, and the window
-//! after the skip covers L cycles. If the tile graph is not bipartite, all tiles are leaves and every window covers L cycles.
+//! A *window* is the range of cycles that one role runs in one turn. The first window of a run has at most L cycles, a later one at most
+//! 2 L. If no tile is due in the next cycle, the clock jumps to the earliest due cycle. The first window after a jump has at most L cycles.
+//! If the tile graph is not bipartite, all tiles are leaves and a window has at most L cycles.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -36,8 +37,8 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-// A sender is at most one quantum ahead of its receiver, and a link between tiles takes at most half a horizon. So a wake-up is less than a
-// horizon ahead of the receiver, and fits on its timing wheel.
+// A sender's cycle is at most L - 1 after its receiver's next cycle. A link between tiles adds at most half a horizon. The sum is below one
+// horizon, so a wake-up fits on the receiver's timing wheel.
 /// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
 
@@ -57,8 +58,8 @@ type ReadComponent<'a> = dyn FnMut(&dyn Component) + 'a;
 
 /// The machine between two windows of a run.
 ///
-/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles. Do not
-/// compute with them.
+/// One role may be up to one lookahead ahead of the other. So counters of two tiles may be from different cycles. A sum or
+/// a difference over tiles is exact only when the run has ended.
 pub struct Pause<'a> {
     now: Cycle,
     visit: &'a dyn Fn(&mut ReadComponent<'_>),
@@ -144,7 +145,8 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins the trace windows whose first cycle is before it.
+    /// Skips to cycle `at` without ticks, unless the clock is there already. A trace window whose first cycle is before
+    /// the clock's new cycle begins.
     ///
     /// # Panics
     /// If a component of a tile with idle-skipping is due before cycle `at`.
@@ -174,8 +176,8 @@ impl Clock {
 
     /// Runs the cycles before `limit`, until `stop` returns true or no component is due.
     ///
-    /// The clock calls `stop` after each window, and when no component is due. The argument is the first cycle that some tile has not run
-    /// yet.
+    /// The clock calls `stop` after each window, in a long jump, after a jump to the limit, and when no component is due. The argument is
+    /// the first cycle that some tile has not run yet.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -217,7 +219,8 @@ impl Clock {
 
     /// Starts the worker threads and calls `action` with their leader, on this thread.
     fn with_leader<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
-        // A reset adds wake-ups to the tile's wheel, but not to the due table. So each entry is lowered here.
+        // A reset adds wake-ups to the tile's wheel, but not to the due table. Here each entry
+        // gets its tile's next due cycle, if that is earlier.
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }

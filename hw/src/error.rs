@@ -17,6 +17,14 @@ pub enum SimError {
         /// What each component waits for, one sentence each.
         waits: Vec<String>,
     },
+    /// Work goes on, but it repeats itself: nothing will ever change.
+    #[error("standstill: nothing has changed since cycle {since}{}", lines(.waits))]
+    Standstill {
+        /// The last cycle with a sign of progress, or a later one.
+        since: Cycle,
+        /// What repeats, and what each component waits for, one sentence each.
+        waits: Vec<String>,
+    },
     /// The cycle limit was reached.
     #[error("the limit of {limit} cycles is reached{}", lines(.waits))]
     CycleLimit {

@@ -9,9 +9,9 @@
 //! `stamp`). An end reads the stamp before it touches the channel, so a channel operation never fails.
 //!
 //! # Promises
-//! - A message sent in cycle t is visible from t + latency on, in the order of sending.
+//! - A message sent in cycle t is visible in t + latency at the earliest, in the order of sending.
 //! - A slot emptied in cycle t is free again in t + credit latency. That latency is 1 inside a tile, and the link's latency between tiles.
-//! - Visibility and room depend on stamps alone. A stamp that another tile writes during a window is for a cycle after that window. So
+//! - Visibility and room depend on stamps alone. A stamp of another tile takes effect in a cycle that this tile has not run yet. So
 //!   visibility and room are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
@@ -49,8 +49,8 @@ pub struct LinkConfig {
     pub path: Path,
     /// Cycles from the send until the message is visible, at least 1.
     pub latency: u32,
-    /// The number of slots, at least 1. A message holds a slot from the send until the credit latency after the receiver
-    /// has taken it.
+    /// The number of slots, at least 1. A slot is occupied from the send. It is free again one credit latency after the
+    /// receiver takes the message.
     pub depth: u32,
 }
 
@@ -244,7 +244,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // A receiver that numbers its ports (module `arrivals`) may have deferred its wake-ups beyond `visible`.
+        // The receiver's `ArrivalMask` can defer wake-ups. Then the receiver wakes when the deferral ends, if that is after `visible`.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));
@@ -266,9 +266,9 @@ impl<T> OutPort<T> {
         );
     }
 
-    /// Delays a message to `last_visible` if the previous message is still in its slot. Else returns `visible`.
+    /// Returns `last_visible` if the link still holds the previous message, else `visible`.
     fn keep_order(&self, visible: Cycle) -> Cycle {
-        // A reset of the receiver drops messages before they are visible. Then `last_visible` is out of date.
+        // A reset of the receiver can drop the previous message. Then `last_visible` does not limit the next message.
         let last = if self.slot == FIRST_SLOT {
             self.stamps.len() as u32
         } else {

@@ -100,12 +100,45 @@ impl Recorded {
     }
 }
 
+/// `N` counters for each index, such as the program counter of an instruction. Memory is allocated for the highest index so far.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Indexed<const N: usize>(Vec<[u64; N]>);
+
+impl<const N: usize> Indexed<N> {
+    /// The counters of `index`.
+    #[inline]
+    pub fn at(&mut self, index: u32) -> &mut [u64; N] {
+        let index = index as usize;
+        if index >= self.0.len() {
+            self.grow(index);
+        }
+        &mut self.0[index]
+    }
+
+    /// Reports all counters. `names` has the name of each.
+    pub fn report(&self, report: &mut dyn Report, names: [&'static str; N]) {
+        if !self.0.is_empty() {
+            report.indexed(&names, self.0.as_flattened());
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.0.resize((index + 1).next_multiple_of(GROWTH), [0; N]);
+    }
+}
+
+/// Indices added at once when counters by index grow.
+const GROWTH: usize = 256;
+
 /// Receives a component's statistics.
 pub trait Report {
     /// Reports a counter. The name contains the unit.
     fn count(&mut self, name: &'static str, value: u64);
     /// Reports the latencies of one path.
     fn latency(&mut self, name: &'static str, value: &Latency);
+    /// Reports counters by index: those of `names` for index 0, then for index 1, and so on.
+    fn indexed(&mut self, _names: &[&'static str], _counts: &[u64]) {}
 }
 
 /// Declares a structure of counters, each a `u64`, that [reports](Report) every counter under the name of its field.
@@ -144,6 +177,33 @@ macro_rules! counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Collects counters by index.
+    #[derive(Default)]
+    struct Table(Vec<&'static str>, Vec<u64>);
+
+    impl Report for Table {
+        fn count(&mut self, _: &'static str, _: u64) {}
+        fn latency(&mut self, _: &'static str, _: &Latency) {}
+        fn indexed(&mut self, names: &[&'static str], counts: &[u64]) {
+            self.0.extend(names);
+            self.1.extend(counts);
+        }
+    }
+
+    #[test]
+    fn counters_by_index_grow_with_the_highest_index() {
+        let (mut table, mut counters) = (Table::default(), Indexed::<2>::default());
+        counters.report(&mut table, ["requests", "sectors"]);
+        assert!(table.0.is_empty(), "nothing was counted");
+        counters.at(100)[1] += 32;
+        counters.at(1)[0] += 1;
+        counters.at(100)[1] += 4;
+        counters.report(&mut table, ["requests", "sectors"]);
+        assert_eq!(table.0, ["requests", "sectors"]);
+        let counted: Vec<_> = table.1.iter().enumerate().filter(|(_, n)| **n > 0).collect();
+        assert_eq!(counted, [(2, &1), (201, &36)]);
+    }
 
     #[test]
     fn latencies_are_exact_below_2048_and_cut_off_at_the_longest() {

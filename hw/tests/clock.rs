@@ -196,6 +196,60 @@ fn host_message_wakes_an_idle_machine_when_it_is_visible() {
     }
 }
 
+/// A component that sends to the host in cycle 10, and is due again in cycle 1,000,000.
+fn sends_then_sleeps(latency: u32) -> (Clock, InPort<u64>) {
+    let mut tile = TileBuilder::new();
+    let slot = tile.slot();
+    let (mut output, from) = joined(&slot, &TileSlot::outside(), latency, 2);
+    put(&mut tile, &slot, move |now| {
+        match now.0 {
+            ..10 => return Activity::Until(Cycle(10)),
+            10 => output.send(now, 5),
+            _ => {}
+        }
+        Activity::Until(Cycle(1_000_000))
+    });
+    (Clock::new(vec![tile.build()]), from)
+}
+
+#[test]
+fn jump_of_the_clock_does_not_pass_a_message_to_the_host() {
+    for (latency, quantum) in [(1, 1), (1, 32), (7, 1), (7, 32), (32, 1), (32, 32)] {
+        let (mut clock, mut from) = sends_then_sleeps(latency);
+        clock.set_quantum(quantum);
+        let mut taken = None;
+        let stop = clock.run(Cycle::NEVER, |now| {
+            taken = from.recv(now);
+            taken.is_some()
+        });
+        assert_eq!((stop, taken), (Stop::Condition, Some(5)));
+        // The tick in cycle 10, at most one window, and the longest latency of a link.
+        let seen = clock.now().0;
+        assert!(
+            seen <= 11 + 2 * 32,
+            "latency {latency}, quantum {quantum}: seen in cycle {seen}"
+        );
+    }
+}
+
+#[test]
+fn message_to_the_host_before_the_limit_is_seen_at_the_limit() {
+    for (latency, quantum) in [(1, 1), (7, 1), (7, 32), (9, 32)] {
+        let (mut clock, mut from) = sends_then_sleeps(latency);
+        clock.set_quantum(quantum);
+        let mut taken = None;
+        let stop = clock.run(Cycle(20), |now| {
+            taken = from.recv(now);
+            taken.is_some()
+        });
+        assert_eq!(
+            (stop, taken),
+            (Stop::Condition, Some(5)),
+            "latency {latency}, quantum {quantum}"
+        );
+    }
+}
+
 #[test]
 #[should_panic(expected = "a component is due before cycle 50")]
 fn skip_past_a_due_component_panics() {

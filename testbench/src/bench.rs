@@ -85,6 +85,8 @@ pub struct LaunchRun {
     pub table: usize,
     /// True if the launch does not count in totals.
     pub is_warm_up: bool,
+    /// The kernel.
+    pub program: Arc<Program>,
     /// Name of the kernel.
     pub entry: String,
     /// CTAs in x, y, z.
@@ -142,8 +144,9 @@ impl<'a> Bench<'a> {
     /// # Errors
     /// If the program is not valid PTX. Also if the data or a launch does not match the program or the GPU.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
-        let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel));
-        let module = module.map_err(BenchError::Ptx)?;
+        let module = scenario
+            .module(config.sm.reconvergence.into(), false)
+            .map_err(BenchError::Ptx)?;
         let unmet_requirements = module.unmet_requirements(config.compute_capability());
         let gpu = Gpu::new(config);
         let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
@@ -236,6 +239,7 @@ impl<'a> Bench<'a> {
         // The limit is for all launches together.
         let mut cycles_left = options.max_cycles;
         let mut ctas_before = 0;
+        let ctas_of_all = self.grids.iter().map(Grid::ctas).sum();
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
             let ctas = grid.ctas();
             let mut on_pause = |pause: &Pause<'_>| {
@@ -245,6 +249,7 @@ impl<'a> Bench<'a> {
                     n_launches,
                     ctas,
                     ctas_before,
+                    ctas_of_all,
                     pause,
                 })
             };
@@ -365,7 +370,8 @@ pub(crate) fn run_grid(
     on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
 ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
     let shape = launch_shape(&grid, gpu.config());
-    let (entry, sizes, block) = (grid.program.name().to_owned(), grid.grid, grid.block);
+    let program = Arc::clone(&grid.program);
+    let (entry, sizes, block) = (program.name().to_owned(), grid.grid, grid.block);
     let ended = gpu.launch_or_freeze(grid, limit, on_pause).map(drop);
     let counts = before.next_snapshot(gpu.components());
     if ended.is_err() {
@@ -378,6 +384,7 @@ pub(crate) fn run_grid(
         name: None,
         table: 0,
         is_warm_up: false,
+        program,
         entry,
         grid: sizes,
         block,

@@ -22,6 +22,10 @@ mod check;
 
 mod show;
 
+mod explain;
+
+mod usage;
+
 mod speed;
 
 mod validate;
@@ -33,6 +37,8 @@ mod sweep;
 mod compare;
 
 mod test;
+
+mod lesson;
 
 mod run;
 
@@ -62,7 +68,7 @@ use failure::Failure;
 
 /// Runs the command.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| usage::exit(error));
     let result = log::start(arguments.log.as_deref()).and_then(|()| execute(&arguments.command));
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,10 +91,13 @@ fn execute(command: &Command) -> Result<(), Failure> {
         Command::Sweep(options) => sweep::sweep(options),
         Command::Compare(options) => compare::compare(options),
         Command::Test(options) => test::test(options),
+        Command::Lesson(options) => lesson::lesson(options),
         Command::Gpus { name } => show::gpus(name.as_deref()),
         Command::Check { file, code, gpu } => check::check(file, code.then_some(gpu)),
         Command::Occupancy(shape) => show::occupancy(shape),
-        Command::Explain { metric, .. } => show::explain(metric.as_deref()),
+        Command::Completions { shell } => usage::completions(*shell),
+        Command::Man { command } => usage::man(command.as_deref()),
+        Command::Explain { word, .. } => explain::explain(word.as_deref()),
     }
 }
 

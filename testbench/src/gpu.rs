@@ -16,7 +16,7 @@ pub use warpwave_components::gpu::{BeforeL1Ports, Factory};
 use warpwave_components::preset;
 use warpwave_hw::clock::Pause;
 use warpwave_hw::time::Cycle;
-use warpwave_ptx::Module as Ptx;
+use warpwave_ptx::{Module as Ptx, Options};
 
 use crate::bench::{LaunchRun, run_grid};
 use crate::host::{self, Placement};
@@ -108,7 +108,11 @@ impl Gpu {
             findings,
             text: ptx.to_owned(),
         };
-        let module = warpwave_ptx::load(ptx, |_| false).map_err(refuse)?;
+        let options = Options {
+            reconvergence: self.machine.config().sm.reconvergence.into(),
+            ..Options::default()
+        };
+        let module = warpwave_ptx::load_with(ptx, options, |_| false).map_err(refuse)?;
         let unmet = module.unmet_requirements(self.machine.config().compute_capability());
         if !unmet.is_empty() {
             return Err(refuse(unmet));

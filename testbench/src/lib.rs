@@ -47,6 +47,8 @@ pub mod verdict;
 
 pub mod suite;
 
+pub mod lesson;
+
 pub mod validate;
 
 pub mod sweep;

@@ -161,8 +161,9 @@ pub fn check_shared(
     checks: Checks,
     limit: u64,
 ) -> Result<Vec<CheckedLaunch>, BenchError> {
-    let module = warpwave_ptx::load_with_syncs(&scenario.ptx, |kernel| scenario.launches_kernel(kernel));
-    let module = module.map_err(BenchError::Ptx)?;
+    let module = scenario
+        .module(config.sm.reconvergence.into(), true)
+        .map_err(BenchError::Ptx)?;
     let storage = Storage::new(config.memory_bytes);
     let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
     let grids = bench::grids(scenario, &module, &placement, &storage, config)?;

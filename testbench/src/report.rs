@@ -21,8 +21,16 @@ pub mod perfetto;
 
 pub mod html;
 
+pub mod units;
+
+pub mod diagnosis;
+
+pub mod glossary;
+
 pub mod text;
 
 pub mod json;
+
+pub mod csv;
 
 pub mod saved;

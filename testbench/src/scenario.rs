@@ -40,9 +40,10 @@ mod error;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 pub use data::Layout;
-pub use draft::Draft;
+pub use draft::{Draft, Words};
 pub use error::{Fault, ScenarioError};
 pub use format::LaunchName;
 pub use similar::nearest;
@@ -50,6 +51,8 @@ pub use similar::nearest;
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
+use warpwave_isa::flow::Reconvergence;
+use warpwave_ptx::{Diagnostic, Module, Options};
 
 /// A scenario, ready to run.
 #[derive(Clone, Debug, Default)]
@@ -60,12 +63,12 @@ pub struct Scenario {
     pub title: Option<String>,
     /// The claim: one sentence that its expectations and assertions prove.
     pub claim: Option<String>,
-    /// What to see in this scenario, in a few sentences.
-    pub text: Option<String>,
     /// Path of the PTX file, as the scenario names it.
     pub ptx_path: String,
     /// PTX text.
     pub ptx: String,
+    /// Most registers of a thread. `None` leaves them to the compiler.
+    pub max_registers: Option<u8>,
     /// The GPU: the name or the path of a preset.
     pub gpu: Option<String>,
     /// Preset keys that the scenario changes, with their values.
@@ -333,7 +336,7 @@ impl Scenario {
     /// ```
     /// use warpwave::scenario::Scenario;
     /// let n = |name| Scenario::find_all(name).unwrap().len();
-    /// assert_eq!((n("saxpy"), n("transpose_naive"), n("transpose")), (1, 1, 3));
+    /// assert_eq!((n("saxpy"), n("transpose_naive"), n("gelu")), (1, 1, 2));
     /// ```
     ///
     /// # Errors
@@ -351,8 +354,25 @@ impl Scenario {
         Draft::load(path)?.build(None)
     }
 
+    /// Loads the program for a GPU with this progress of diverged lanes. Compiles the kernels that are launched.
+    ///
+    /// # Errors
+    /// Every malformed part of the text.
+    pub(crate) fn module(
+        &self,
+        reconvergence: Reconvergence,
+        keep_syncs: bool,
+    ) -> Result<Arc<Module>, Vec<Diagnostic>> {
+        let options = Options {
+            keep_syncs,
+            max_registers: self.max_registers,
+            reconvergence,
+        };
+        warpwave_ptx::load_with(&self.ptx, options, |kernel| self.launches_kernel(kernel))
+    }
+
     /// True if a launch names this kernel, or none: then the program has only one.
-    pub(crate) fn launches_kernel(&self, kernel: &str) -> bool {
+    fn launches_kernel(&self, kernel: &str) -> bool {
         let names = |launch: &Launch| launch.entry.as_ref().is_none_or(|entry| entry == kernel);
         self.launches.iter().any(names)
     }

@@ -31,6 +31,6 @@ pub use job::{Job, JobError, Key, Keys, Prepared, absolute, split_constants};
 pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, script};
 pub use setting::{SettingError, apply};
-pub use spec::Spec;
+pub use spec::{PlotSpec, Spec};
 pub use store::{Outcome, Record, Store};
 pub use table::{Row, Status, Table, shown};

@@ -8,8 +8,8 @@
 //!
 //! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade.
 //! Grade A is read from the primary text or data, B from a careful digest of it, and C is recalled from memory. An error is
-//! (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application benchmark, so the
-//! model is not tuned to applications here.
+//! (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application benchmark. This
+//! keeps presets from being tuned to applications.
 
 mod chains;
 mod clusters;
@@ -66,7 +66,7 @@ pub struct ErrorLimits {
     pub median: f64,
     /// For nine rows in ten.
     pub p90: f64,
-    /// For each row. A row with a larger error is a deviation, and needs a reason.
+    /// For each row. A row with a larger error, or without a figure of the model, is a deviation. It needs a reason.
     pub row: f64,
 }
 

@@ -41,8 +41,10 @@ pub fn check_names(scenario: &Scenario) -> Result<(), String> {
     let figures = Figures::without_run(scenario);
     for comparison in &scenario.comparisons {
         let sides = [&comparison.left, &comparison.right];
+        // Before the run every figure is 1, so a difference may be 0, and a quotient impossible.
+        let is_name = |fault: &ExprError| !matches!(fault, ExprError::Operation { .. });
         let fault = sides.into_iter().find_map(|side| side.value(&figures).err());
-        if let Some(fault) = fault {
+        if let Some(fault) = fault.filter(is_name) {
             return Err(format!("assert `{}`: {fault}", comparison.text));
         }
     }
@@ -51,7 +53,7 @@ pub fn check_names(scenario: &Scenario) -> Result<(), String> {
 
 fn bound(assert: &Assert, run: &Run) -> Checked {
     let metric = metrics::find(&assert.metric);
-    let (found, holds) = metric.map_or((Value::NotModelled, false), |metric| run.check(assert, &metric));
+    let (found, holds) = metric.map_or((Value::NotModelled, false), |metric| run.check(assert, metric));
     let wanted = wanted(assert);
     Checked {
         that: format!("{} is {wanted}", assert.metric),

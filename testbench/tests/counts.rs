@@ -3,7 +3,8 @@
 use warpwave::bench::{Activity, Bench, Options, Run, StopReason};
 use warpwave::reference::{self, Memory};
 use warpwave::report::counts::Counts;
-use warpwave::scenario::builtin;
+use warpwave::report::metrics;
+use warpwave::scenario::{Scenario, builtin};
 use warpwave_components::preset;
 
 const OPTIONS: Options = Options {
@@ -128,4 +129,105 @@ fn launch_stopped_after_another_has_only_its_own_counters() {
     assert_eq!(first, issued(&whole.launches[0].counts));
     assert!(second > 0 && second < first, "{second} of {first}");
     assert_eq!(issued(&run.totals), first + second);
+}
+
+/// Runs one warp of a kernel in `tests/counts` on a buffer `in` of this many words, and returns the value of a metric.
+fn one_warp(kernel: &str, words: u32, more_args: &str) -> impl Fn(&str) -> f64 {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.toml");
+    let ptx = format!("{}/tests/counts/{kernel}.ptx", env!("CARGO_MANIFEST_DIR"));
+    let text = format!(
+        "ptx = \"{ptx}\"\n[buffers.in]\ndtype = \"f32\"\nshape = [{words}]\ninit = {{ fill = 0.5 }}\n\
+         [buffers.out]\ndtype = \"u32\"\nshape = [32]\nexpect = \"reference\"\n\
+         [[launch]]\ngrid = 1\nblock = 32\nargs = [\"in\", \"out\"{more_args}]\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    let scenario = Scenario::load(&path).unwrap();
+    let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let run = bench.run(OPTIONS, &mut |_| true);
+    assert_eq!(run.stopped_by(), None);
+    assert!(run.differences.is_empty());
+    move |name| {
+        let metric = metrics::find(name).unwrap_or_else(|| panic!("{name} is a metric"));
+        let value = metric.value(&run.inputs());
+        value.number().unwrap_or_else(|| panic!("{name} is {value}"))
+    }
+}
+
+#[test]
+fn operations_of_one_warp_have_the_counts_of_its_text() {
+    let value = one_warp("mix", 128, ", { u32 = 2 }");
+    let op = |class: &str| value(&format!("smsp__sass_thread_inst_executed_op_{class}_pred_on.sum"));
+    // One add, one multiply and two multiply-adds in 32 lanes; one f64 multiply-add in 16 lanes.
+    assert_eq!([op("fadd"), op("fmul"), op("ffma")], [32.0, 32.0, 64.0]);
+    assert_eq!([op("dadd"), op("dmul"), op("dfma")], [0.0, 0.0, 16.0]);
+    assert_eq!([op("hadd"), op("hmul"), op("hfma")], [0.0; 3]);
+    assert_eq!([op("fp32"), op("fp64"), op("fp16")], [128.0, 16.0, 0.0]);
+    assert_eq!(op("conversion"), 64.0);
+    assert_eq!(op("inter_thread_communication"), 32.0);
+    assert_eq!(op("bit"), 32.0);
+    // Three loads, two stores and the load of a constant.
+    assert_eq!(op("memory"), 6.0 * 32.0);
+    assert_eq!(value("derived__flops_fp32.sum"), 32.0 + 32.0 + 2.0 * 64.0);
+    assert_eq!(value("derived__flops_fp64.sum"), 32.0);
+    assert_eq!(
+        value("derived__flops_fp16.sum") + value("derived__flops_tensor.sum"),
+        0.0
+    );
+    // 512 bytes in, 128 out, and 128 of local memory that the L2 writes back.
+    assert_eq!(value("dram__bytes_read.sum") + value("dram__bytes_write.sum"), 768.0);
+    assert_eq!(value("derived__arithmetic_intensity_dram.ratio"), 224.0 / 768.0);
+    let seconds = value("gpu__time_duration.sum") / 1e9;
+    let rate = value("derived__flops.sum.per_second");
+    assert!((rate * seconds - 224.0).abs() < 1e-6, "{rate} in {seconds} s");
+}
+
+#[test]
+fn local_memory_and_constants_are_apart_from_global_memory() {
+    let value = one_warp("mix", 128, ", { u32 = 2 }");
+    for kind in ["ld", "st"] {
+        assert_eq!(value(&format!("smsp__sass_inst_executed_op_local_{kind}.sum")), 1.0);
+        // Word 2 of all lanes is one line.
+        assert_eq!(
+            value(&format!("l1tex__t_sectors_pipe_lsu_mem_local_op_{kind}.sum")),
+            4.0
+        );
+    }
+    assert_eq!(value("idc__requests.sum"), 1.0);
+    assert_eq!(value("smsp__sass_inst_executed_op_global_ld.sum"), 2.0);
+    assert_eq!(value("smsp__sass_inst_executed_op_global_st.sum"), 1.0);
+}
+
+#[test]
+fn wide_access_is_one_request_with_more_sectors() {
+    let value = one_warp("mix", 128, ", { u32 = 2 }");
+    // 4 bytes a lane are 4 sectors, 16 bytes a lane are 16.
+    assert_eq!(value("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"), 2.0);
+    assert_eq!(value("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"), 20.0);
+    assert_eq!(
+        value("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio"),
+        10.0
+    );
+    assert_eq!(value("derived__memory_l2_theoretical_sectors_global_excessive"), 0.0);
+}
+
+#[test]
+fn sectors_above_those_without_gaps_are_excessive() {
+    let value = one_warp("strided", 1024, "");
+    // 32 sectors for 128 bytes, which fit 4; the store has no gaps.
+    assert_eq!(value("memory_l2_theoretical_sectors_global"), 36.0);
+    assert_eq!(value("memory_l2_theoretical_sectors_global_ideal"), 8.0);
+    assert_eq!(value("derived__memory_l2_theoretical_sectors_global_excessive"), 28.0);
+}
+
+#[test]
+fn instructions_and_samples_of_one_warp_are_its_issues_and_its_cycles() {
+    let value = one_warp("strided", 1024, "");
+    assert_eq!(value("inst_executed"), value("smsp__inst_executed.sum"));
+    // One scheduler has one warp, so it has a sample in each of its active cycles.
+    let schedulers = 4.0 * 2.0;
+    assert_eq!(
+        value("smsp__pcsamp_sample_count"),
+        value("smsp__cycles_active.avg") * schedulers
+    );
 }

@@ -180,7 +180,9 @@ fn load(path: &Path) -> Scenario {
 fn scenario_files() -> Vec<PathBuf> {
     let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
     let entries = |folder: &Path| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let folders = entries(&scenarios).filter(|path| path.is_dir() && !path.ends_with(builtin::SUITE));
+    let unlisted = [builtin::SUITE].into_iter().chain(builtin::LESSONS);
+    let is_listed = |path: &PathBuf| path.is_dir() && !unlisted.clone().any(|folder| path.ends_with(folder));
+    let folders = entries(&scenarios).filter(is_listed);
     let mut files: Vec<_> = folders
         .flat_map(|folder| entries(&folder).collect::<Vec<_>>())
         .collect();

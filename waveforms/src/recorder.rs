@@ -179,8 +179,7 @@ impl Sampler for Recorder {
     }
 
     fn flush(&mut self, _end: Cycle) {
-        // The trace window begins in the clock window that ends here, and no watched component has ticked in it. So the current values are
-        // its initial values.
+        // No watched component has ticked since the trace window began. The current values are the trace window's initial values.
         if !self.has_begun {
             self.begin_window();
         }

@@ -11,6 +11,7 @@ use warpwave_isa::space::MAX_CLUSTER;
 use super::{AROUND_CHANNEL, GpuConfig, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
+use crate::proto::tag_banks::MAX_TAG_BANKS;
 
 /// Least latency of a pipe, cycles: issue, operand read, execute, write-back.
 const MIN_PIPE_LATENCY: u32 = 4;
@@ -21,9 +22,6 @@ const MAX_INTERVAL: u32 = 4096;
 /// Banks of shared memory: constants of the model.
 const SHARED_BANKS: u32 = 32;
 const SHARED_BANK_BYTES: u32 = 4;
-
-/// Tag banks of the L1 on every part with a published number.
-const TAG_BANKS: u32 = 4;
 
 const PIPE_STAGES: &str = "the stages from issue to write-back";
 const LINE_IS: &str = "the bytes of a line in this model";
@@ -132,6 +130,10 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
         "counted in SMs (x `topology.sms_per_tpc`)",
     );
     faults.at_least((key, tpcs.min().unwrap_or(1)), 1u32, "as every GPC has a TPC");
+    if sms > 1 {
+        let why = "with more than one SM: an ideal memory belongs to its SM";
+        faults.at_most(entry!(config.sm.ideal_memory_latency), 0u32, why);
+    }
 }
 
 fn check_limits(config: &GpuConfig, faults: &mut Faults) {
@@ -192,6 +194,9 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
 
 fn check_sm(config: &GpuConfig, faults: &mut Faults) {
     let sm = &config.sm;
+    let unit = entry!(config.sm.lsu.load_unit);
+    let rule = format_args!("be {SECTOR}, the bytes of a sector, or {LINE}, the bytes of a line");
+    faults.require([SECTOR as u64, LINE as u64].contains(&unit.1), unit, rule);
     faults.multiple(entry!(config.limits.max_warps_per_sm), "`sm.subcores`", sm.subcores);
     for preset in PIPES.iter().filter_map(|row| row.preset) {
         check_pipe(preset.keys, (preset.timing)(&sm.pipes), faults);
@@ -233,8 +238,9 @@ fn check_l1(config: &GpuConfig, faults: &mut Faults) {
     let l1 = &config.sm.l1;
     faults.constant(entry!(config.sm.l1.line), LINE as u32, LINE_IS);
     faults.constant(entry!(config.sm.l1.sector), SECTOR as u32, SECTOR_IS);
-    let why = "since the model looks up one line per cycle and does not use it";
-    faults.constant(entry!(config.sm.l1.tag_banks), TAG_BANKS, why);
+    faults.power_of_two(entry!(config.sm.l1.tag_banks));
+    let why = "the banks that the hash of a line can name";
+    faults.at_most(entry!(config.sm.l1.tag_banks), MAX_TAG_BANKS as u64, why);
     faults.multiple(entry!(config.sm.l1.data_bytes_per_cycle), "`sm.l1.sector`", l1.sector);
     let why = "the stages from issue through the L1 and back";
     faults.at_least(entry!(config.sm.l1.hit_latency), OUTSIDE_L1 + 1, why);

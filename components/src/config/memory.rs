@@ -57,8 +57,12 @@ pub struct L2 {
     pub memory_queue: u32,
     /// Bytes that a slice reads or writes per L2-clock cycle.
     pub bytes_per_cycle: u32,
-    /// L2-clock cycles between two atomics of one slice on the same word.
+    /// L2-clock cycles between two exchanges or compare-and-swaps of one slice on the same word.
     pub atomic_interval: u32,
+    /// Hundredths of an L2-clock cycle between two other atomics of one slice on the same word.
+    pub atomic_centicycles: u32,
+    /// Hundredths of an L2-clock cycle between two floating-point additions of one slice on the same word.
+    pub float_add_centicycles: u32,
 }
 
 /// Policy that chooses the victim in a full set, implemented in [`crate::cache::replacement`].
@@ -162,6 +166,8 @@ pub struct Hbm {
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.
     pub bus_bytes_per_command_cycle: u32,
+    /// Bursts of data for each burst of check bits, on a part that keeps them in the same memory (ECC). 0: no such bursts.
+    pub check_interval: u32,
     /// Issue to dependent issue of a load that misses every cache, with idle memory and a closed row, core cycles. It is the sum of the
     /// stages on the path.
     pub access_latency: u32,

@@ -1,6 +1,7 @@
 //! Numbers of one streaming multiprocessor, from fetch to L1.
 
 use serde::{Deserialize, Serialize};
+use warpwave_isa::flow;
 
 use super::ReplacementPolicy;
 use super::pipe::Pipes;
@@ -16,6 +17,8 @@ pub struct Sm {
     pub subcores: u32,
     /// Policy that chooses the warp that issues.
     pub scheduler: SchedulerPolicy,
+    /// Progress of the lanes of a warp that have diverged.
+    pub reconvergence: Reconvergence,
     /// Depth of a warp's ibuffer, instructions.
     pub ibuffer_entries: u32,
     /// Cycles from the fetch of an instruction to its entry into the ibuffer.
@@ -45,6 +48,8 @@ pub struct Sm {
     pub l1: L1,
     /// Bulk copies.
     pub tma: Tma,
+    /// Cycles of an access in the ideal memory that replaces L1, crossbar, L2 and channels. 0: the part has the real ones.
+    pub ideal_memory_latency: u32,
 }
 
 /// Policy that chooses which ready warp issues, implemented in [`crate::sm::subcore::policy`].
@@ -61,6 +66,25 @@ pub enum SchedulerPolicy {
     OldestFirst,
 }
 
+/// Progress of the lanes of a warp that have diverged, as [`flow::Reconvergence`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reconvergence {
+    /// One program counter for a warp, with a stack: before Volta. Lanes that leave a loop wait for the others.
+    Stack,
+    /// A program counter for each lane: Volta and later.
+    Independent,
+}
+
+impl From<Reconvergence> for flow::Reconvergence {
+    fn from(reconvergence: Reconvergence) -> Self {
+        match reconvergence {
+            Reconvergence::Stack => flow::Reconvergence::Stack,
+            Reconvergence::Independent => flow::Reconvergence::Independent,
+        }
+    }
+}
+
 /// Load/store unit: the path of loads, stores and atomics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,6 +97,8 @@ pub struct Lsu {
     pub accept_interval: u32,
     /// Maximum number of memory instructions of the SM with accesses in flight.
     pub pending_requests: u32,
+    /// Unit in which a load through the L1 moves bytes: a sector, or a line on parts that fetch whole lines.
+    pub load_unit: u32,
 }
 
 /// Shared memory.
@@ -111,8 +137,8 @@ pub struct Barrier {
     pub per_warp: u32,
 }
 
-/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA also waits
-/// until the SM's earlier accesses have been performed.
+/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues after
+/// the warp's earlier accesses have been performed, and waits for those of the SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {
@@ -148,7 +174,7 @@ pub struct L1 {
     pub mshr_merges: u32,
     /// Maximum number of requests that wait for sectors in flight, over all sectors.
     pub mshr_targets: u32,
-    /// Tag banks of the part: 4. The model looks up one line per cycle without banks, so it accepts no other number.
+    /// Tag banks, each with one lookup of a line per cycle: 1, 2, 4 or 8.
     pub tag_banks: u32,
     /// Bytes that a hit delivers per cycle.
     pub data_bytes_per_cycle: u32,

@@ -67,7 +67,23 @@ struct Running {
     n_done: u64,
     /// Cycle in which the grid arrived.
     accepted: Cycle,
+    phase: Phase,
+    /// Cycle in which `phase` began.
+    phase_since: Cycle,
     in_clusters: bool,
+}
+
+/// The phases of a launch, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// No CTA was sent.
+    Launch,
+    /// CTAs are sent to slots that were never used.
+    Ramp,
+    /// No slot is free, or no CTA is left.
+    Steady,
+    /// A CTA ended and no CTA was left to take its slot.
+    Tail,
 }
 
 /// Counters of the engine.
@@ -79,8 +95,27 @@ pub struct Stats {
     pub ctas: u64,
     /// CTAs that have ended.
     pub ctas_done: u64,
+    /// Cycles of the launch, ramp, steady and tail phases. A phase counts when it ends.
+    pub phases: [u64; 4],
     /// Cycles from the arrival of a grid to the sending of each of its CTAs.
     pub dispatch: Latency,
+}
+
+/// Counter of each phase.
+const PHASES: [&str; 4] = ["launch_cycles", "ramp_cycles", "steady_cycles", "tail_cycles"];
+
+impl Running {
+    /// Ends the phases before `next`.
+    fn begin_phase(&mut self, next: Phase, now: Cycle, stats: &mut Stats) {
+        if (self.phase as usize) < next as usize {
+            stats.phases[self.phase as usize] += now.since(self.phase_since);
+            (self.phase, self.phase_since) = (next, now);
+        }
+    }
+
+    fn all_sent(&self) -> bool {
+        self.n_sent == self.grid.ctas()
+    }
 }
 
 /// The GigaThread engine.
@@ -175,9 +210,13 @@ impl GigaThread {
         let Some(running) = &mut state.running else { return };
         running.n_done += 1;
         state.stats.ctas_done += 1;
+        if running.all_sent() {
+            running.begin_phase(Phase::Tail, now, &mut state.stats);
+        }
         if running.n_done == running.grid.ctas() {
             let grid = running.grid.id;
             state.stats.grids += 1;
+            state.stats.phases[Phase::Tail as usize] += now.since(running.phase_since);
             state.running = None;
             self.ports.event.send(now, GridEvent::Done { grid, at: now });
         }
@@ -195,6 +234,8 @@ impl GigaThread {
                 n_sent: 0,
                 n_done: 0,
                 accepted: now,
+                phase: Phase::Launch,
+                phase_since: now,
             });
             self.state.next_dispatch = now + u64::from(latency);
         }
@@ -232,7 +273,22 @@ impl GigaThread {
             index,
             placement,
         };
+        running.begin_phase(Phase::Ramp, now, &mut state.stats);
         state.launches.push(now, sm, launch);
+        self.end_ramp(now);
+    }
+
+    /// Ends the ramp once no slot is free or no CTA is left.
+    fn end_ramp(&mut self, now: Cycle) {
+        let is_full = |running: &Running| running.all_sent() || !self.may_have_slot(running);
+        let ends = |running: &Running| running.phase == Phase::Ramp && is_full(running);
+        if !self.state.running.as_ref().is_some_and(ends) {
+            return;
+        }
+        let State { running, stats, .. } = &mut self.state;
+        if let Some(running) = running {
+            running.begin_phase(Phase::Steady, now, stats);
+        }
     }
 
     /// The SM to which the next CTA is sent now, if any.
@@ -273,7 +329,7 @@ impl GigaThread {
         let Some(running) = &self.state.running else {
             return Activity::Idle;
         };
-        if running.n_sent == running.grid.ctas() || !self.may_have_slot(running) {
+        if running.all_sent() || !self.may_have_slot(running) {
             Activity::Idle
         } else if self.state.next_dispatch > now + 1 {
             Activity::Until(self.state.next_dispatch)
@@ -328,17 +384,23 @@ impl Component for GigaThread {
         report.count("grids", self.state.stats.grids);
         report.count("ctas", self.state.stats.ctas);
         report.count("ctas_done", self.state.stats.ctas_done);
+        for (name, cycles) in PHASES.into_iter().zip(self.state.stats.phases) {
+            report.count(name, cycles);
+        }
         report.latency("dispatch", &self.state.stats.dispatch);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         if let Some(running) = &self.state.running {
+            let (n_sent, n) = (running.n_sent, running.grid.ctas());
+            let waiting = match n - n_sent {
+                0 => String::new(),
+                others => format!("; the {others} others wait for room"),
+            };
             say(format!(
-                "{}: kernel {}: {} of {} blocks sent, {} ended",
+                "{}: kernel {}: {n_sent} of {n} blocks sent, {} ended{waiting}",
                 self.path,
                 running.grid.program.name(),
-                running.n_sent,
-                running.grid.ctas(),
                 running.n_done
             ));
         }

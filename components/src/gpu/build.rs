@@ -59,7 +59,7 @@ pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc
             xbar: memory.connect(&sm.blocks),
             cluster: gpcs.get_mut(gpc).map(|gpc| gpc.connect(&sm.blocks)),
         };
-        tiles.push(build_sm(sm, number as u16, &map, factory, neighbours));
+        tiles.push(build_sm(sm, number as u16, &map, factory, neighbours, storage));
     }
     let path = root.path.child("gigathread");
     let giga = GigaThread::new(path, config.gigathread, config.gpcs(), ports);

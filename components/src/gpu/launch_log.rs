@@ -32,6 +32,7 @@ pub(super) fn launch_ends(number: u32, start: Cycle, stopped: Cycle, result: &Re
             return info!(cycle = launched.end.0, path = PATH, cycles, "launch {number} ends");
         }
         Err(LaunchError::Sim(SimError::Deadlock { .. })) => "deadlock",
+        Err(LaunchError::Sim(SimError::Standstill { .. })) => "standstill",
         Err(LaunchError::Sim(SimError::CycleLimit { .. })) => "cycle limit",
         Err(LaunchError::Trap(_)) => "trap",
         Err(LaunchError::Cancelled(_)) => "cancelled",

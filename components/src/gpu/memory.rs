@@ -31,6 +31,7 @@ use super::wiring::{
 use crate::cache::replacement::NewReplacement;
 use crate::config::{AROUND_CHANNEL, GpuConfig, Hbm, OUTSIDE_L1};
 use crate::hbm::channel::{self, Channel};
+use crate::l2::atomic::AtomicPace;
 use crate::l2::slice::{self, Slice};
 use crate::proto::header::Direction;
 use crate::proto::mem::{Packet, SliceCommand};
@@ -190,7 +191,11 @@ impl<'a> MemorySide<'a> {
             mshr_targets: l2.mshr_targets,
             memory_depth: l2.memory_queue,
             bytes_per_cycle: l2.bytes_per_cycle,
-            atomic_interval: l2.atomic_interval,
+            atomic: AtomicPace {
+                swap: 100 * l2.atomic_interval,
+                other: l2.atomic_centicycles,
+                float_add: l2.float_add_centicycles,
+            },
             clock: l2_clock(config),
             map: self.map.clone(),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warpwave_hw::component::Component;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
 use warpwave_hw::tile::{Tile, TileBuilder};
@@ -17,9 +18,11 @@ use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
 use crate::proto::warp::WarpInst;
 use crate::sm::cta::{self, CtaManager};
+use crate::sm::ideal_memory::{self, IdealMemory};
 use crate::sm::l1;
 use crate::sm::lsu::{self, Lsu};
 use crate::sm::shared::{self, SharedMemory};
+use crate::storage::Storage;
 
 /// An SM's ends of its links to the rest of the chip.
 pub(super) struct SmNeighbours {
@@ -70,6 +73,7 @@ pub(super) fn build_sm(
     map: &Arc<AddressMap>,
     factory: &Factory,
     neighbours: SmNeighbours,
+    storage: &Arc<Storage>,
 ) -> Tile {
     let SmSlots { mut tile, blocks } = slots;
     let Blocks { config, path, .. } = &blocks;
@@ -88,9 +92,27 @@ pub(super) fn build_sm(
     blocks.fill(&mut tile, Block::Lsu, lsu);
     let shared = SharedMemory::new(path.child("shared"), shared_config(config), ports.shared);
     blocks.fill(&mut tile, Block::Shared, shared);
-    let l1 = factory.build_l1(path.child("l1"), l1_config(config, number, map), ports.l1);
+    let path = path.child("l1");
+    let l1 = match config.sm.ideal_memory_latency {
+        0 => factory.build_l1(path, l1_config(config, number, map), ports.l1),
+        latency => build_ideal_memory(path, latency, ports.l1, storage),
+    };
     blocks.fill_boxed(&mut tile, Block::L1, l1);
     tile.build()
+}
+
+/// Builds the ideal memory in place of the L1. The links to the crossbar carry nothing.
+fn build_ideal_memory(path: Path, latency: u32, ports: l1::Ports, storage: &Arc<Storage>) -> Box<dyn Component> {
+    let l1::Ports {
+        requests,
+        responses,
+        bulk,
+        ..
+    } = ports;
+    let bulk = bulk.map(|l1::BulkPorts { requests, responses }| ideal_memory::Ports { requests, responses });
+    let ports = [ideal_memory::Ports { requests, responses }].into_iter().chain(bulk);
+    let config = ideal_memory::Config { latency };
+    Box::new(IdealMemory::new(path, config, ports.collect(), storage.clone()))
 }
 
 /// Ports that the blocks of an SM have on a part with clusters.
@@ -215,6 +237,7 @@ fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
         cta_slots: config.limits.max_blocks_per_sm,
         shared_unit: config.limits.shared_unit,
         lsu: config.sm.lsu,
+        tag_banks: config.sm.l1.tag_banks,
         constant_latency: config.sm.constant.latency,
         fence: config.sm.fence,
         first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
@@ -241,6 +264,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         mshr_sectors: l1.mshr_entries,
         mshr_merges: l1.mshr_merges,
         mshr_targets: l1.mshr_targets,
+        tag_banks: l1.tag_banks,
         data_bytes_per_cycle: l1.data_bytes_per_cycle,
         store_queue: l1.store_queue,
         return_queue: l1.return_queue,

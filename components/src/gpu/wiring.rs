@@ -92,10 +92,10 @@ links! {
 // Owner: an SM. Links between its blocks.
 links! {
     SHARED:             Box<WarpInst>   = "shared",              1,            2,             Lsu -> Shared;
-    L1_REQUEST:         Box<Packet>     = "l1.request",          1,            2,             Lsu -> L1;
-    L1_RESPONSE:        Box<Packet>     = "lsu.response",        1,            4,             L1 -> Lsu;
-    BEFORE_L1_REQUEST:  Box<Packet>     = "before_l1.request",   1,            2,             Lsu -> BeforeL1;
-    BEFORE_L1_RESPONSE: Box<Packet>     = "before_l1.response",  1,            4,             BeforeL1 -> Lsu;
+    L1_REQUEST:         Box<Packet>     = "l1.request",          1,            lookup_depth,  Lsu -> L1;
+    L1_RESPONSE:        Box<Packet>     = "lsu.response",        1,            result_depth,  L1 -> Lsu;
+    BEFORE_L1_REQUEST:  Box<Packet>     = "before_l1.request",   1,            lookup_depth,  Lsu -> BeforeL1;
+    BEFORE_L1_RESPONSE: Box<Packet>     = "before_l1.response",  1,            result_depth,  BeforeL1 -> Lsu;
     TRAP:               Box<Trap>       = "cta.trap",            1,            4,             Lsu -> Cta;
     PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
     TMA:                Box<WarpInst>   = "tma",                 1,            2,             Lsu -> Tma;
@@ -159,6 +159,16 @@ fn issue_depth(config: &GpuConfig) -> u32 {
 
 fn fetch_depth(config: &GpuConfig) -> u32 {
     config.l2.memory_queue
+}
+
+/// The packets of two cycles of the L1's tag banks.
+fn lookup_depth(config: &GpuConfig) -> u32 {
+    2 * config.sm.l1.tag_banks
+}
+
+/// The responses to the lookups of four cycles.
+fn result_depth(config: &GpuConfig) -> u32 {
+    4 * config.sm.l1.tag_banks
 }
 
 fn memory_queue(config: &GpuConfig) -> u32 {

@@ -54,7 +54,6 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use super::checker::{BusCommand, CommandObserver};
 use super::layout::Layout;
 use super::queue::{Choice, Entry, Queue, RowState};
 use super::refresh::Refresh;
@@ -73,10 +72,10 @@ use command::Command;
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from accepting a request to enqueuing it: the part of `hbm.access_latency` that no stage accounts for.
+    /// Command cycles from acceptance to the queue: the part of `hbm.access_latency` that no other stage takes.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response. It is `hbm.latency_extra`, or less if the
-    /// other stages leave fewer cycles of `hbm.access_latency`.
+    /// Command cycles from the last data on the bus to the response. It is `hbm.latency_extra`, capped at what
+    /// the other stages leave of `hbm.access_latency`.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -106,8 +105,6 @@ pub struct Channel {
     row_policy: RowPolicy,
     /// Burst mask of each sector mask: the bursts that hold the sectors.
     bursts: [u8; 1 << SECTORS],
-    /// Sees every command, if set.
-    observer: Option<Box<dyn CommandObserver>>,
     state: State,
 }
 
@@ -135,8 +132,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A due refresh alone causes no tick: the
     /// next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0 after a change of rows or direction, and after a new request
-    /// whose row is not open.
+    /// First edge at which a request can get a row command. 0 after a change of rows or direction, after a request completes, and after
+    /// a new request whose row is not open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -150,12 +147,11 @@ struct State {
 impl State {
     fn new(config: &Config) -> Self {
         let hbm = &config.hbm;
-        let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
         State {
             arriving: VecDeque::new(),
             queue: Queue::new(hbm.queue_depth, hbm.banks),
             scheduler: Scheduler::new(hbm),
-            timers: BankTimers::new(hbm.timing, u64::from(burst), hbm.banks, hbm.bank_groups),
+            timers: BankTimers::new(hbm),
             refresh: Refresh::new(u64::from(hbm.timing.t_refi)),
             responses: VecDeque::with_capacity(hbm.queue_depth as usize),
             next_port: 0,
@@ -186,7 +182,6 @@ impl Channel {
             },
             row_policy: RowPolicy::new(hbm),
             bursts: std::array::from_fn(|sectors| bursts(sectors as u8, hbm.burst_bytes as usize / SECTOR)),
-            observer: None,
             state: State::new(&config),
             request_arrivals,
             path,
@@ -199,19 +194,6 @@ impl Channel {
     /// The counters.
     pub fn counters(&self) -> &Stats {
         &self.state.stats
-    }
-
-    /// Shows every command from now on to an observer, such as the [`checker`](super::checker).
-    pub fn observe(&mut self, observer: Box<dyn CommandObserver>) {
-        self.observer = Some(observer);
-    }
-
-    /// Shows a command to the observer.
-    #[inline]
-    fn show_command(&mut self, edge: u64, command: BusCommand) {
-        if let Some(observer) = &mut self.observer {
-            observer.command(edge, command);
-        }
     }
 
     /// Runs the stages at one edge of the command clock.
@@ -263,17 +245,11 @@ impl Channel {
         }
     }
 
-    /// Does the due refreshes. If one must wait for a row to close, returns the edge at which it can start.
+    /// Does the due refreshes. If an open row may not be precharged yet, returns the first edge at which the refresh can start.
     fn refresh(&mut self, edge: u64) -> Option<u64> {
         let state = &mut self.state;
-        let observer = &mut self.observer;
-        let mut show = |edge, command| {
-            if let Some(observer) = observer {
-                observer.command(edge, command);
-            }
-        };
-        let waits_until = state.refresh.catch_up(edge, &mut state.timers, &mut show);
-        // A refresh has closed all rows: no entry is a hit now, and every bank may get an activate.
+        let waits_until = state.refresh.catch_up(edge, &mut state.timers);
+        // After a refresh no row is open and no entry is a hit. The search for row commands starts again.
         if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
             state.queue.all_rows_closed();
             state.row_from = 0;
@@ -404,7 +380,7 @@ impl Channel {
             port: port as u16,
             location,
             write,
-            // Changed by an activate or a precharge for it.
+            // `send_row` changes this state if the request needs an activate or a precharge.
             row_state: RowState::Hit,
             arrived: edge,
         };

@@ -15,19 +15,23 @@
 //! | read | write | CL + burst + 1 - WL: one idle cycle of the data bus between their data |
 //! | write | precharge, same bank | WL + burst + tWR |
 //! | write | read | WL + burst + tWTR |
-//! | precharge of any bank | refresh | tRP |
-//! | activate of any bank | refresh | tRC |
-//! | refresh, all banks precharged | activate, refresh | tRFC |
+//! | refresh, all banks precharged | activate | tRFC |
+//!
+//! On a part with check bits in its memory (ECC), every `check_interval`-th burst of data brings a burst of check bits. It follows on the
+//! data bus, so the times after this burst count from its end.
 
 use super::bank::Bank;
-use super::checker::BusCommand;
-use crate::config::Timing;
+use crate::config::{Hbm, Timing};
 
 /// Timers of the banks of a channel, and of the buses that they share.
 pub(super) struct BankTimers {
     t: Timing,
     /// Command cycles of a burst on the data bus.
     burst: u64,
+    /// Bursts of data for each burst of check bits, 0 without check bits.
+    check_interval: u32,
+    /// Bursts of data since the last burst of check bits.
+    unchecked: u32,
     pub(super) banks: Vec<Bank>,
     /// First edge for a column command, by bank group.
     groups: Vec<u64>,
@@ -40,10 +44,13 @@ pub(super) struct BankTimers {
 
 impl BankTimers {
     /// All banks closed and ready. The group of a bank is its number modulo the number of groups.
-    pub(super) fn new(t: Timing, burst: u64, banks: u32, groups: u32) -> Self {
+    pub(super) fn new(hbm: &Hbm) -> Self {
+        let (banks, groups) = (hbm.banks, hbm.bank_groups);
         BankTimers {
-            t,
-            burst,
+            t: hbm.timing,
+            burst: hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle).into(),
+            check_interval: hbm.check_interval,
+            unchecked: 0,
             banks: (0..banks).map(|bank| Bank::closed(bank % groups)).collect(),
             groups: vec![0; groups as usize],
             column_at: 0,
@@ -51,11 +58,6 @@ impl BankTimers {
             read_at: 0,
             write_at: 0,
         }
-    }
-
-    /// Command cycles of a burst on the data bus.
-    pub(super) fn burst(&self) -> u64 {
-        self.burst
     }
 
     /// First edge for an activate of a bank.
@@ -109,28 +111,41 @@ impl BankTimers {
         bank.activate_at = bank.activate_at.max(edge + u64::from(self.t.t_rp));
     }
 
-    /// Reads or writes one burst of an open row. Returns the edge after its last data.
-    pub(super) fn column(&mut self, bank: usize, write: bool, edge: u64) -> u64 {
+    /// Command cycles of the check bits that follow the next burst.
+    #[inline]
+    fn check_bits(&mut self) -> u64 {
+        self.unchecked += 1;
+        if self.unchecked != self.check_interval {
+            return 0;
+        }
+        self.unchecked = 0;
+        self.burst
+    }
+
+    /// Reads or writes one burst of an open row. Returns the cycles that the data bus is held, and the edge after the last of them.
+    pub(super) fn column(&mut self, bank: usize, write: bool, edge: u64) -> (u64, u64) {
+        let check = self.check_bits();
+        let burst = self.burst + check;
         let t = &self.t;
         let bank = &mut self.banks[bank];
         // A command to the same bank group waits longer than one to another group.
-        self.groups[bank.group as usize] = edge + u64::from(t.t_ccd_l);
-        self.column_at = edge + u64::from(t.t_ccd_s);
+        self.groups[bank.group as usize] = edge + u64::from(t.t_ccd_l) + check;
+        self.column_at = edge + u64::from(t.t_ccd_s) + check;
         assert!(
             bank.row.is_some(),
             "edge {edge}: a column command to a bank without an open row"
         );
         bank.used_at = edge;
         if write {
-            let end = edge + u64::from(t.wl) + self.burst;
+            let end = edge + u64::from(t.wl) + burst;
             bank.precharge_at = bank.precharge_at.max(end + u64::from(t.t_wr));
             self.read_at = end + u64::from(t.t_wtr);
-            end
+            (burst, end)
         } else {
-            let end = edge + u64::from(t.cl) + self.burst;
+            let end = edge + u64::from(t.cl) + burst;
             bank.precharge_at = bank.precharge_at.max(edge + u64::from(t.t_rtp));
             self.write_at = (end + 1).saturating_sub(u64::from(t.wl));
-            end
+            (burst, end)
         }
     }
 
@@ -140,19 +155,15 @@ impl BankTimers {
         open.map(|bank| bank.precharge_at).max().unwrap_or(0)
     }
 
-    /// Closes every row and refreshes all banks. Shows the commands.
-    pub(super) fn refresh(&mut self, edge: u64, show: &mut impl FnMut(u64, BusCommand)) {
-        for n in 0..self.banks.len() {
-            if self.banks[n].row.is_some() {
-                show(edge, BusCommand::Precharge { bank: n as u32 });
-                self.precharge(n, edge);
-            }
+    /// Closes every row and refreshes all banks.
+    pub(super) fn refresh(&mut self, edge: u64) {
+        let any_open = self.banks.iter().any(|bank| bank.row.is_some());
+        // Closed banks need no precharge before the refresh.
+        let precharge = if any_open { self.t.t_rp } else { 0 };
+        let ready = edge + u64::from(precharge) + u64::from(self.t.t_rfc);
+        for bank in &mut self.banks {
+            bank.row = None;
+            bank.activate_at = bank.activate_at.max(ready);
         }
-        // A bank that may be activated may be refreshed too: its tRP, its tRC and the tRFC of the last refresh have passed.
-        let idle = self.banks.iter().map(|bank| bank.activate_at).max().unwrap_or(0);
-        let start = edge.max(idle);
-        show(start, BusCommand::Refresh);
-        let ready = start + u64::from(self.t.t_rfc);
-        self.banks.iter_mut().for_each(|bank| bank.activate_at = ready);
     }
 }

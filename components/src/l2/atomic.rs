@@ -1,5 +1,7 @@
 //! Atomics on the bytes of a line, applied in lane order.
 
+use warpwave_isa::inst::AtomOp;
+
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, SECTOR, apply_atomic};
 
 /// Applies the lanes whose word is in `sector`. Each gets its old value. Returns the bytes written, as a mask of the sector.
@@ -19,8 +21,31 @@ pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8;
     written
 }
 
+/// Pace of the atomic unit: hundredths of a slice-clock cycle per lane on one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AtomicPace {
+    /// Exchanges and compare-and-swaps. Preset key `l2.atomic_interval`, in whole cycles.
+    pub swap: u32,
+    /// Floating-point additions. Preset key `l2.float_add_centicycles`.
+    pub float_add: u32,
+    /// All other operations. Preset key `l2.atomic_centicycles`.
+    pub other: u32,
+}
+
+impl AtomicPace {
+    /// Hundredths of a cycle of an atomic.
+    pub(super) fn centicycles(&self, atomics: &AtomicLanes) -> u32 {
+        let per_lane = match atomics.op {
+            AtomOp::Exch | AtomOp::Cas => self.swap,
+            AtomOp::Add if atomics.ty.is_float() => self.float_add,
+            _ => self.other,
+        };
+        lanes_on_busiest_word(atomics) * per_lane
+    }
+}
+
 /// The most lanes on one word. The atomic unit serves them one after the other.
-pub(super) fn lanes_on_busiest_word(atomics: &AtomicLanes) -> u32 {
+fn lanes_on_busiest_word(atomics: &AtomicLanes) -> u32 {
     // The smallest word of an atomic has 2 bytes.
     let mut counts = [0; LINE / 2];
     for AtomicLane { offset, .. } in &atomics.lanes[..atomics.n] {
@@ -32,7 +57,7 @@ pub(super) fn lanes_on_busiest_word(atomics: &AtomicLanes) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpwave_isa::inst::{AtomOp, Ty};
+    use warpwave_isa::inst::Ty;
 
     fn lanes(op: AtomOp, ty: Ty, offsets: &[u8]) -> AtomicLanes {
         let mut atomics = AtomicLanes {
@@ -68,6 +93,22 @@ mod tests {
             (2, 0),
             "lane 2 is on another sector"
         );
+    }
+
+    #[test]
+    fn lane_takes_the_centicycles_of_its_operation() {
+        // burtchell24, A100: 2.0 cycles per exchange, 1.3 per addition of integers, 3.13 of floats.
+        let pace = AtomicPace {
+            swap: 200,
+            float_add: 313,
+            other: 130,
+        };
+        let of = |op, ty, offsets: &[u8]| pace.centicycles(&lanes(op, ty, offsets));
+        assert_eq!(of(AtomOp::Exch, Ty::U32, &[4, 4, 8]), 400, "two lanes on one word");
+        assert_eq!(of(AtomOp::Cas, Ty::U64, &[8]), 200);
+        assert_eq!(of(AtomOp::Add, Ty::S32, &[4, 8, 12]), 130, "each lane on its own word");
+        assert_eq!(of(AtomOp::Add, Ty::F32, &[4, 4]), 626);
+        assert_eq!(of(AtomOp::Max, Ty::F32, &[4]), 130, "a comparison");
     }
 
     #[test]

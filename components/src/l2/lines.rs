@@ -40,6 +40,8 @@ pub(super) struct Lines {
     /// The sets that may have a dirty sector. A write-back of all lines skips the others.
     dirty_sets: BitVec,
     bytes: LineStore,
+    /// Sectors that atomics have changed.
+    atomic_sectors_changed: u64,
 }
 
 impl Lines {
@@ -59,6 +61,7 @@ impl Lines {
             sets,
             dirty_sets: bitvec![0; shape.sets],
             bytes: LineStore::new(ways),
+            atomic_sectors_changed: 0,
         }
     }
 
@@ -164,6 +167,17 @@ impl Lines {
     #[inline]
     pub(super) fn bytes_mut(&mut self, way: usize) -> &mut [u8; LINE] {
         self.bytes.line_mut(way)
+    }
+
+    /// Sectors that atomics have changed.
+    pub(super) fn atomic_sectors_changed(&self) -> u64 {
+        self.atomic_sectors_changed
+    }
+
+    /// Counts a sector whose bytes an atomic has changed.
+    #[inline]
+    pub(super) fn count_atomic_change(&mut self, changed: bool) {
+        self.atomic_sectors_changed += u64::from(changed);
     }
 
     /// Marks the bytes `written` of a sector valid, and the sector dirty.

@@ -24,7 +24,7 @@
 //! | load with every sector valid; store without a sector in flight | response sent `latency` after the request was taken |
 //! | load with a missing sector | fetch sent 1 cycle after the lookup; response sent `latency` after the last fill is taken |
 //! | data array | busy for ceil(sector bytes / `bytes_per_cycle`) per access and per fill |
-//! | data array, atomic | busy for `atomic_interval` cycles per lane on the word with the most lanes |
+//! | data array, atomic | busy for the [`AtomicPace`] of its operation per lane on the word with the most lanes |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
 //! execute a host command, look up a request.
@@ -62,6 +62,7 @@ use warpwave_hw::time::{Cycle, Domain};
 
 use self::lookup::{SliceTagState, TAG_STATES};
 use self::responses::{NEVER, Responses};
+use super::atomic::AtomicPace;
 use super::lines::Lines;
 use crate::cache::mshr::MshrTable;
 use crate::cache::replacement::NewReplacement;
@@ -98,8 +99,8 @@ pub struct Config {
     pub memory_depth: u32,
     /// Width of the data array, in bytes per slice-clock cycle.
     pub bytes_per_cycle: u32,
-    /// Slice-clock cycles between two lanes of an atomic on one word.
-    pub atomic_interval: u32,
+    /// Pace of the atomic unit.
+    pub atomic: AtomicPace,
     /// The slice's clock.
     pub clock: Domain,
     /// Map of lines to slices and channels.
@@ -155,6 +156,8 @@ struct State {
     write_back: Option<usize>,
     /// First edge at which the data array is free.
     data_free_at: u64,
+    /// Hundredths of a cycle that atomics have used of the next cycle.
+    atomic_centicycles: u32,
     /// The first edge after this tick.
     next_edge: u64,
     /// Packets to reuse for fetches and write-backs.
@@ -175,6 +178,7 @@ impl State {
             next_channel: 0,
             write_back: None,
             data_free_at: 0,
+            atomic_centicycles: 0,
             next_edge: 0,
             pool: PacketPool::default(),
             stats: Stats::default(),
@@ -363,6 +367,7 @@ impl Component for Slice {
 
     fn stats(&self, report: &mut dyn Report) {
         self.state.stats.report(report);
+        report.count("atomic_sectors_changed", self.state.lines.atomic_sectors_changed());
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

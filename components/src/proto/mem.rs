@@ -167,6 +167,8 @@ pub struct Packet {
     pub slice: u16,
     /// Sectors of the packet, bit i for bytes 32*i to 32*i + 31.
     pub sectors: u8,
+    /// Words that the lanes take from the response of a load. The data path of the L1 carries them.
+    pub words: u8,
     /// Cache operator of the instruction.
     pub cache: CacheOp,
     /// In a response to the LSU: true if the L1 had all sectors. For statistics.
@@ -182,7 +184,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A timed load without sectors, for a pool.
+    /// A timed load without sectors, for a pool. Its response takes a whole cycle of the data path.
     pub fn blank() -> Self {
         Packet {
             kind: PacketKind::Load,
@@ -191,6 +193,7 @@ impl Packet {
             byte_mask: 0,
             bytes: [0; LINE],
             atomic: None,
+            words: (LINE / 4) as u8,
             cache: CacheOp::All,
             sm: 0,
             slice: 0,

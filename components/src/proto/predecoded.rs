@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use warpwave_isa::inst::{Inst, Source};
+use warpwave_isa::inst::{Inst, Scope, Source};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::{Guard, RegSet};
@@ -51,8 +51,10 @@ pub enum Order {
     None,
     /// All have left the memory queue: a barrier.
     Queued,
-    /// All loads and atomics have returned: a fence, an invalidation of the L1.
+    /// All loads and atomics have returned: a fence of CTA scope, an invalidation of the L1.
     Returned,
+    /// All loads, stores and atomics have been performed: a fence of a wider scope.
+    Performed,
     /// All are complete: a fence before products and bulk copies.
     Over,
 }
@@ -133,7 +135,7 @@ impl Predecoded {
             is_local_or_global: timing.is_local_or_global,
             target,
             group: group(inst),
-            order: order(inst.op),
+            order: order(inst),
         }
     }
 
@@ -170,9 +172,10 @@ fn group(inst: &Inst) -> Group {
     }
 }
 
-fn order(op: Opcode) -> Order {
-    match op {
+fn order(inst: &Inst) -> Order {
+    match inst.op {
         Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive => Order::Queued,
+        Opcode::Membar if inst.mods.scope != Scope::Cta => Order::Performed,
         Opcode::Membar | Opcode::CctlIvall => Order::Returned,
         Opcode::FenceView => Order::Over,
         _ => Order::None,

@@ -21,15 +21,17 @@
 //!
 //! | Operation | Cycles in an L1 without other work |
 //! |---|---|
-//! | tag lookup | one packet per cycle |
+//! | tag lookup | per cycle, one line in each of `tag_banks` banks ([`tag_banks`](crate::proto::tag_banks)) |
 //! | load, every sector valid | response sent `latency` cycles after the request was taken |
 //! | load, a sector missing | miss sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the last fill is taken |
 //! | bypass: store, atomic, uncached load | sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the packet is back |
 //! | [`PacketKind::Invalidate`] | the lookup drops every line; response as for a hit |
-//! | data path to the LSU | busy for ceil(sector bytes / `data_bytes_per_cycle`) per load, and for 1 per other packet |
+//! | data path to the LSU | loads share a cycle up to `data_bytes_per_cycle` bytes of their lanes; 1 per other packet |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
-//! take from the crossbar, look up a request, serve the bulk copy engine.
+//! take from the crossbar, look up requests, serve the bulk copy engine.
+//!
+//! Requests are looked up in order. The first one that stalls, or whose bank is in use, ends the cycle.
 //!
 //! Policy: a load allocates its line at the first fill. Every store goes on to the L2. The write policy (`write_policy`) decides how the
 //! store changes the line, and whether it allocates one. An atomic invalidates its line. Loads with [`CacheOp::Global`] or
@@ -75,6 +77,7 @@ use crate::config::WritePolicy;
 use crate::proto::mem::{Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
+use crate::proto::tag_banks::Lookups;
 use lines::Lines;
 use lookup::{L1TagState, TAG_STATES};
 use mshr::Mshr;
@@ -101,6 +104,8 @@ pub struct Config {
     pub mshr_merges: u32,
     /// Most loads that wait for sectors in flight, over all sectors. Preset key `sm.l1.mshr_targets`.
     pub mshr_targets: u32,
+    /// Tag banks, a power of two. Each looks up one line per cycle.
+    pub tag_banks: u32,
     /// Width of the data path to the LSU, in bytes per cycle.
     pub data_bytes_per_cycle: u32,
     /// Depth of the crossbar queue, in sectors. It counts only sectors that queued stores and atomics change. Loads take no room.
@@ -109,6 +114,13 @@ pub struct Config {
     pub return_queue: u32,
     /// Map of lines to L2 slices.
     pub map: Arc<AddressMap>,
+}
+
+impl Config {
+    /// Most packets in the hit pipe: one per tag bank for each cycle of the latency, and one per tag bank that is due.
+    fn most_hits(&self) -> usize {
+        (self.latency as usize + 1) * self.tag_banks as usize
+    }
 }
 
 /// The links of an L1.
@@ -141,6 +153,8 @@ struct State {
     lines: Lines,
     mshr: Mshr,
     tag: TagStage<L1TagState>,
+    /// The lookups of this cycle.
+    lookups: Lookups,
     /// The hit pipe: each packet with the due cycle of its response.
     hits: VecDeque<(Cycle, Box<Packet>)>,
     /// The return queue: loads that a fill has completed, and bypassed packets that are back from the L2.
@@ -161,7 +175,8 @@ impl State {
             lines: Lines::new(Shape::new(config.bytes, config.associativity), &config.replacement),
             mshr: Mshr::new(config.mshr_sectors, config.mshr_targets, config.mshr_merges),
             tag: TagStage::new(),
-            hits: VecDeque::with_capacity(config.latency as usize + 1),
+            lookups: Lookups::new(config.tag_banks),
+            hits: VecDeque::with_capacity(config.most_hits()),
             returned: VecDeque::new(),
             bulk_returned: VecDeque::new(),
             xbar_queue: XbarQueue::new(config.store_queue),
@@ -244,7 +259,7 @@ impl Component for L1 {
         self.respond(now);
         self.send_to_xbar(now);
         self.take_from_xbar(now);
-        self.look_up_request(now);
+        self.look_up_requests(now);
         if self.ports.bulk.is_some() {
             self.run_bulk(now);
         }
@@ -281,7 +296,11 @@ impl Component for L1 {
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
         // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.tag.current_line());
-        probe.vector("hits", count(config.latency + 1), Some(state.hits.len() as u64));
+        probe.vector(
+            "hits",
+            count_width(config.most_hits() as u64),
+            Some(state.hits.len() as u64),
+        );
         probe.vector(
             "mshr_sectors",
             count(config.mshr_sectors),

@@ -15,14 +15,14 @@
 //! | Stage of an access | What it does | File |
 //! |---|---|---|
 //! | accept | takes an instruction of one sub-core in turn, checks its addresses, coalesces it, and routes it | `accept` |
-//! | send | builds one packet per cycle, for one line of one request of the access | `packets` |
+//! | send | builds the packets whose lines the L1 can look up together, one per line of a request | `packets` |
 //! | receive | takes every response, and copies loaded data to the results | `responses` |
 //! | return | sends complete instructions back, or on to shared memory | `responses` |
 //!
 //! | From, to | Cycles |
 //! |---|---|
 //! | accept to the next accept, of the SM and of one sub-core | `accept_interval`, `issue_interval` |
-//! | packet to the next packet | 1 |
+//! | first packet of an access to the next access | max(passes of the data banks, lines on the fullest tag bank of the L1) |
 //! | issue to dependent issue of a constant load | `constant_latency`, plus 1 per further distinct address of the warp |
 //!
 //! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler gets a `StoreDone` after
@@ -66,6 +66,7 @@ use crate::proto::event::Log;
 use crate::proto::launch::Trap;
 use crate::proto::mem::{Packet, shown};
 use crate::proto::pool::PacketPool;
+use crate::proto::tag_banks::Lookups;
 use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::{LsuAck, WarpInst};
 use crate::sm::lsu::cluster::Clusters;
@@ -89,6 +90,8 @@ pub struct Config {
     pub shared_unit: u32,
     /// Intervals and table size.
     pub lsu: config::Lsu,
+    /// Tag banks of the L1.
+    pub tag_banks: u32,
     /// Issue to dependent issue of a constant load, in cycles.
     pub constant_latency: u32,
     /// Latencies of fences.
@@ -141,6 +144,8 @@ struct State {
     pending: PendingTable,
     /// The access whose packets are being built.
     builder: PacketBuilder,
+    /// The lookups of the packets of this cycle.
+    lookups: Lookups,
     /// Complete instructions that wait for room in their link.
     #[allow(
         clippy::vec_box,
@@ -176,7 +181,7 @@ struct State {
 struct LastTick {
     /// Sub-core, warp and program counter of the accepted instruction.
     accepted: Option<(u8, u8, u32)>,
-    /// Line and sectors of the packet sent.
+    /// Line and sectors of the last packet sent.
     sent: Option<(u64, u8)>,
     /// Line of the last response, and the most cycles since issue over all responses of the tick.
     response: Option<(u64, u64)>,
@@ -187,7 +192,8 @@ impl State {
         let warps = subcores as u32 * config.warps_per_subcore;
         State {
             pending: PendingTable::new(config.lsu.pending_requests),
-            builder: PacketBuilder::default(),
+            builder: PacketBuilder::new(config.lsu.load_unit),
+            lookups: Lookups::new(config.tag_banks),
             // Room for every access of the table and one fence per warp.
             complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),

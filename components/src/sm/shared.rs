@@ -4,13 +4,14 @@
 //!                +--------------------------------------------+
 //!   lsu input -->| banks: one access, 1 pass per cycle -------|--> output, to the dispatch unit of each sub-core
 //!                |   ^             parked mbarrier tests -----|-->
-//!                |   |             products of warp groups ---|-->
+//!                |   |             warpgroup products --------|-->
 //!                +---|----------------------------------^-----+
 //!                    v                                  |
 //!     lines: other SMs, bulk copy engine       products: tensor pipes
 //! ```
 //!
-//! The passes of an access are the distinct words on its busiest bank (`banks`). The next access waits for its last pass.
+//! The passes of a 32-bit access are the distinct words on its busiest bank, those of an atomic the lanes
+//! ([`data_banks`](crate::proto::data_banks)). The next access begins after the last pass.
 //!
 //! | Operation | Cycles, issue to dependent issue |
 //! |---|---|
@@ -18,15 +19,14 @@
 //! | each further pass | `conflict_latency_per_pass` more, and the banks are busy for 1 of these cycles |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
-//! | test of an mbarrier | `latency`; a test that may wait ends with its phase, or after `try_wait_cycles` |
+//! | test of an mbarrier | `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
 //!
 //! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
 //!
-//! Invariant: accesses take effect in order of arrival.
+//! Invariant: accesses of the LSU take effect in order of arrival. Parked tests and lines of other SMs are not in this order.
 
 mod access;
 mod atomics;
-mod banks;
 mod lines;
 mod mbarrier;
 mod products;
@@ -70,7 +70,7 @@ pub struct Ports {
     pub input: InPort<Box<WarpInst>>,
     /// Complete instructions, to each sub-core.
     pub output: Vec<OutPort<Box<WarpInst>>>,
-    /// Products of warp groups, from the tensor pipe of each sub-core. Empty if the GPU has none.
+    /// Warpgroup products (`wgmma`), from the tensor pipe of each sub-core. Empty if the GPU has none.
     pub products: Vec<InPort<Box<WarpInst>>>,
     /// Line accesses of other SMs and of the bulk copy engine. Empty if the GPU has no clusters.
     pub lines: Vec<LinePorts>,
@@ -95,7 +95,7 @@ struct State {
     banks_free_at: Cycle,
     parked: ParkedTests,
     lines: Lines,
-    /// Results with a latency beyond the longest of a link.
+    /// Results whose remaining latency is longer than a link can hold them.
     late: DelayLines<Box<WarpInst>>,
     /// Warp, program counter and passes of the access of the last tick, for the waveform.
     shown: Option<(u8, u32, u32)>,
@@ -145,7 +145,7 @@ impl SharedMemory {
         self.log = log;
     }
 
-    /// Ends the current access after its last pass, once its link has room.
+    /// Ends the current access in the cycle of its last pass, once its link has room.
     fn end_current(&mut self, now: Cycle) {
         let Some(current) = &self.state.current else {
             self.state.shown = None;
@@ -283,7 +283,7 @@ impl Component for SharedMemory {
             self.run_products(now);
         }
         self.begin(now);
-        // After the accesses of this cycle, so a test sees an arrival of this cycle.
+        // Parked tests run after the accesses of this cycle. They see an mbarrier arrive of the same cycle.
         if !self.state.parked.is_empty() {
             self.state
                 .parked

@@ -14,15 +14,20 @@
 //!
 //! Which group runs next:
 //! - When the running group is held or ends, lanes of a complete BSYNC or WARPSYNC go first, then the newest pending group.
-//! - When the whole running group branches backward by a direct branch, the oldest pending group runs. So every lane gets its turn.
+//! - When the whole running group branches backward by a direct branch, the oldest pending group runs. So every lane gets its turn, on
+//!   Volta and later.
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
-//! A BSSY looks for live members outside the running group. If it finds none, the running lanes become the members. Otherwise the
+//! A BSSY checks whether its convergence barrier has live members outside the running group. If not, the running lanes become
+//! the members. Otherwise the
 //! barrier is still in use: the running lanes stop being members, and the BSYNC does not hold them. They may stay diverged: slower, but
 //! correct.
 //!
 //! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
 //! cannot exchange values with each other. Then the warp reports a split exchange.
+//!
+//! GPUs before Volta have one program counter for a warp ([`Reconvergence::Stack`]): a running group that branches backward keeps
+//! running. The other lanes wait until it ends or is held, however long it spins.
 //!
 //! Held lanes may resume at different instructions, so each lane has its own resume address.
 //!
@@ -32,6 +37,16 @@ mod sync;
 
 use crate::lane::{LaneMask, WARP_SIZE};
 use crate::reg::ConvBarrier;
+
+/// Progress of the lanes of a warp that have diverged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Reconvergence {
+    /// One program counter for the warp, and a stack of the paths that wait: GPUs before Volta. A path runs until it reconverges.
+    Stack,
+    /// A program counter for each lane: Volta and later. Each lane makes progress.
+    #[default]
+    Independent,
+}
 
 /// State of one convergence barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,6 +100,7 @@ pub struct Flow {
     exchanging: LaneMask,
     /// Lanes of a split exchange, until the caller takes them.
     split_exchange: LaneMask,
+    reconvergence: Reconvergence,
     conv_barriers: [Convergence; ConvBarrier::COUNT],
     /// State of the lanes that do not run. Boxed, because a converged warp rarely reads it. `None` once [`Flow::restart`] has taken it.
     diverged: Option<Box<Diverged>>,
@@ -117,6 +133,13 @@ impl Flow {
         Self::with_storage(pc, lanes, self.diverged.take())
     }
 
+    /// Returns the warp with this progress of diverged lanes. A new warp has [`Reconvergence::Independent`].
+    #[must_use]
+    pub fn with_reconvergence(mut self, reconvergence: Reconvergence) -> Self {
+        self.reconvergence = reconvergence;
+        self
+    }
+
     fn with_storage(pc: u32, lanes: LaneMask, diverged: Option<Box<Diverged>>) -> Self {
         Flow {
             pc,
@@ -128,6 +151,7 @@ impl Flow {
             syncing: LaneMask::NONE,
             exchanging: LaneMask::NONE,
             split_exchange: LaneMask::NONE,
+            reconvergence: Reconvergence::default(),
             conv_barriers: [Convergence::default(); ConvBarrier::COUNT],
             diverged,
         }
@@ -172,7 +196,8 @@ impl Flow {
             // `pc` is the next instruction here, so a branch to the next instruction counts as backward.
             let is_backward = target <= self.pc;
             self.pc = target;
-            if is_backward && self.n_pending > 0 {
+            let is_fair = self.reconvergence == Reconvergence::Independent;
+            if is_backward && self.n_pending > 0 && is_fair {
                 self.rotate_pending();
             }
         } else if !taken.is_empty() {
@@ -201,7 +226,7 @@ impl Flow {
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
-            // Occurs where the compiler found no region around a branch, as in recursive functions.
+            // Lanes that stay diverged, because a branch has no BSSY and BSYNC, come here. Recursive functions are one case.
             convergence.members &= !active;
         }
         self.pc += 1;

@@ -3,6 +3,7 @@
 //! A [`Program`] is immutable. [`Decoded`] is computed once per instruction, so the machine derives nothing per cycle.
 
 use crate::exec;
+use crate::flow::Reconvergence;
 use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::reg::{Guard, Pred, Reg, RegSet, Special};
@@ -273,6 +274,7 @@ pub struct Program {
     sources: Arc<SourceMap>,
     base_index: u32,
     assertions: Vec<Assertion>,
+    reconvergence: Reconvergence,
 }
 
 impl Program {
@@ -287,6 +289,7 @@ impl Program {
             sources: Arc::default(),
             base_index: 0,
             assertions: Vec::new(),
+            reconvergence: Reconvergence::default(),
         }
     }
 
@@ -295,6 +298,19 @@ impl Program {
     pub fn with_assertions(mut self, assertions: Vec<Assertion>) -> Self {
         self.assertions = assertions;
         self
+    }
+
+    /// Returns the program for a GPU with this progress of diverged lanes.
+    #[must_use]
+    pub fn with_reconvergence(mut self, reconvergence: Reconvergence) -> Self {
+        self.reconvergence = reconvergence;
+        self
+    }
+
+    /// Returns the progress of diverged lanes for which the program is compiled.
+    #[inline]
+    pub fn reconvergence(&self) -> Reconvergence {
+        self.reconvergence
     }
 
     /// Returns the program with this source map.

@@ -74,6 +74,25 @@ impl MmaShape {
         }
     }
 
+    /// Returns the multiply-adds of one warp instruction. `M8n8k4F16` is four products, one for each quad pair of lanes.
+    pub const fn multiply_adds(self) -> u32 {
+        use MmaShape::*;
+        let depth = match self {
+            M8n8k4F64 => return 8 * 8 * 4,
+            M8n8k4F16 => return 4 * 8 * 8 * 4,
+            M16n8k4Tf32 => 4,
+            M16n8k8F16 | M16n8k8Bf16 | M16n8k8Tf32 => 8,
+            M16n8k16F16 | M16n8k16Bf16 | M16n8k16S8 | M16n8k16U8 | M16n8k16S8U8 | M16n8k16U8S8 => 16,
+            M16n8k32S8 | M16n8k32U8 | M16n8k32S8U8 | M16n8k32U8S8 => 32,
+            M16n8k32S4 | M16n8k32U4 | M16n8k32S4U4 | M16n8k32U4S4 => 32,
+            M16n8k32E4m3 | M16n8k32E5m2 | M16n8k32E4m3E5m2 | M16n8k32E5m2E4m3 => 32,
+            M16n8k64S4 | M16n8k64U4 | M16n8k64S4U4 | M16n8k64U4S4 => 64,
+            M16n8k128And | M16n8k128Xor => 128,
+            M16n8k256And | M16n8k256Xor => 256,
+        };
+        16 * 8 * depth
+    }
+
     /// Returns the registers per lane of the accumulator, of type `ty`. Two halves share a register.
     pub const fn accumulator_words(self, ty: Ty) -> u8 {
         let (_, _, unpacked) = self.words();
@@ -92,5 +111,28 @@ impl MmaShape {
             M16n8k16F16 | M16n8k8F16 | M8n8k4F16 | M16n8k32E4m3 | M16n8k32E5m2 | M16n8k32E4m3E5m2 | M16n8k32E5m2E4m3
         );
         allows_halves && matches!(ty, Ty::F16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiply_adds_are_the_product_of_the_sizes_in_the_name() {
+        for shape in MmaShape::ALL {
+            let name = format!("{shape:?}");
+            let sizes: Vec<u32> = name
+                .split(|c: char| !c.is_ascii_digit())
+                .filter_map(|size| size.parse().ok())
+                .take(3)
+                .collect();
+            let products = if *shape == MmaShape::M8n8k4F16 { 4 } else { 1 };
+            assert_eq!(
+                shape.multiply_adds(),
+                products * sizes.iter().product::<u32>(),
+                "{name}"
+            );
+        }
     }
 }

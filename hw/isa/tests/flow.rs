@@ -1,6 +1,6 @@
 //! Divergence and reconvergence, step by step: the operation, then the running lanes and their program counter.
 
-use warpwave_isa::flow::Flow;
+use warpwave_isa::flow::{Flow, Reconvergence};
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 use warpwave_isa::reg::ConvBarrier;
 
@@ -371,4 +371,17 @@ fn lanes_of_one_group_with_different_warpsync_masks_diverge() {
     stands(&flow, 0, 0b1010);
     flow.warpsync(LaneMask(0b1010), LaneMask::NONE, false);
     stands(&flow, 1, 0b1010);
+}
+
+#[test]
+fn lanes_that_spin_give_way_to_others_unless_the_warp_has_one_program_counter() {
+    for (reconvergence, pc, lanes) in [
+        (Reconvergence::Independent, 9, 0b1100),
+        (Reconvergence::Stack, 1, 0b0011),
+    ] {
+        let mut flow = four_lanes().with_reconvergence(reconvergence);
+        flow.branch(LaneMask(0b1100), 9); // 0: lanes 2, 3 would free the lock at 9
+        flow.branch(LaneMask::ALL, 1); // 1: lanes 0, 1 spin
+        stands(&flow, pc, lanes);
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a kept module equals a new one of the same text. So no result depends on what is kept.
 
+use crate::Options;
 use crate::diag::Diagnostic;
 use crate::module::{self, Module};
 use std::collections::VecDeque;
@@ -15,20 +16,20 @@ const MAX_BYTES: usize = 64 << 20;
 /// Modules of the process, the latest used last.
 static MODULES: Mutex<VecDeque<Arc<Module>>> = Mutex::new(VecDeque::new());
 
-/// Returns the module of a text, kept or new, with the kernels compiled that `is_wanted` accepts by name.
+/// Returns the module of a text with these options, kept or new, with the kernels compiled that `is_wanted` accepts by name.
 pub(crate) fn load(
     text: &str,
-    keep_syncs: bool,
+    options: Options,
     is_wanted: impl Fn(&str) -> bool,
 ) -> Result<Arc<Module>, Vec<Diagnostic>> {
-    if let Some(module) = with_modules(|modules| find(modules, text, keep_syncs)) {
+    if let Some(module) = with_modules(|modules| find(modules, text, options)) {
         module.compile(is_wanted);
         return Ok(module);
     }
     // Other threads may load while this one compiles.
-    let new = Arc::new(module::read(text, keep_syncs, is_wanted)?);
+    let new = Arc::new(module::read(text, options, is_wanted)?);
     Ok(with_modules(|modules| {
-        find(modules, text, keep_syncs).unwrap_or_else(|| {
+        find(modules, text, options).unwrap_or_else(|| {
             keep(modules, &new, MAX_BYTES);
             new
         })
@@ -40,8 +41,8 @@ fn with_modules<R>(apply: impl FnOnce(&mut VecDeque<Arc<Module>>) -> R) -> R {
 }
 
 /// Returns the module of a text, and makes it the latest used.
-fn find(modules: &mut VecDeque<Arc<Module>>, text: &str, keep_syncs: bool) -> Option<Arc<Module>> {
-    let at = modules.iter().rposition(|module| module.is_of(text, keep_syncs))?;
+fn find(modules: &mut VecDeque<Arc<Module>>, text: &str, options: Options) -> Option<Arc<Module>> {
+    let at = modules.iter().rposition(|module| module.is_of(text, options))?;
     let module = modules.remove(at)?;
     modules.push_back(Arc::clone(&module));
     Some(module)
@@ -63,8 +64,8 @@ fn keep(modules: &mut VecDeque<Arc<Module>>, new: &Arc<Module>, max_bytes: usize
 mod tests {
     use super::*;
 
-    fn module(text: &str, keep_syncs: bool) -> Arc<Module> {
-        Arc::new(module::read(text, keep_syncs, |_| false).unwrap())
+    fn module(text: &str) -> Arc<Module> {
+        Arc::new(module::read(text, Options::default(), |_| false).unwrap())
     }
 
     fn text(n: usize) -> String {
@@ -72,21 +73,32 @@ mod tests {
     }
 
     fn has(modules: &mut VecDeque<Arc<Module>>, n: usize) -> bool {
-        find(modules, &text(n), false).is_some()
+        find(modules, &text(n), Options::default()).is_some()
     }
 
     #[test]
     fn latest_used_modules_are_kept() {
         let mut modules = VecDeque::new();
         for n in 0..MAX_MODULES {
-            keep(&mut modules, &module(&text(n), false), MAX_BYTES);
+            keep(&mut modules, &module(&text(n)), MAX_BYTES);
         }
-        let first = find(&mut modules, &text(0), false).unwrap();
-        keep(&mut modules, &module(&text(MAX_MODULES), false), MAX_BYTES);
+        let first = find(&mut modules, &text(0), Options::default()).unwrap();
+        keep(&mut modules, &module(&text(MAX_MODULES)), MAX_BYTES);
         assert_eq!(modules.len(), MAX_MODULES);
-        assert!(Arc::ptr_eq(&find(&mut modules, &text(0), false).unwrap(), &first));
+        assert!(Arc::ptr_eq(
+            &find(&mut modules, &text(0), Options::default()).unwrap(),
+            &first
+        ));
         assert!(!has(&mut modules, 1) && has(&mut modules, 2));
-        assert!(find(&mut modules, &text(2), true).is_none());
+        for other in [(true, None), (false, Some(32))] {
+            let (keep_syncs, max_registers) = other;
+            let options = Options {
+                keep_syncs,
+                max_registers,
+                ..Options::default()
+            };
+            assert!(find(&mut modules, &text(2), options).is_none());
+        }
     }
 
     #[test]
@@ -94,13 +106,13 @@ mod tests {
         let limit = 2 * text(0).len();
         let mut modules = VecDeque::new();
         for n in 0..3 {
-            keep(&mut modules, &module(&text(n), false), limit);
+            keep(&mut modules, &module(&text(n)), limit);
         }
         assert!(!has(&mut modules, 0) && has(&mut modules, 1) && has(&mut modules, 2));
         // A text above the limit displaces no other.
         let long = format!("{}// {}\n", text(3), "-".repeat(limit));
-        keep(&mut modules, &module(&long, false), limit);
+        keep(&mut modules, &module(&long), limit);
         assert!(has(&mut modules, 1) && has(&mut modules, 2));
-        assert!(find(&mut modules, &long, false).is_none());
+        assert!(find(&mut modules, &long, Options::default()).is_none());
     }
 }

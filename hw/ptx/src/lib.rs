@@ -78,6 +78,7 @@ pub use module::{Entry, Module};
 use diag::Lines;
 use lower::layout::ModuleLayout;
 use std::sync::Arc;
+use warpwave_isa::flow::Reconvergence;
 
 /// Parses and checks a PTX text. Every opcode is accepted.
 ///
@@ -120,7 +121,7 @@ pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
 /// assert_eq!(program.requirements().params[0].bytes, 8);
 /// ```
 pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
-    module::read(text, false, |_| true)
+    module::read(text, Options::default(), |_| true)
 }
 
 /// Returns the module of a PTX text, with the kernels compiled that `is_wanted` accepts by name.
@@ -140,19 +141,33 @@ pub fn compile(text: &str) -> Result<Module, Vec<Diagnostic>> {
 /// assert!(std::sync::Arc::ptr_eq(&module, &again));
 /// ```
 pub fn load(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<Arc<Module>, Vec<Diagnostic>> {
-    kept::load(text, false, is_wanted)
+    kept::load(text, Options::default(), is_wanted)
 }
 
-/// Returns the module of a PTX text as [`load`] does, and keeps every `bar.warp.sync`.
-///
-/// [`load`] removes a `bar.warp.sync` where all lanes are together. A race detector needs them all, because they order memory
-/// accesses. Results are the same.
+/// Options of the compiler. Results of a kernel do not depend on them, but whether it ends may depend on `reconvergence`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Keeps every `bar.warp.sync`. The compiler removes one where all lanes are together, but a race detector needs them all, because
+    /// they order memory accesses.
+    pub keep_syncs: bool,
+    /// Most registers per thread, as nvcc's `--maxrregcount`. Further values are spilled to local memory. The limits of the kernel's own
+    /// directives apply too.
+    pub max_registers: Option<u8>,
+    /// Progress of diverged lanes on the GPU. With a stack, lanes that leave a spin loop wait for the others at its end.
+    pub reconvergence: Reconvergence,
+}
+
+/// Returns the module of a PTX text as [`load`] does, compiled with `options`.
 ///
 /// # Errors
 ///
 /// Returns the same errors as [`compile`].
-pub fn load_with_syncs(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<Arc<Module>, Vec<Diagnostic>> {
-    kept::load(text, true, is_wanted)
+pub fn load_with(
+    text: &str,
+    options: Options,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Arc<Module>, Vec<Diagnostic>> {
+    kept::load(text, options, is_wanted)
 }
 
 /// Returns the code of kernel `entry` as text after each lowering pass, with the name of the pass.

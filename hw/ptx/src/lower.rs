@@ -63,6 +63,7 @@ mod emit;
 
 mod dump;
 
+use crate::Options;
 use crate::check::{Body, Checked};
 use crate::diag::{Diagnostic, Lines};
 use code::Code;
@@ -124,7 +125,7 @@ impl<'k> Stopwatch<'k> {
     }
 }
 
-/// Compiles a kernel to a program. `keep_syncs` keeps each WARPSYNC that orders memory, for a race detector.
+/// Compiles a kernel to a program.
 ///
 /// # Errors
 ///
@@ -135,7 +136,7 @@ pub(crate) fn lower<'t, 'a>(
     module: &ModuleLayout,
     body: &'t Body<'t, 'a>,
     lines: &Lines,
-    keep_syncs: bool,
+    options: Options,
 ) -> Result<Program, Vec<Diagnostic>> {
     let name = body.function.name.text;
     let _span = debug_span!("kernel", name).entered();
@@ -151,7 +152,9 @@ pub(crate) fn lower<'t, 'a>(
             return Err(findings);
         }
     };
-    code.keep_syncs = keep_syncs;
+    code.keep_syncs = options.keep_syncs;
+    code.reconvergence = options.reconvergence;
+    code.max_registers = limits::max_registers(body.function, options.max_registers);
     stopwatch.lap("select");
     let program = lower_selected(&mut code, body, &layout, &mut |pass, _| stopwatch.lap(pass))?;
     stopwatch.lap("emit");
@@ -167,6 +170,7 @@ pub(crate) fn stages<'t, 'a>(
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
+    code.max_registers = limits::max_registers(body.function, None);
     let mut stages = vec![("select", dump::text(&code))];
     let program = lower_selected(&mut code, body, &layout, &mut |name, code| {
         stages.push((name, dump::text(code)));
@@ -182,7 +186,6 @@ fn lower_selected(
     layout: &Layout<'_>,
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
-    code.max_registers = limits::max_registers(body.function);
     for (name, pass) in PASSES {
         pass(code);
         observe(name, code);
@@ -204,5 +207,5 @@ fn too_few_registers(body: &Body<'_, '_>, needed: usize, allowed: usize) -> Diag
         name.text
     );
     Diagnostic::unsupported(name.span, message)
-        .help("raise `.maxnreg`, or lower `.maxntid`, `.reqntid` or `.minnctapersm`")
+        .help("raise `.maxnreg` or --maxrregcount, or lower `.maxntid`, `.reqntid` or `.minnctapersm`")
 }

@@ -11,7 +11,7 @@ use crate::check::{self, Body, Checked};
 use crate::diag::{Diagnostic, Lines, Severity};
 use crate::lower::init::Relocation;
 use crate::lower::layout::{Constant, Global, ModuleLayout};
-use crate::{capability, directives, line_table, lower, parallel, parse};
+use crate::{Options, capability, directives, line_table, lower, parallel, parse};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -113,9 +113,9 @@ impl Module {
         log(begin, missing.len());
     }
 
-    /// True if this is the module of `text`, with or without every `bar.warp.sync`.
-    pub(crate) fn is_of(&self, text: &str, keep_syncs: bool) -> bool {
-        self.source.keep_syncs == keep_syncs && self.source.text == text
+    /// True if this is the module of `text`, compiled with `options`.
+    pub(crate) fn is_of(&self, text: &str, options: Options) -> bool {
+        self.source.options == options && self.source.text == text
     }
 
     /// Returns the size of the text in bytes.
@@ -133,7 +133,7 @@ fn log(begin: Option<Instant>, entries: usize) {
 /// A text without malformed parts, from which kernels are compiled.
 struct Source {
     text: String,
-    keep_syncs: bool,
+    options: Options,
     lines: Arc<SourceMap>,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
             .field("bytes", &self.text.len())
-            .field("keep_syncs", &self.keep_syncs)
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }
@@ -182,8 +182,8 @@ impl<'f, 't, 'a> Front<'f, 't, 'a> {
     }
 
     fn compile(&self, number: usize) -> Compiled {
-        let Source { keep_syncs, lines, .. } = self.source;
-        let program = lower::lower(self.checked, self.layout, self.kernels[number], self.lines, *keep_syncs)?;
+        let Source { options, lines, .. } = self.source;
+        let program = lower::lower(self.checked, self.layout, self.kernels[number], self.lines, *options)?;
         Ok(Arc::new(program.with_sources(Arc::clone(lines))))
     }
 
@@ -206,7 +206,7 @@ pub(crate) fn in_text_order(mut parser: Vec<Diagnostic>, checker: Vec<Diagnostic
 }
 
 /// Parses and checks a text. Compiles the kernels with the names that `is_wanted` accepts.
-pub(crate) fn read(text: &str, keep_syncs: bool, is_wanted: impl Fn(&str) -> bool) -> Result<Module, Vec<Diagnostic>> {
+pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> bool) -> Result<Module, Vec<Diagnostic>> {
     let begin = enabled!(Level::INFO).then(Instant::now);
     let output = parse::parse(text);
     let module = &output.module;
@@ -234,7 +234,7 @@ pub(crate) fn read(text: &str, keep_syncs: bool, is_wanted: impl Fn(&str) -> boo
     }
     let source = Arc::new(Source {
         text: text.to_owned(),
-        keep_syncs,
+        options,
         lines: Arc::new(line_table::build(module, &lines)),
     });
     let front = Front::new(&source, &checked, &layout, &lines);

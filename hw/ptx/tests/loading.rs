@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use std::thread;
+use warpwave_isa::flow::Reconvergence;
+use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Entry, Module};
 
@@ -86,7 +88,11 @@ fn equal_texts_share_one_program() {
     assert!(Arc::ptr_eq(&first, &second));
     let other = program(&load(&many_kernels("not shared"), &["k3"]), "k3");
     assert!(!Arc::ptr_eq(&first, &other));
-    let with_syncs = warpwave_ptx::load_with_syncs(&text, |_| false).unwrap();
+    let options = warpwave_ptx::Options {
+        keep_syncs: true,
+        ..Default::default()
+    };
+    let with_syncs = warpwave_ptx::load_with(&text, options, |_| false).unwrap();
     assert!(!Arc::ptr_eq(&first, &program(&with_syncs, "k3")));
 }
 
@@ -108,4 +114,32 @@ fn unsupported_kernel_has_its_findings_when_asked_for() {
     let [expected, found] = [&all, &*module].map(|module| findings(module.entry("k48").unwrap()));
     assert_eq!(expected.len(), 1, "{expected:?}");
     assert_eq!(expected, found);
+}
+
+#[test]
+fn lanes_that_leave_a_spin_loop_wait_for_the_others_only_on_a_gpu_with_a_stack() {
+    let text = "
+        .version 7.8
+        .target sm_60
+        .entry k(.param .u64 lock) {
+            .reg .pred %p; .reg .b32 %t; .reg .b64 %x;
+            ld.param.u64 %x, [lock];
+        SPIN:
+            atom.global.cas.b32 %t, [%x], 0, 1;
+            setp.ne.u32 %p, %t, 0;
+            @%p bra SPIN;
+            atom.global.exch.b32 %t, [%x], 0;
+            ret;
+        }";
+    for (reconvergence, waits) in [(Reconvergence::Independent, false), (Reconvergence::Stack, true)] {
+        let options = warpwave_ptx::Options {
+            reconvergence,
+            ..Default::default()
+        };
+        let module = warpwave_ptx::load_with(text, options, |_| true).unwrap();
+        let program = program(&module, "k");
+        assert_eq!(program.reconvergence(), reconvergence);
+        let has_bsync = program.code().iter().any(|inst| inst.op == Opcode::Bsync);
+        assert_eq!(has_bsync, waits, "{reconvergence:?}:\n{program}");
+    }
 }

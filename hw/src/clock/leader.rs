@@ -10,7 +10,7 @@ use tracing::trace;
 use super::barrier::ThreadBarrier;
 use super::role::Role;
 use super::worker::{Window, Worker};
-use super::{Pause, ReadComponent, Stop};
+use super::{MAX_QUANTUM, Pause, ReadComponent, Stop};
 use crate::tile::due::DueTable;
 use crate::time::Cycle;
 
@@ -156,8 +156,9 @@ impl<'a> Leader<'a> {
                 self.align()?;
                 break if self.call(stop) { Stop::Condition } else { Stop::Idle };
             }
-            // Nothing is due before `next`, so no message is sent before it.
-            self.skip_to(next.min(limit));
+            if self.jump(next.min(limit), limit, stop) {
+                break Stop::Condition;
+            }
             if self.now() >= limit {
                 break Stop::Limit;
             }
@@ -168,6 +169,23 @@ impl<'a> Leader<'a> {
         };
         self.align()?;
         Some(reason)
+    }
+
+    /// Skips to cycle `to`: no component is due before it, so none sends before it. Returns true if `stop` returns true on the way.
+    ///
+    /// A message to the host may be in flight. It is visible at most [`MAX_QUANTUM`] cycles after the last cycle that ran. So a longer jump
+    /// pauses there, and a jump to the limit pauses at the limit: the host takes the message in the same cycle for any window.
+    fn jump(&mut self, to: Cycle, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
+        let visible = self.furthest() + MAX_QUANTUM;
+        if visible < to {
+            self.skip_to(visible);
+            if self.call(stop) {
+                return true;
+            }
+        }
+        let is_jump = to > self.furthest();
+        self.skip_to(to);
+        is_jump && to == limit && self.call(stop)
     }
 
     /// Calls `stop` between two windows.

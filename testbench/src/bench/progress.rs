@@ -20,6 +20,8 @@ pub struct Progress<'a> {
     pub ctas: u64,
     /// CTAs of all earlier launches.
     pub(super) ctas_before: u64,
+    /// CTAs of all launches together.
+    pub(super) ctas_of_all: u64,
     pub(super) pause: &'a Pause<'a>,
 }
 
@@ -44,6 +46,13 @@ impl Progress<'_> {
         });
         activity.ctas_done -= self.ctas_before;
         activity
+    }
+}
+
+impl Progress<'_> {
+    /// The share of all CTAs that have ended, from 0 to 1.
+    pub fn share_done(&self, activity: &Activity) -> f64 {
+        (self.ctas_before + activity.ctas_done) as f64 / self.ctas_of_all as f64
     }
 }
 

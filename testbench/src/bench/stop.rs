@@ -16,10 +16,26 @@ pub enum StopReason {
     Trap,
     /// No component can make progress.
     Deadlock,
+    /// Warps run, but repeat themselves: nothing will ever change.
+    Standstill,
     /// The limit of cycles was reached.
     Limit,
     /// The launch did not begin, so it has no cycles.
     Refused,
+}
+
+impl StopReason {
+    /// The reason in one word, as reports write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            StopReason::Interrupted => "interrupted",
+            StopReason::Trap => "trap",
+            StopReason::Deadlock => "deadlock",
+            StopReason::Limit => "limit",
+            StopReason::Refused => "refused",
+            StopReason::Standstill => "standstill",
+        }
+    }
 }
 
 impl Run {
@@ -29,6 +45,7 @@ impl Run {
             LaunchError::Cancelled(_) => StopReason::Interrupted,
             LaunchError::Trap(_) => StopReason::Trap,
             LaunchError::Sim(SimError::Deadlock { .. }) => StopReason::Deadlock,
+            LaunchError::Sim(SimError::Standstill { .. }) => StopReason::Standstill,
             LaunchError::Sim(SimError::CycleLimit { .. }) => StopReason::Limit,
             LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. } => StopReason::Refused,
         })

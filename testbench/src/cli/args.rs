@@ -26,6 +26,8 @@ pub enum Command {
     Compare(Box<super::compare::Compare>),
     /// Run scenarios as a test suite: one line each, JUnit XML, a baseline of metrics
     Test(Box<super::test::Test>),
+    /// Give a lesson: its text, its run, its plot; without a name, list all lessons
+    Lesson(super::lesson::Options),
     /// List the built-in scenarios, each with the claim that its assertions prove
     List,
     /// List the GPUs, or show every parameter of one with its source
@@ -50,13 +52,23 @@ pub enum Command {
     Bench(Speed),
     /// Run microbenchmarks and compare them with figures of silicon
     Validate(Validate),
-    /// Explain a metric of the report, or print all metrics as a page
+    /// Print the completion script of a shell, for instance: warpwave completions bash
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page of the command, or of one of its commands
+    Man {
+        /// A command, such as run
+        command: Option<String>,
+    },
+    /// Explain a metric, a warp state or a preset key, or print all metrics as a page
     Explain {
-        /// Name of the metric
+        /// A metric, a state such as long_scoreboard, or a preset key such as sm.lsu.queue_depth
         #[arg(required_unless_present = "all")]
-        metric: Option<String>,
+        word: Option<String>,
         /// Print all metrics and warp states as a Markdown page
-        #[arg(long, conflicts_with = "metric")]
+        #[arg(long, conflicts_with = "word")]
         all: bool,
     },
 }
@@ -133,9 +145,12 @@ pub struct Run {
     /// Run programs whose target or instructions are newer than the GPU
     #[arg(long, help_heading = "Run")]
     pub ignore_target: bool,
-    /// Stop after N cycles, summed over all launches
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
+    /// Stop after N cycles, such as 1e6, summed over all launches
+    #[arg(long, value_name = "N", value_parser = cycles, help_heading = "Run")]
     pub max_cycles: Option<u64>,
+    /// Most registers of a thread; further values are spilled to local memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Run")]
+    pub maxrregcount: Option<u8>,
     /// Write a waveform for GTKWave, and its view (.gtkw); FILE.gz is compressed
     #[arg(long, value_name = "FILE", groups = ["waveform", "window"], help_heading = "Waveforms")]
     pub vcd: Option<PathBuf>,
@@ -180,6 +195,9 @@ pub struct Run {
     /// Write all metrics as JSON
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
+    /// Write all metrics of each launch as CSV, in the columns of `ncu --csv --page raw`
+    #[arg(long, value_name = "FILE", help_heading = "Reports")]
+    pub csv: Option<PathBuf>,
     /// Write memory latencies by path and stage, and the slowest requests, to a folder
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub hist: Option<PathBuf>,
@@ -207,6 +225,9 @@ pub struct Run {
     /// Hide the progress line
     #[arg(long, help_heading = "Run")]
     pub no_progress: bool,
+    /// Print only errors, and the output of the kernels
+    #[arg(short, long, help_heading = "Run")]
+    pub quiet: bool,
 }
 
 /// A check that `--check` can run.
@@ -237,6 +258,7 @@ impl Run {
             &self.kanata,
             &self.perfetto,
             &self.json,
+            &self.csv,
             &self.dump,
             &self.flight,
         ];
@@ -283,6 +305,16 @@ pub fn key_value(text: &str) -> Result<(String, String), String> {
 
 fn name_value(text: &str) -> Result<(String, String), String> {
     pair(text).ok_or_else(|| "write name=value, such as n=4096".to_owned())
+}
+
+/// Reads a number of cycles: `1000000`, `1_000_000` or `1e6`.
+pub fn cycles(text: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "");
+    // Above 2^53 a float skips whole numbers.
+    let whole = |value: f64| (value.fract() == 0.0 && value < 2f64.powi(53)).then_some(value as u64);
+    let cycles = plain.parse().ok().or_else(|| plain.parse().ok().and_then(whole));
+    let is_some = cycles.filter(|&cycles| cycles > 0);
+    is_some.ok_or_else(|| "write a number of cycles from 1 on, such as 1000000 or 1e6".to_owned())
 }
 
 fn pair(text: &str) -> Option<(String, String)> {

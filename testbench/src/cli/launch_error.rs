@@ -184,6 +184,11 @@ fn stuck(error: &SimError) -> String {
             waits,
             "check that every thread of a block reaches the same barriers",
         ),
+        SimError::Standstill { since, waits } => (
+            format!("standstill: the warps run, but nothing has changed since cycle {since}"),
+            waits,
+            "check which thread must change what the others wait for, and whether it can run",
+        ),
         SimError::CycleLimit { limit, waits } => (
             format!("the cycle limit is reached in cycle {limit}"),
             waits,

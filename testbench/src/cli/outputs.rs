@@ -51,6 +51,7 @@ impl Outputs {
         };
         for (option, path) in [
             ("--json", &args.json),
+            ("--csv", &args.csv),
             ("--html", &args.html),
             ("--kanata", &args.kanata),
             ("--perfetto", &args.perfetto),

@@ -20,7 +20,7 @@ pub fn catch_interrupt() {
     CAUGHT.get_or_init(|| ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).is_ok());
 }
 
-/// A line on standard error: launch, cycle, finished blocks, speed, and the top stall state since the last update.
+/// A line on standard error: launch, cycle, finished blocks, speed, time left, and the top stall state since the last update.
 pub struct Line {
     /// The drawn line. Hidden if standard error is not a terminal.
     bar: ProgressBar,
@@ -62,12 +62,14 @@ impl Line {
     fn update(&mut self, scenario: &str, progress: Progress<'_>) {
         let activity = progress.activity();
         let cycles = progress.now.0 - self.first_cycle.unwrap_or(progress.now.0);
-        let speed = cycles as f64 / self.begin.elapsed().as_secs_f64() / 1e3;
+        let elapsed = self.begin.elapsed();
+        let speed = rate(cycles as f64 / elapsed.as_secs_f64());
+        let left = left(elapsed, progress.share_done(&activity));
         let stall = activity
             .top_stall(&self.earlier)
             .map_or(String::new(), |state| format!(", stall {state}"));
         self.bar.set_message(format!(
-            "{scenario} {}/{}: cycle {}, blocks {}/{}, {speed:.1} k cycles/s{stall}",
+            "{scenario} {}/{}: cycle {}, blocks {}/{}, {speed}{left}{stall}",
             progress.launch + 1,
             progress.n_launches,
             progress.now,
@@ -83,6 +85,29 @@ impl Line {
     /// Removes the line.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Formats a rate with three or four digits: `850 cycles/s`, `12.5 k cycles/s`.
+fn rate(per_second: f64) -> String {
+    let (scale, unit) = match per_second {
+        rate if rate < 1e3 => return format!("{rate:.0} cycles/s"),
+        rate if rate < 1e6 => (1e3, "k"),
+        _ => (1e6, "M"),
+    };
+    format!("{:.1} {unit} cycles/s", per_second / scale)
+}
+
+/// The time left if all blocks take the same time. Empty before the first block has ended.
+fn left(elapsed: Duration, share_done: f64) -> String {
+    if share_done <= 0.0 {
+        return String::new();
+    }
+    let seconds = (elapsed.as_secs_f64() * (1.0 - share_done) / share_done).ceil() as u64;
+    match seconds {
+        0..60 => format!(", about {seconds} s left"),
+        60..3600 => format!(", about {} min left", seconds.div_ceil(60)),
+        _ => format!(", about {:.1} h left", seconds as f64 / 3600.0),
     }
 }
 
@@ -117,5 +142,26 @@ impl Count {
 impl Drop for Count {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_rate_is_not_rounded_to_zero() {
+        assert_eq!(rate(8.0), "8 cycles/s");
+        assert_eq!(rate(12_540.0), "12.5 k cycles/s");
+        assert_eq!(rate(3.2e6), "3.2 M cycles/s");
+    }
+
+    #[test]
+    fn time_left_follows_from_the_blocks_done() {
+        let after = |seconds, share| left(Duration::from_secs(seconds), share);
+        assert_eq!(after(10, 0.0), "");
+        assert_eq!(after(10, 0.25), ", about 30 s left");
+        assert_eq!(after(60, 0.1), ", about 9 min left");
+        assert_eq!(after(3600, 0.25), ", about 3.0 h left");
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
-use warpwave::report::{json, metrics, text};
+use warpwave::report::{csv, json, metrics, text};
 use warpwave::scenario::{Draft, OtherRun, Scenario, npy};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
@@ -17,6 +17,7 @@ use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 
 use super::args::{self, DEFAULT_GPU};
+use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
 use super::lab;
 use super::launch_error;
@@ -26,7 +27,6 @@ use super::print;
 use super::progress::{Line, catch_interrupt, is_stopped};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
-use super::show::unknown_metric;
 use super::wave::{Wave, keeps_record};
 use super::write::{make, write};
 
@@ -47,7 +47,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut jobs = jobs(args);
     if jobs.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json and --dump take one scenario at a time",
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv and --dump take one scenario at a time",
         ));
     }
     catch_interrupt();
@@ -59,25 +59,30 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
             std::mem::forget(bench);
             result
         });
-        return as_expected(&job.scenario, result);
+        return as_expected(&job.scenario, result, args);
     }
     let mut code = 0;
     for job in jobs {
         let run = |job| {
             let result = bench(&job, args).and_then(|mut bench| run_one(&mut bench, &job, args));
-            as_expected(&job.scenario, result)
+            as_expected(&job.scenario, result, args)
         };
         if let Err(failure) = job.and_then(run) {
             failure.print();
             code = code.max(failure.code);
         }
-        print("\n")?;
+        say(args, "\n")?;
     }
     if code == 0 { Ok(()) } else { Err(Failure::printed(code)) }
 }
 
+/// Prints a part of the report, unless `--quiet`.
+fn say(args: &args::Run, text: &str) -> Result<(), Failure> {
+    if args.quiet { Ok(()) } else { print(text) }
+}
+
 /// Compares the end of a run with the failure that its scenario expects.
-fn as_expected(scenario: &Scenario, result: Result<(), Failure>) -> Result<(), Failure> {
+fn as_expected(scenario: &Scenario, result: Result<(), Failure>, args: &args::Run) -> Result<(), Failure> {
     let Some(expected) = &scenario.expect_failure else {
         return result;
     };
@@ -87,7 +92,7 @@ fn as_expected(scenario: &Scenario, result: Result<(), Failure>) -> Result<(), F
     };
     match result {
         Err(failure) if failure.code == expected.exit && failure.text.contains(&expected.message) => {
-            print(&format!("\n{}: failed as expected, with {what}\n", scenario.name))
+            say(args, &format!("\n{}: failed as expected, with {what}\n", scenario.name))
         }
         Err(failure) if failure.code == INTERRUPTED => Err(failure),
         Err(failure) => Err(Failure {
@@ -135,7 +140,8 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     let set = [draft.settings(), args.set.clone()].concat();
     let preset = preset::load(&gpu, &set).map_err(Failure::input)?;
     let inputs = [draft.files(), preset.files].concat();
-    let scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
+    let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
+    scenario.max_registers = args.maxrregcount.or(scenario.max_registers);
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
@@ -186,8 +192,8 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     }
     let mut summary = Vec::new();
     text::summary(&mut summary, &scenario.name, &run).expect("memory can be written");
-    print(&String::from_utf8_lossy(&summary))?;
-    print(&asserted(&run))?;
+    say(args, &String::from_utf8_lossy(&summary))?;
+    say(args, &asserted(&run))?;
     let verdict = verdict(scenario, &run);
     let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| wave.write_flight(what));
     // A write error has cut the run short: its verdict would say nothing about the kernel.
@@ -205,7 +211,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
     let ended = match &run.stopped {
         Some((launch, error)) => worse(checked, Err(launch_error::stopped(scenario, bench, *launch, error))),
-        None => verdict.and_then(|text| print(&text)).and(checked),
+        None => verdict.and_then(|text| say(args, &text)).and(checked),
     };
     worse(written, ended)
 }
@@ -228,7 +234,7 @@ fn simulate(
 ) -> Run {
     let options = options(scenario, args);
     // Log lines and the progress line would mix on the terminal.
-    let mut line = Line::new(!args.no_progress && !log::is_on());
+    let mut line = Line::new(!args.no_progress && !args.quiet && !log::is_on());
     let log = log::hold();
     // A broken invariant panics. The last cycles before it are worth a waveform.
     let run = catch_unwind(AssertUnwindSafe(|| {
@@ -251,6 +257,7 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
     match &run.stopped {
         Some((_, LaunchError::Trap(_))) => Some("trap"),
         Some((_, LaunchError::Sim(SimError::Deadlock { .. }))) => Some("deadlock"),
+        Some((_, LaunchError::Sim(SimError::Standstill { .. }))) => Some("standstill"),
         Some((_, LaunchError::Sim(SimError::CycleLimit { .. }))) => Some("cycle_limit"),
         Some((_, LaunchError::Cancelled(_))) => Some("interrupt"),
         Some((_, LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. })) => None,
@@ -324,10 +331,13 @@ fn asserted(run: &Run) -> String {
     out
 }
 
-/// Writes the files of `--json` and `--dump`.
+/// Writes the files of `--json`, `--csv` and `--dump`.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         write(path, json::report(&scenario.name, run).as_bytes())?;
+    }
+    if let Some(path) = &args.csv {
+        write(path, csv::launches(&scenario.name, run).as_bytes())?;
     }
     if let Some(folder) = &args.dump {
         make(folder)?;

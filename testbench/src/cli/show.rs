@@ -1,9 +1,8 @@
-//! The commands that simulate nothing: `list`, `gpus`, `occupancy`, `explain`.
+//! The commands that simulate nothing: `list`, `gpus`, `occupancy`.
 
 use std::fmt::Write;
 
-use warpwave::report::metrics;
-use warpwave::scenario::{builtin, nearest};
+use warpwave::scenario::builtin;
 use warpwave_components::occupancy::{self, Limiter};
 use warpwave_components::preset::{self, Preset};
 
@@ -104,27 +103,4 @@ pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
         let _ = writeln!(out, "{:<16}{blocks}", format!("{resource}:"));
     }
     print(&out)
-}
-
-/// `warpwave explain`: one metric, or the page of all metrics.
-pub fn explain(name: Option<&str>) -> Result<(), Failure> {
-    let Some(name) = name else {
-        return print(&metrics::page());
-    };
-    let metric = metrics::find(name).ok_or_else(|| unknown_metric(name))?;
-    print(&format!(
-        "{}\n\n{}\n\nunit       {}\nformula    {}\ncomponent  {}\n",
-        metric.name, metric.definition, metric.unit, metric.formula, metric.component
-    ))
-}
-
-/// The failure for an unknown metric, with the most similar name.
-pub fn unknown_metric(name: &str) -> Failure {
-    let all = metrics::all();
-    let hint = nearest(name, all.iter().map(|metric| metric.name.as_str()));
-    let hint = hint.map_or_else(
-        || "; the names are those of Nsight Compute, as `warpwave run --json` writes them".to_owned(),
-        |name| format!("; did you mean `{name}`?"),
-    );
-    Failure::input(format!("no metric is named `{name}`{hint}"))
 }

@@ -14,18 +14,18 @@ use std::time::Instant;
 use warpwave::report::saved::{CYCLES, is_column};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table, plot, points, script,
-    shown,
+    self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, plot, points,
+    script, shown,
 };
 use warpwave_components::preset;
 
 use self::args::{Part, Plan, Sweep, What};
 use super::args::DEFAULT_GPU;
+use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, WRONG};
 use super::lab::check_outputs;
 use super::print;
 use super::progress;
-use super::show::unknown_metric;
 use super::write::write;
 
 /// The points of a sweep, and where their results are.
@@ -176,38 +176,42 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         &missing,
         jobs,
         args.what.limits.limits(),
-        !args.no_progress,
+        !args.no_progress && !args.quiet,
     )?;
     let table = planned.table(columns);
-    print(&table.text())?;
     let (all, left) = (
         table.rows.len(),
         table.rows.iter().filter(|row| row.status == Status::Missing).count(),
     );
-    print(&format!(
-        "\n{all} points: {} computed in {:.1} s, {} from {}\n",
-        missing.len() - left.min(missing.len()),
-        begin.elapsed().as_secs_f64(),
-        all - missing.len(),
-        args.what.store.display()
-    ))?;
+    if !args.quiet {
+        print(&table.text())?;
+        print(&format!(
+            "\n{all} points: {} computed in {:.1} s, {} from {}\n",
+            missing.len() - left.min(missing.len()),
+            begin.elapsed().as_secs_f64(),
+            all - missing.len(),
+            args.what.store.display()
+        ))?;
+    }
     if let Some(path) = &args.csv {
         write(path, table.csv().as_bytes())?;
     }
     if let Some(path) = &args.plot {
-        let title = format!("{}: {}", planned.name, plot_options(args, &table).y);
-        let text = plot(&title, &table, &plot_options(args, &table));
+        let options = plot_options(args, &planned.spec.plot);
+        let text = plot(&format!("{}: {}", planned.name, options.y), &table, &options);
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
-    verdict(&planned, &table, left)
+    let held = verdict(&planned, &table, left)?;
+    if args.quiet { Ok(()) } else { print(&held) }
 }
 
 /// The columns: cycles, the scenario's metrics and assertions, then those of the command line.
 fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     let asserted = spec.asserts.iter().map(|assert| &assert.metric);
     let mut columns = vec![CYCLES.to_owned()];
-    for name in spec.metrics.iter().chain(asserted).chain(&args.metric) {
+    let plotted = spec.plot.metric.iter();
+    for name in spec.metrics.iter().chain(asserted).chain(plotted).chain(&args.metric) {
         if !is_column(name) {
             return Err(unknown_metric(name));
         }
@@ -218,18 +222,19 @@ fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     Ok(columns)
 }
 
-fn plot_options(args: &Sweep, table: &Table) -> PlotOptions {
-    let y = args.metric.first().unwrap_or(&table.columns[0]);
+/// The options of the command, or else those of the scenario.
+fn plot_options(args: &Sweep, spec: &PlotSpec) -> PlotOptions {
+    let y = args.metric.first().or(spec.metric.as_ref());
     PlotOptions {
-        x: args.x.clone(),
-        y: y.clone(),
-        log_x: args.log_x,
-        log_y: args.log_y,
+        x: args.x.clone().or_else(|| spec.x.clone()),
+        y: y.map_or(CYCLES, String::as_str).to_owned(),
+        log_x: args.log_x || spec.log_x,
+        log_y: args.log_y || spec.log_y,
     }
 }
 
-/// Checks that every point has a result, and that the assertions hold.
-fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<(), Failure> {
+/// Checks that every point has a result, and that the assertions hold. Returns a line about them.
+fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Failure> {
     let all = table.rows.len();
     if left > 0 {
         let text = format!("{left} of {all} points are not computed; the same command goes on with them");
@@ -258,8 +263,8 @@ fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<(), Failure>
         let text = format!("{}: {}", planned.name, failures.join("\n  "));
         return Err(Failure { code: WRONG, text });
     }
-    match planned.spec.asserts.len() {
-        0 => Ok(()),
-        n => print(&format!("all held (assertions over the curves: {n})\n")),
-    }
+    Ok(match planned.spec.asserts.len() {
+        0 => String::new(),
+        n => format!("all held (assertions over the curves: {n})\n"),
+    })
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -12,8 +12,9 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value as Json;
 use warpwave::regression::{Baseline, Case, Failed, find, junit};
+use warpwave::scenario::Draft;
 
-use super::args::key_value;
+use super::args::{cycles, key_value};
 use super::failure::{Failure, INTERRUPTED, WRONG};
 use super::lab::{check_outputs, in_parallel};
 use super::print;
@@ -34,12 +35,18 @@ pub struct Test {
     /// Run programs whose target or instructions are newer than the GPU
     #[arg(long, help_heading = "Run")]
     pub ignore_target: bool,
-    /// Stop a scenario after N cycles, summed over its launches
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
+    /// Also run the sweep of each scenario that has one, and check its curves
+    #[arg(long, help_heading = "Run")]
+    pub sweeps: bool,
+    /// Stop a scenario after N cycles, such as 1e6, summed over its launches
+    #[arg(long, value_name = "N", value_parser = cycles, help_heading = "Run")]
     pub max_cycles: Option<u64>,
     /// Scenarios at the same time; as many as the host has cores if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
     pub jobs: Option<u16>,
+    /// Print only failed scenarios
+    #[arg(short, long, help_heading = "Results")]
+    pub quiet: bool,
     /// Write the results as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub junit: Option<PathBuf>,
@@ -82,10 +89,12 @@ pub fn test(args: &Test) -> Result<(), Failure> {
         }
     }
     let failed = cases.iter().filter(|case| case.failed.is_some()).count();
-    print(&format!(
-        "\n{} passed, {failed} failed in {seconds:.1} s\n",
-        cases.len() - failed
-    ))?;
+    if !args.quiet || failed > 0 {
+        print(&format!(
+            "\n{} passed, {failed} failed in {seconds:.1} s\n",
+            cases.len() - failed
+        ))?;
+    }
     if let Some(path) = &args.junit {
         write(path, junit(&cases, seconds).as_bytes())?;
     }
@@ -165,8 +174,10 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         let mut done = done.lock().expect("no worker panicked");
         done.1[n] = Some(ran);
         while let Some(Some(ran)) = done.1.get(done.0) {
-            // A closed pipe ends nothing: the results are still written.
-            let _ = print(&line(&ran.case, width));
+            if !args.quiet || ran.case.failed.is_some() {
+                // A closed pipe ends nothing: the results are still written.
+                let _ = print(&line(&ran.case, width));
+            }
             done.0 += 1;
         }
     });
@@ -203,7 +214,10 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
         command.arg("--ignore-target");
     }
     let begin = Instant::now();
-    let ran = command.arg("--").arg(name).stdin(Stdio::null()).output();
+    let mut ran = command.arg("--").arg(name).stdin(Stdio::null()).output();
+    if args.sweeps && ran.as_ref().is_ok_and(|ran| ran.status.success()) && has_sweep(name) {
+        ran = sweep(args, program, name, &report.with_extension("store"));
+    }
     let seconds = begin.elapsed().as_secs_f64();
     let json: Option<Json> = fs::read(report)
         .ok()
@@ -229,6 +243,25 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     };
     let report = json.filter(|_| case.failed.is_none());
     Some(Ran { case, report })
+}
+
+fn has_sweep(name: &str) -> bool {
+    Draft::find(name).is_ok_and(|draft| draft.sweep().is_some())
+}
+
+/// Runs the sweep of a scenario, one point at a time: other scenarios run beside it.
+fn sweep(args: &Test, program: &Path, name: &str, store: &Path) -> std::io::Result<Output> {
+    let mut command = Command::new(program);
+    command
+        .args(["sweep", "--no-progress", "--jobs", "1", "--store"].map(OsStr::new))
+        .arg(store);
+    for (key, value) in &args.set {
+        command.args(["--set", &format!("{key}={value}")]);
+    }
+    if let Some(gpu) = &args.gpu {
+        command.args(["--gpu", gpu]);
+    }
+    command.arg("--").arg(name).stdin(Stdio::null()).output()
 }
 
 fn failed(kind: &str, text: &str) -> Failed {

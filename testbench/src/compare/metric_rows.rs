@@ -44,17 +44,17 @@ pub(super) fn change(a: f64, b: f64) -> String {
 pub(super) fn rows(a: &Json, b: &Json) -> (Vec<MetricRow>, usize) {
     let all = metrics::all();
     let n = all.len();
-    let row = |metric: metrics::Metric| {
+    let row = |metric: &metrics::Metric| {
         let (a, b) = (value(a, &metric.name), value(b, &metric.name));
         (a != b).then(|| MetricRow {
             difference: difference(a, b),
             unit: metric.unit,
-            name: metric.name,
+            name: metric.name.clone(),
             a,
             b,
         })
     };
-    let mut rows: Vec<_> = all.into_iter().filter_map(row).collect();
+    let mut rows: Vec<_> = all.iter().filter_map(row).collect();
     // Equal differences stay in the order of the report.
     rows.sort_by(|x, y| y.difference.total_cmp(&x.difference));
     let equal = n - rows.len();

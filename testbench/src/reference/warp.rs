@@ -46,7 +46,8 @@ impl Warp {
         let first_thread = index * WARP_SIZE as u32;
         let needs = grid.program.requirements();
         Warp {
-            flow: Flow::new(0, LaneMask::first(grid.threads() - first_thread)),
+            flow: Flow::new(0, LaneMask::first(grid.threads() - first_thread))
+                .with_reconvergence(grid.program.reconvergence()),
             place: WarpContext {
                 block_size: grid.block,
                 first_thread,

@@ -105,10 +105,8 @@ fn is_scenario(path: &Path) -> bool {
 
 fn built_in(name: &str) -> Result<Vec<String>, FilesError> {
     let folder = builtin::in_folder(name);
-    if builtin::names().contains(&name) {
-        return Ok(vec![name.to_owned()]);
-    }
     match folder.is_empty() {
+        true if builtin::exists(name) => Ok(vec![name.to_owned()]),
         true => Err(FilesError::Unknown {
             name: name.to_owned(),
             nearest: nearest(name, builtin::names()),

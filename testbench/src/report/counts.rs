@@ -16,6 +16,8 @@ pub struct Counts {
     /// Counters, by the index of their kind.
     blocks: Vec<Block>,
     latencies: BTreeMap<&'static str, Latency>,
+    /// Counters by program counter, summed over all instances.
+    indexed: BTreeMap<&'static str, Vec<u64>>,
 }
 
 /// The counters of one kind of block with their names, in the order of its report.
@@ -49,11 +51,12 @@ impl Counts {
         mut blocks: Vec<Block>,
         components: impl Iterator<Item = &'a dyn Component>,
     ) -> Self {
-        let mut latencies = BTreeMap::new();
+        let (mut latencies, mut indexed) = (BTreeMap::new(), BTreeMap::new());
         for (component, &kind) in components.zip(&kinds.of) {
             component.stats(&mut Collector {
                 block: &mut blocks[kind],
                 latencies: &mut latencies,
+                indexed: &mut indexed,
                 next: 0,
             });
         }
@@ -61,6 +64,7 @@ impl Counts {
             kinds,
             blocks,
             latencies,
+            indexed,
         }
     }
 
@@ -74,7 +78,16 @@ impl Counts {
                 }
             }
         }
+        for (name, values) in &mut counts.indexed {
+            let before = earlier.by_pc(name);
+            values.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
+        }
         counts
+    }
+
+    /// The counter's sum over all instances for each instruction, by program counter. Empty if nothing was counted.
+    pub fn by_pc(&self, name: &str) -> &[u64] {
+        self.indexed.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The counter's value in each instance. `None` if this kind of block has no such counter.
@@ -125,6 +138,7 @@ pub(crate) fn kind(path: &str) -> &str {
 struct Collector<'a> {
     block: &'a mut Block,
     latencies: &'a mut BTreeMap<&'static str, Latency>,
+    indexed: &'a mut BTreeMap<&'static str, Vec<u64>>,
     /// Index of the next counter, if this instance reports in the order of the previous one.
     next: usize,
 }
@@ -146,6 +160,15 @@ impl Report for Collector<'_> {
 
     fn latency(&mut self, name: &'static str, value: &Latency) {
         self.latencies.entry(name).or_default().add(value);
+    }
+
+    fn indexed(&mut self, names: &[&'static str], counts: &[u64]) {
+        for (nth, name) in names.iter().enumerate() {
+            let sums = self.indexed.entry(name).or_default();
+            let values = counts.iter().skip(nth).step_by(names.len());
+            sums.resize(sums.len().max(values.len()), 0);
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        }
     }
 }
 
@@ -172,6 +195,7 @@ pub(super) mod tests {
             kinds: Arc::new(kinds),
             blocks,
             latencies: BTreeMap::new(),
+            indexed: BTreeMap::new(),
         }
     }
 
@@ -196,7 +220,7 @@ pub(super) mod tests {
 
     #[test]
     fn counters_reported_in_any_order_are_stored_by_name() {
-        let (mut block, mut latencies) = (Block::new(), BTreeMap::new());
+        let (mut block, mut latencies, mut indexed) = (Block::new(), BTreeMap::new(), BTreeMap::new());
         for told in [
             &[("a", 1), ("b", 2)][..],
             &[("b", 3), ("c", 4), ("a", 5)],
@@ -205,11 +229,34 @@ pub(super) mod tests {
             let mut collector = Collector {
                 block: &mut block,
                 latencies: &mut latencies,
+                indexed: &mut indexed,
                 next: 0,
             };
             told.iter().for_each(|&(name, value)| collector.count(name, value));
         }
         assert_eq!(block, [("a", vec![1, 5, 6]), ("b", vec![2, 3, 7]), ("c", vec![4])]);
+    }
+
+    #[test]
+    fn counters_by_program_counter_are_added_over_instances() {
+        let (mut block, mut latencies, mut indexed) = (Block::new(), BTreeMap::new(), BTreeMap::new());
+        for values in [&[1, 10, 2, 20][..], &[4, 40]] {
+            let mut collector = Collector {
+                block: &mut block,
+                latencies: &mut latencies,
+                indexed: &mut indexed,
+                next: 0,
+            };
+            collector.indexed(&["requests", "sectors"], values);
+        }
+        let counts = Counts {
+            indexed,
+            ..Counts::default()
+        };
+        assert_eq!(counts.by_pc("requests"), [5, 2]);
+        assert_eq!(counts.by_pc("sectors"), [50, 20]);
+        assert!(counts.by_pc("conflicts").is_empty());
+        assert_eq!(counts.since(&counts).by_pc("sectors"), [0, 0]);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The HTML page of a run: one file without network access or scripts, for screens, phones and paper.
 //!
 //! ```text
-//! summary | where warps spent their cycles | over time | memory | latencies | source, line by line | machine code
+//! diagnosis | each launch | roofline | where warps spent their cycles | over time | memory | latencies | source | machine code
 //! ```
 //!
 //! Input: a [`Page`]. Output: markup, identical for identical runs. [`maud`] escapes every text.
 
-mod findings;
+mod calculator;
 mod latencies;
+mod launches;
 mod memory;
+mod roofline;
 mod source;
 pub(crate) mod stall_text;
 mod stalls;
@@ -21,6 +23,7 @@ use maud::{Markup, PreEscaped, html};
 use warpwave_isa::program::Program;
 
 use crate::bench::Run;
+use crate::report::diagnosis;
 use crate::scenario::Scenario;
 use crate::watch::profile::Profile;
 use crate::watch::requests::Requests;
@@ -46,6 +49,7 @@ pub struct Page<'a> {
 
 /// Returns the HTML text of the page.
 pub fn write(page: &Page<'_>) -> String {
+    let diagnoses = diagnosis::of_run(page.run);
     let markup = html! {
         (PreEscaped("<!doctype html>"))
         html lang="en" {
@@ -57,8 +61,10 @@ pub fn write(page: &Page<'_>) -> String {
             }
             body {
                 main {
-                    (summary::markup(page))
+                    (summary::markup(page, &diagnoses))
                     @if !page.run.launches.is_empty() {
+                        (launches::markup(page, &diagnoses))
+                        (roofline::markup(page))
                         (stalls::markup(page))
                         (timeline::markup(page))
                         (memory::markup(page))
@@ -83,6 +89,13 @@ fn heading(title: &str, how: &str) -> Markup {
 /// A chart that scrolls if it is wider than the window.
 fn chart(svg: &Markup) -> Markup {
     html! { div.chart { (svg) } }
+}
+
+/// A text with a capital at its begin.
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 /// An integer with a narrow space between thousands.

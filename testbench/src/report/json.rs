@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::diagnosis::{self, Diagnosis};
 use super::metrics::{self, Inputs, Value};
 use crate::bench::{Checked, Run, StopReason};
 
@@ -13,6 +14,8 @@ struct Report<'a> {
     scenario: &'a str,
     gpu: &'a str,
     build: &'static str,
+    /// The diagnosis of the longest launch as one line. Null without launches.
+    diagnosis: Option<String>,
     /// Null if every launch ended.
     stopped: Option<StopReason>,
     launches: Vec<Launch<'a>>,
@@ -37,7 +40,8 @@ struct Launch<'a> {
     /// Present only in the launch that was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<StopReason>,
-    metrics: BTreeMap<String, Value>,
+    diagnosis: &'a Diagnosis,
+    metrics: BTreeMap<&'static str, Value>,
     #[serde(skip_serializing_if = "str::is_empty")]
     printed: &'a str,
 }
@@ -45,7 +49,7 @@ struct Launch<'a> {
 #[derive(Serialize)]
 struct Totals {
     cycles: u64,
-    metrics: BTreeMap<String, Value>,
+    metrics: BTreeMap<&'static str, Value>,
 }
 
 /// A distribution in cycles.
@@ -76,6 +80,7 @@ struct Host {
 pub fn report(scenario: &str, run: &Run) -> String {
     let seconds = run.wall.as_secs_f64();
     let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+    let diagnoses = diagnosis::of_run(run);
     let launches = run.launches.iter().enumerate().map(|(index, launch)| Launch {
         name: launch.name.as_deref(),
         warm_up: launch.is_warm_up,
@@ -84,6 +89,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
         block: launch.block,
         cycles: launch.cycles,
         stopped: run.launch_stopped_by(index),
+        diagnosis: &diagnoses[index],
         metrics: values(&launch.inputs(&run.config)),
         printed: &launch.printed,
     });
@@ -91,6 +97,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
         scenario,
         gpu: &run.config.name,
         build: env!("CARGO_PKG_VERSION"),
+        diagnosis: diagnosis::headline(run, &diagnoses),
         stopped: run.stopped_by(),
         launches: launches.collect(),
         totals: Totals {
@@ -120,10 +127,10 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn values(inputs: &Inputs<'_>) -> BTreeMap<String, Value> {
+fn values(inputs: &Inputs<'_>) -> BTreeMap<&'static str, Value> {
     metrics::all()
-        .into_iter()
-        .map(|metric| (metric.name.clone(), metric.value(inputs)))
+        .iter()
+        .map(|metric| (metric.name.as_str(), metric.value(inputs)))
         .collect()
 }
 

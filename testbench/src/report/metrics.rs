@@ -8,13 +8,15 @@ mod value;
 
 mod page;
 
+use std::sync::LazyLock;
+
 use warpwave_components::config::GpuConfig;
 use warpwave_components::occupancy::Occupancy;
 
 use super::counts::Counts;
 use super::stalls::STATES;
 
-pub use page::page;
+pub use page::{page, state, states};
 pub use value::Value;
 
 /// The inputs of a formula.
@@ -85,18 +87,22 @@ impl Metric {
     }
 }
 
-/// Every metric, in the order of reports.
-pub fn all() -> Vec<Metric> {
+static TABLE: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let mut metrics: Vec<_> = table::parts().flat_map(|(_, metrics)| metrics).collect();
     for (state, counter) in STATES {
         metrics.extend(stall_rows(state, counter));
     }
     metrics
+});
+
+/// Every metric, in the order of reports.
+pub fn all() -> &'static [Metric] {
+    &TABLE
 }
 
 /// The metric of this name.
-pub fn find(name: &str) -> Option<Metric> {
-    all().into_iter().find(|metric| metric.name == name)
+pub fn find(name: &str) -> Option<&'static Metric> {
+    all().iter().find(|metric| metric.name == name)
 }
 
 fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {

@@ -171,7 +171,7 @@ impl Plot {
             let (x, _) = self.at((value, self.y.from()));
             let _ = writeln!(
                 out,
-                r##"<path d="M{x:.1} {top}V{bottom}" stroke="#ddd"/><text x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"##,
+                r##"<path d="M{x:.1} {top}V{bottom}" class="grid" stroke="#ddd"/><text x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"##,
                 bottom + 16.0
             );
         }
@@ -179,14 +179,14 @@ impl Plot {
             let (_, y) = self.at((self.x.from(), value));
             let _ = writeln!(
                 out,
-                r##"<path d="M{left} {y:.1}H{right}" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{label}</text>"##,
+                r##"<path d="M{left} {y:.1}H{right}" class="grid" stroke="#ddd"/><text x="{:.1}" y="{:.1}" text-anchor="end">{label}</text>"##,
                 left - 6.0,
                 y + 4.0
             );
         }
         let _ = writeln!(
             out,
-            r##"<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#444"/>"##
+            r##"<path d="M{left} {top}V{bottom}H{right}" class="axis" fill="none" stroke="#444"/>"##
         );
         let _ = writeln!(
             out,
@@ -232,7 +232,7 @@ impl Plot {
         PreEscaped(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
                  font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\
-                 <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+                 <rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
                  <text x=\"{1:.1}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{0}</text>\n{2}{3}{4}</svg>\n",
             escaped(title),
             self.left(),

@@ -1,8 +1,15 @@
-//! The text summary of a run: launches, warp states, latencies, and the most important metrics.
+//! The text summary of a run. Its first line is the diagnosis of the longest launch.
+//!
+//! ```text
+//! diagnosis | launches | each launch: phases, speed of light, occupancy, causes, warp states, metrics | totals | latencies | words
+//! ```
 
 use std::io::{self, Write};
 
-use super::{latency, metrics, stalls};
+use super::counts::Counts;
+use super::diagnosis::{self, Diagnosis};
+use super::metrics::{Inputs, Metric, Value};
+use super::{glossary, latency, metrics, stalls, units};
 use crate::bench::{LaunchRun, Run, StopReason};
 
 /// Title and name of each metric in the summary.
@@ -42,12 +49,22 @@ pub(crate) const HEADLINES: [(&str, &str); 15] = [
 /// Length of a bar of 100 %, in characters.
 const BAR: f64 = 40.0;
 
+/// Maximum number of launches with a section of their own. Of more launches, the longest ones have it.
+const SECTIONS: usize = 8;
+
+/// Width of a line of text, in characters.
+const WIDTH: usize = 118;
+
 /// Writes the summary.
 ///
 /// # Errors
 /// If `to` cannot be written.
 pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> {
     let config = &run.config;
+    let diagnoses = diagnosis::of_run(run);
+    if let Some(headline) = diagnosis::headline(run, &diagnoses) {
+        writeln!(to, "{scenario}: {headline}\n")?;
+    }
     let clock = f64::from(config.clocks.core_khz) / 1e3;
     writeln!(
         to,
@@ -60,15 +77,105 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
     if run.launches.is_empty() {
         return Ok(());
     }
-    writeln!(to)?;
-    stall_table(to, run)?;
+    let table = metrics::all();
+    sections(to, run, &diagnoses, table)?;
+    if run.launches.len() > 1 {
+        writeln!(to, "\nall launches")?;
+        figures(to, &run.totals, &run.inputs(), table)?;
+    }
     writeln!(to)?;
     if run.totals.latencies().next().is_some() {
         let paths = run.totals.latencies();
         latency::table(to, paths.map(|(path, latency)| (path.to_owned(), latency)))?;
         writeln!(to)?;
     }
-    headlines(to, run)
+    words(to, run)
+}
+
+/// A section for each of the longest launches, in order.
+fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Metric]) -> io::Result<()> {
+    let mut longest: Vec<_> = (0..run.launches.len()).collect();
+    longest.sort_by_key(|&index| std::cmp::Reverse(run.launches[index].cycles));
+    longest.truncate(SECTIONS);
+    longest.sort_unstable();
+    for index in longest {
+        let launch = &run.launches[index];
+        let name = launch.name.as_ref().unwrap_or(&launch.entry);
+        writeln!(to, "\nlaunch {index}, {name}: {}", diagnoses[index].bound.sentence())?;
+        diagnosed(to, &diagnoses[index])?;
+        figures(to, &launch.counts, &launch.inputs(&run.config), table)?;
+    }
+    let rest = run.launches.len().saturating_sub(SECTIONS);
+    if rest > 0 {
+        writeln!(to, "\n{rest} shorter launches are not shown; --json writes all of them")?;
+    }
+    Ok(())
+}
+
+/// Phases, speed of light, occupancy and causes.
+fn diagnosed(to: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
+    let phases = &diagnosis.phases;
+    let shares = phases
+        .each()
+        .map(|(name, cycles)| format!("{name} {:.1} %", phases.share(cycles) * 100.0));
+    writeln!(to, "{:<10} {}", "time", shares.join(", "))?;
+    let speed = &diagnosis.speed_of_light;
+    for (name, percent) in [("SM", speed.sm), ("memory", speed.memory)] {
+        let row = format!("{name:<10} {percent:>5.1} % of the peak  {}", bar(percent));
+        writeln!(to, "{}", row.trim_end())?;
+    }
+    let occupancy = &diagnosis.occupancy;
+    writeln!(
+        to,
+        "{:<10} {:.1} % achieved, {:.1} % in theory (limit: {})",
+        "occupancy", occupancy.achieved, occupancy.theoretical, occupancy.limiter
+    )?;
+    for (nth, cause) in diagnosis.causes.iter().enumerate() {
+        writeln!(to, "{:>8}.  {}", nth + 1, cause.text)?;
+        for (line, text) in wrapped(&cause.advice, WIDTH - 16).iter().enumerate() {
+            writeln!(to, "{:>15} {text}", if line == 0 { "try:" } else { "" })?;
+        }
+    }
+    Ok(())
+}
+
+/// A text in lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + word.len() < width => *line = format!("{line} {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn bar(percent: f64) -> String {
+    "#".repeat((percent / 100.0 * BAR).round() as usize)
+}
+
+/// Warp states and metrics, of one launch or of all together.
+fn figures(to: &mut dyn Write, counts: &Counts, inputs: &Inputs<'_>, table: &[Metric]) -> io::Result<()> {
+    writeln!(to)?;
+    stall_table(to, counts)?;
+    writeln!(to)?;
+    headlines(to, inputs, table)
+}
+
+/// The meaning of each unusual word that the summary contains.
+fn words(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+    let states = stalls::table(&run.totals);
+    let states = states.iter().filter(|stall| stall.percent >= 1.0);
+    let states = states.map(|stall| stall.state).filter(|state| *state != "selected");
+    let paths = run.totals.latencies().map(|(path, _)| path);
+    let phases = ["launch", "ramp", "steady", "tail"].into_iter();
+    for word in phases.chain(states).chain(paths) {
+        if let Some(meaning) = glossary::meaning(word) {
+            writeln!(to, "{word:<20} {meaning}")?;
+        }
+    }
+    Ok(())
 }
 
 fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
@@ -109,6 +216,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
         StopReason::Interrupted => "an interrupt",
         StopReason::Trap => "a trap",
         StopReason::Deadlock => "a deadlock",
+        StopReason::Standstill => "a standstill",
         StopReason::Limit => "the cycle limit",
     };
     writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")
@@ -119,14 +227,16 @@ fn by([x, y, z]: &[u32; 3]) -> String {
     format!("{x}x{y}x{z}")
 }
 
-fn stall_table(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+fn stall_table(to: &mut dyn Write, counts: &Counts) -> io::Result<()> {
     writeln!(to, "{:<20} {:>14} {:>8}", "state of warps", "warp-cycles", "share")?;
-    for stall in stalls::table(&run.totals) {
+    for stall in stalls::table(counts) {
         if stall.warp_cycles > 0 {
-            let bar = "#".repeat((stall.percent / 100.0 * BAR).round() as usize);
             let row = format!(
-                "{:<20} {:>14} {:>6.1} %  {bar}",
-                stall.state, stall.warp_cycles, stall.percent
+                "{:<20} {:>14} {:>6.1} %  {}",
+                stall.state,
+                stall.warp_cycles,
+                stall.percent,
+                bar(stall.percent)
             );
             writeln!(to, "{}", row.trim_end())?;
         }
@@ -134,13 +244,26 @@ fn stall_table(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     Ok(())
 }
 
-fn headlines(to: &mut dyn Write, run: &Run) -> io::Result<()> {
-    let inputs = run.inputs();
+fn headlines(to: &mut dyn Write, inputs: &Inputs<'_>, table: &[Metric]) -> io::Result<()> {
     for (title, name) in HEADLINES {
-        let metric = metrics::find(name).expect("a headline is a row of the table");
-        let value = metric.value(&inputs);
-        let unit = if value.number().is_some() { metric.unit } else { "" };
-        writeln!(to, "{title:<26} {:>14} {unit:<15} {name}", value.to_string())?;
+        let metric = table.iter().find(|metric| metric.name == name);
+        let metric = metric.expect("a headline is a row of the table");
+        let (value, unit) = with_unit(metric, inputs);
+        writeln!(to, "{title:<26} {value:>14} {unit:<15} {name}")?;
     }
     Ok(())
+}
+
+/// The value of a metric and its unit. Bytes have a prefix.
+fn with_unit(metric: &Metric, inputs: &Inputs<'_>) -> (String, String) {
+    let value = metric.value(inputs);
+    match value {
+        Value::Number(number) if units::is_scaled(metric.unit) => {
+            let scaled = units::scaled(number, metric.unit);
+            let (number, unit) = scaled.split_once(' ').unwrap_or((&scaled, ""));
+            (number.to_owned(), unit.to_owned())
+        }
+        Value::Number(_) => (value.to_string(), metric.unit.to_owned()),
+        _ => (value.to_string(), String::new()),
+    }
 }

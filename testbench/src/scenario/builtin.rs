@@ -1,5 +1,6 @@
 //! The scenarios built into the program: every TOML file below `scenarios`, named by its stem.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use include_dir::{Dir, DirEntry};
@@ -12,6 +13,9 @@ use super::{Draft, Scenario};
 /// The folder of the speed suite. Its kernels are for timing, so they are not listed.
 pub const SUITE: &str = "speed";
 
+/// The folders of the lessons: first the lessons of seconds, then the lessons of minutes. [`crate::lesson`] lists them.
+pub const LESSONS: [&str; 2] = ["lessons", "lessons-nightly"];
+
 /// A row in the list of scenarios.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
@@ -23,23 +27,29 @@ pub struct Entry {
     pub claim: String,
 }
 
-/// Names of the built-in scenarios, sorted, without the ones in [`SUITE`].
+/// Names of the built-in scenarios, sorted, without the ones in [`SUITE`] and [`LESSONS`].
 pub fn names() -> Vec<&'static str> {
-    let is_listed = |path: &&Path| !path.starts_with(SUITE);
+    let is_listed = |path: &&Path| ![SUITE].iter().chain(&LESSONS).any(|folder| path.starts_with(folder));
     let mut names: Vec<_> = files().into_iter().filter(is_listed).filter_map(stem).collect();
     names.sort_unstable();
     names
 }
 
-/// Names of the built-in scenarios in a folder such as `transpose`, sorted. Empty if the folder does not exist.
+/// Names of the built-in scenarios in a folder such as `transpose`, and in the folders below it, sorted. Empty if the folder does not
+/// exist.
 ///
 /// ```
 /// use warpwave::scenario::builtin;
 /// assert_eq!(builtin::in_folder("gelu"), ["gelu_erf", "gelu_tanh"]);
+/// assert!(builtin::in_folder("lessons").contains(&"warps"));
 /// assert!(builtin::in_folder("no_such_folder").is_empty());
 /// ```
 pub fn in_folder(folder: &str) -> Vec<&'static str> {
-    let inside = |path: &&Path| path.parent() == Some(Path::new(folder));
+    let inside = |path: &&Path| {
+        path.ancestors()
+            .skip(1)
+            .any(|above| above.file_name() == Some(OsStr::new(folder)))
+    };
     let mut names: Vec<_> = files().into_iter().filter(inside).filter_map(stem).collect();
     names.sort_unstable();
     names
@@ -58,16 +68,22 @@ pub fn load(name: &str) -> Result<Scenario, ScenarioError> {
 /// # Errors
 /// If none has the name, or if its text is not a scenario.
 pub fn entry(name: &str) -> Result<Entry, ScenarioError> {
-    let (title, claim) = draft(name)?.into_words();
+    let draft = draft(name)?;
+    let words = draft.words();
     Ok(Entry {
         name: name.to_owned(),
-        title: title.unwrap_or_default(),
-        claim: claim.unwrap_or_default(),
+        title: words.title.to_owned(),
+        claim: words.claim.to_owned(),
     })
 }
 
-/// The text of a built-in scenario.
-pub(super) fn draft(name: &str) -> Result<Draft, ScenarioError> {
+/// True if a built-in scenario has this name, listed or not.
+pub fn exists(name: &str) -> bool {
+    files().into_iter().any(|path| stem(path) == Some(name))
+}
+
+/// Parses a built-in scenario.
+pub(crate) fn draft(name: &str) -> Result<Draft, ScenarioError> {
     let path = find(name)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let text = BUILT_IN.get_file(path).and_then(|file| file.contents_utf8());
@@ -77,7 +93,7 @@ pub(super) fn draft(name: &str) -> Result<Draft, ScenarioError> {
 fn find(name: &str) -> Result<&'static Path, ScenarioError> {
     let path = files().into_iter().find(|path| stem(path) == Some(name));
     path.ok_or_else(|| {
-        let nearest = nearest(name, names());
+        let nearest = nearest(name, files().into_iter().filter_map(stem));
         ScenarioError::new(name, "", Fault::NoScenario { nearest })
     })
 }

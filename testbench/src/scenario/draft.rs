@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use warpwave_components::config::GpuConfig;
+use warpwave_components::wording;
 
 use super::files::Files;
 use super::quantity::{Constants, Quantity};
@@ -14,6 +15,19 @@ use super::{
     CheckedData, ExpectFailure, Fault, OtherRun, Scenario, ScenarioError, asserts, builtin, checks, data, format,
     launches, nearest,
 };
+
+/// What a scenario says of itself. Missing texts are empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Words<'a> {
+    /// The title.
+    pub title: &'a str,
+    /// The claim: one sentence that its expectations and assertions prove.
+    pub claim: &'a str,
+    /// What to see in it.
+    pub text: &'a str,
+    /// Commands that show more of it.
+    pub look: &'a [String],
+}
 
 /// A scenario without its data.
 pub struct Draft {
@@ -42,7 +56,7 @@ impl Draft {
     /// If there is none, or if one is not a scenario.
     pub fn find_all(name_or_path: &str) -> Result<Vec<Draft>, ScenarioError> {
         let folder = builtin::in_folder(name_or_path);
-        if folder.is_empty() || folder.contains(&name_or_path) || Path::new(name_or_path).is_file() {
+        if folder.is_empty() || Path::new(name_or_path).is_file() {
             return Ok(vec![Self::find(name_or_path)?]);
         }
         folder.into_iter().map(builtin::draft).collect()
@@ -68,9 +82,30 @@ impl Draft {
         })
     }
 
-    /// Title and claim.
-    pub(super) fn into_words(self) -> (Option<String>, Option<String>) {
-        (self.file.title, self.file.claim)
+    /// Title, claim, text, and the commands that show more.
+    pub fn words(&self) -> Words<'_> {
+        Words {
+            title: self.file.title.as_deref().unwrap_or_default(),
+            claim: self.file.claim.as_deref().unwrap_or_default(),
+            text: self.file.text.as_deref().unwrap_or_default(),
+            look: &self.file.look,
+        }
+    }
+
+    /// The GPUs of the scenario, of its other runs and of its sweep, each once.
+    pub fn gpus(&self) -> Vec<String> {
+        let runs = self.file.runs.values().filter_map(|run| run.gpu.clone());
+        let axes = self.file.sweep.iter().flat_map(|sweep| &sweep.over);
+        let swept = axes
+            .filter(|axis| axis.name == "gpu")
+            .flat_map(|axis| axis.values.clone());
+        let mut gpus = Vec::new();
+        for gpu in self.gpu().into_iter().chain(runs).chain(swept) {
+            if !gpus.contains(&gpu) {
+                gpus.push(gpu);
+            }
+        }
+        gpus
     }
 
     /// The GPU: the name of a preset, or a path relative to the current folder.
@@ -203,13 +238,15 @@ impl Draft {
             }
         }
         let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
+        let registers = |n: Quantity| constants.size(&n, 1, u8::MAX.into()).map(|n| n as u8);
+        let max_registers = file.max_registers.map(registers);
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
             title: file.title,
             claim: file.claim,
-            text: file.text,
             ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
             ptx_path: file.ptx,
+            max_registers: max_registers.transpose().map_err(at("max_registers"))?,
             gpu: gpu_path,
             set,
             max_cycles: limit.transpose().map_err(at("max_cycles"))?,
@@ -281,7 +318,7 @@ fn read_format(shown: &str, text: &str) -> Result<format::ScenarioFile, Scenario
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let error = |key: String, mut error: toml::de::Error| {
         error.set_input(Some(text));
-        let (nearest, message) = (meant(error.message()), error.to_string());
+        let (nearest, message) = (meant(error.message()), wording::plain(error.to_string().trim_end()));
         ScenarioError::new(shown, &key, Fault::Syntax { message, nearest })
     };
     let reader = toml::Deserializer::parse(text).map_err(|fault| error(String::new(), fault))?;

@@ -6,8 +6,10 @@
 //! ptx = "saxpy.ptx"                  # relative to this file
 //! gpu = "h100-sxm5"                  # optional: a preset's name or file; --gpu wins. Or a table:
 //!                                    # { name = "h100-sxm5", set = { "sm.scheduler" = "lrr" } }
+//! max_registers = 64                 # optional: cap on the registers of a thread; --maxrregcount wins
 //! max_cycles = 1e6                   # optional: limit of all launches together; --max-cycles wins
 //! text = """…"""                     # optional: what to see in this scenario
+//! look = ["warpwave run saxpy --vcd saxpy.vcd"]          # optional: commands that show more of it
 //!
 //! [constants]                        # optional: names for expressions. Wherever this text has a number of the machine's or of
 //! n = 1024                           # the data's size, an argument or an element, it may have an expression: "ceil(n / 256)".
@@ -110,9 +112,12 @@ pub(super) struct ScenarioFile {
     pub title: Option<String>,
     pub claim: Option<String>,
     pub text: Option<String>,
+    #[serde(default)]
+    pub look: Vec<String>,
     pub ptx: String,
     #[serde(default)]
     pub gpu: Machine,
+    pub max_registers: Option<Quantity>,
     pub max_cycles: Option<Quantity>,
     #[serde(default)]
     pub constants: BTreeMap<String, Quantity>,

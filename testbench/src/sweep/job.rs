@@ -1,7 +1,7 @@
 //! A job describes one point completely, and its key is the hash of everything that decides its result.
 //!
 //! ```text
-//! build | scenario without title, claim, gpu, asserts, sweep | PTX | arrays | GPU, every number | settings | limits ── blake3 ──> Key
+//! build | scenario without its words, gpu, asserts, sweep | PTX | arrays | GPU, every number | settings | limits ── blake3 ──> Key
 //! ```
 //!
 //! A built-in scenario is part of the build, so its name stands for its files.
@@ -24,7 +24,17 @@ use crate::scenario::{Draft, Scenario, ScenarioError};
 pub(super) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("WARPWAVE_SOURCES"));
 
 /// Keys of a scenario file that do not change a point's result. The key holds the GPU by its numbers.
-const WITHOUT: [&str; 7] = ["title", "claim", "gpu", "assert", "runs", "expect_failure", "sweep"];
+const WITHOUT: [&str; 9] = [
+    "title",
+    "claim",
+    "text",
+    "look",
+    "gpu",
+    "assert",
+    "runs",
+    "expect_failure",
+    "sweep",
+];
 
 /// The description of one point.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

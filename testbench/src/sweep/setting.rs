@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `grid`, `block`, `cluster` | `64`, `16x16` or `8x8x4` |
 //! | `dynamic_shared_bytes` | bytes |
+//! | `max_registers` | most registers of a thread, for all launches |
 //! | `args[N]`, or the kernel's name of the parameter | a number of the argument's type |
 //!
 //! `launch[N].` before a name selects one launch. Without it, all launches change.
 
 use thiserror::Error;
+use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::Module;
 
 use crate::scenario::dtype::Number;
@@ -17,13 +19,16 @@ use crate::scenario::{Arg, Launch, Scenario, nearest};
 /// Names of the settings that every launch has.
 const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
 
+/// Name of the setting that caps the registers of a thread.
+const REGISTERS: &str = "max_registers";
+
 /// Why a setting does not apply to a scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SettingError {
     /// Nothing has this name.
     #[error(
-        "`{name}` is neither `gpu`, a preset key, grid, block, cluster, dynamic_shared_bytes, args[N] nor a scalar \
-         parameter of the kernel{}", hint(.nearest)
+        "`{name}` is neither `gpu`, a preset key, grid, block, cluster, dynamic_shared_bytes, max_registers, args[N] \
+         nor a scalar parameter of the kernel{}", hint(.nearest)
     )]
     Unknown {
         /// The name.
@@ -84,6 +89,15 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
         return scenario.launches[launches]
             .iter_mut()
             .try_for_each(|launch| set_size(launch, name, key, value));
+    }
+    if name == REGISTERS {
+        let registers = value.parse().ok().filter(|&n| n > 0);
+        scenario.max_registers = Some(registers.ok_or_else(|| SettingError::BadValue {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            form: "a number of registers from 1 to 255".to_owned(),
+        })?);
+        return Ok(());
     }
     if let Some((arg, "")) = indexed("args", key) {
         return scenario.launches[launches]
@@ -162,7 +176,7 @@ fn set_parameter(
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
-    let module = warpwave_ptx::load(&scenario.ptx, |kernel| scenario.launches_kernel(kernel)).ok();
+    let module = scenario.module(Reconvergence::default(), false).ok();
     let (mut known, mut is_found) = (Vec::new(), false);
     for launch in &mut scenario.launches[launches] {
         let names = module
@@ -174,7 +188,10 @@ fn set_parameter(
         }
         known.extend(names);
     }
-    let words = SIZES.into_iter().chain(["gpu"]).chain(known.iter().map(String::as_str));
+    let words = SIZES
+        .into_iter()
+        .chain(["gpu", REGISTERS])
+        .chain(known.iter().map(String::as_str));
     match is_found {
         true => Ok(()),
         false => Err(SettingError::Unknown {

@@ -4,6 +4,7 @@
 //! [sweep]
 //! over = ["block=32..1024*2", "gpu=v100-sxm2,h100-sxm5"]   # as `--over`
 //! metrics = ["dram__bytes_read.sum"]                            # optional: columns beside the cycles
+//! plot = { metric = "cycles", x = "block", log_x = true }       # optional: what --plot draws without its own options
 //!
 //! [[sweep.assert]]
 //! metric = "cycles"
@@ -24,9 +25,28 @@ pub struct Spec {
     /// Metrics of the table, beside the cycles.
     #[serde(default)]
     pub metrics: Vec<String>,
+    /// What `--plot` draws.
+    #[serde(default)]
+    pub plot: PlotSpec,
     /// Assertions over the curves.
     #[serde(default, rename = "assert")]
     pub asserts: Vec<CurveAssert>,
+}
+
+/// What `--plot` draws if the command does not say it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlotSpec {
+    /// The column along y. `None` draws the cycles.
+    pub metric: Option<String>,
+    /// The axis along x.
+    pub x: Option<String>,
+    /// True for a logarithmic x axis.
+    #[serde(default)]
+    pub log_x: bool,
+    /// True for a logarithmic y axis.
+    #[serde(default)]
+    pub log_y: bool,
 }
 
 impl Spec {

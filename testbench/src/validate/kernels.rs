@@ -6,6 +6,7 @@ const MEMORY: &str = include_str!("../../validation/kernels/memory.ptx");
 /// The PTX version and the target of a preset.
 pub(super) fn target(gpu: &str) -> (&'static str, &'static str) {
     match gpu.as_bytes()[0] {
+        b'm' => ("7.8", "sm_20"),
         b'v' => ("7.8", "sm_70"),
         b'a' => ("7.8", "sm_80"),
         _ => ("8.0", "sm_90a"),
@@ -14,7 +15,12 @@ pub(super) fn target(gpu: &str) -> (&'static str, &'static str) {
 
 /// The memory kernels for a preset.
 pub(super) fn memory(gpu: &str) -> String {
-    MEMORY.replace(".target sm_80", &format!(".target {}", target(gpu).1))
+    for_target(MEMORY, gpu)
+}
+
+/// A text for `sm_80` as a text for a preset.
+pub(super) fn for_target(text: &str, gpu: &str) -> String {
+    text.replace(".target sm_80", &format!(".target {}", target(gpu).1))
 }
 
 /// A kernel that times a sequence of instructions.

@@ -46,8 +46,8 @@ fn ring(nodes: u64) -> Vec<u64> {
     ring
 }
 
-/// Loads that each thread of a stride or block kernel makes while the clock runs.
-const LOADS: u32 = 128;
+/// Elements between two rows of a CTA of the block kernels, as `gpubenches` has it.
+const PITCH: u32 = 4096 + 2;
 
 /// Cycles of a load of a warp whose lanes are `x` elements apart, or whose block is `x` threads wide. The data stay in the L1.
 pub(super) fn strides(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
@@ -59,21 +59,21 @@ pub(super) fn strides(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         (false, false) => "block_f",
         (false, true) => "block_d",
     };
-    let elements = match is_stride {
-        true => 64 * x.max(1) + 128,
-        false => 4160 + 34 * x,
+    let (distance, block) = match is_stride {
+        true => (x, [1024, 1, 1]),
+        false => (PITCH, [x, 1024 / x, 1]),
     };
-    let block = match is_stride {
-        true => [1024, 1, 1],
-        false => [x, 1024 / x, 1],
-    };
-    let mut bench = bench(lab, point)?;
-    // Zeros of either width are the same bytes.
-    let a = bench.zeros::<f64>(elements as usize)?;
-    let (b, out) = (bench.zeros::<f64>(4096)?, bench.zeros::<u64>(2048)?);
-    bench.launch(kernel, (1, block), &[&a, &b, &0i32, &(x as i32), &(LOADS as i32), &out])?;
-    // 32 warps, each with LOADS loads.
-    Ok(bench.spans(&out).all() / f64::from(LOADS * 32))
+    let cycles = slope([64, 192], |loads| {
+        let mut bench = bench(lab, point)?;
+        // Zeros of either width are the same bytes.
+        let a = bench.zeros::<f64>((64 * distance + 128) as usize)?;
+        let (b, out) = (bench.zeros::<f64>(4096)?, bench.zeros::<u64>(2048)?);
+        let args: [&dyn KernelArg; 6] = [&a, &b, &0i32, &(distance as i32), &(loads as i32), &out];
+        bench.launch(kernel, (1, block), &args)?;
+        Ok(bench.spans(&out).all())
+    })?;
+    // Each of the 32 warps makes the loads.
+    Ok(cycles / 32.0)
 }
 
 /// Bytes that one SM loads in a cycle: 16 KB again and again from the L1, or `x` KB by one CTA of 256 threads on each SM.
@@ -201,12 +201,9 @@ pub(super) fn atomics(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
 fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, GpuError> {
     let (ctas, threads) = (point.x(), point.y());
     let all = ctas * threads;
-    // Long enough to fill the queues: few threads need more operations.
-    let short = match all {
-        ..5_000 => 64,
-        5_000..50_000 => 16,
-        _ => 4,
-    };
+    // The short run fills the queues: the LSU holds 128 operations (`sm.lsu.pending_requests` of the A100).
+    let warps_per_sm = (ctas * threads.div_ceil(32)).div_ceil(bench(lab, point)?.n_sms());
+    let short = (160 / warps_per_sm).clamp(4, 160);
     slope([short, 3 * short], |operations| {
         let mut bench = bench(lab, point)?;
         // The kernels with two stores use a second array, a million words behind the first.
@@ -223,21 +220,22 @@ fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, G
 
 const MATRIX_ADD: &str = include_str!("../../validation/kernels/matrix_add.ptx");
 
-/// GB/s of a matrix addition with CTAs of `x` by `y` threads: 2,048 by 2,048 floats here, 16,384 by 16,384 on silicon.
+/// GB/s of a matrix addition with CTAs of `x` by `y` threads: 256 rows of 16,384 floats here, 16,384 rows on silicon.
 pub(super) fn matrix_add(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
-    const N: u32 = 2048;
-    let mut bench = lab.bench(&point.gpu, MATRIX_ADD)?;
-    let elements = (N * N) as usize;
+    const NX: u32 = 16_384;
+    const NY: u32 = 256;
+    let mut bench = lab.bench(&point.gpu, &kernels::for_target(MATRIX_ADD, &point.gpu))?;
+    let elements = (NX * NY) as usize;
     let (a, b, c) = (
         bench.zeros::<f32>(elements)?,
         bench.zeros::<f32>(elements)?,
         bench.zeros::<f32>(elements)?,
     );
-    let shape = ([N / point.x(), N / point.y()], [point.x(), point.y()]);
-    let report = bench.launch("matrix_add", shape, &[&a, &b, &c, &N, &N])?;
+    let shape = ([NX / point.x(), NY / point.y()], [point.x(), point.y()]);
+    let report = bench.launch("matrix_add", shape, &[&a, &b, &c, &NX, &NY])?;
     let latency = bench.gpu.machine_mut().config().gigathread.launch_latency;
     let cycles = report.cycles().saturating_sub(latency.into());
-    Ok(3.0 * f64::from(N * N) * 4.0 / cycles as f64 * bench.core_ghz())
+    Ok(3.0 * f64::from(NX * NY) * 4.0 / cycles as f64 * bench.core_ghz())
 }
 
 #[cfg(test)]

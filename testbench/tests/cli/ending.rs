@@ -291,6 +291,53 @@ fn assert_stopped(report: &serde_json::Value, why: &str) {
 }
 
 #[test]
+fn csv_has_the_profilers_columns_and_the_reason_of_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.csv");
+    let lines = |scenario: &str, options: &[&str]| {
+        let file = file.to_str().unwrap();
+        warpwave_in(
+            folder.path(),
+            &[&["run", scenario, "--gpu", "tiny", "--csv", file], options].concat(),
+        );
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(file).unwrap();
+        let lines: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(lines.len(), 3);
+        lines
+    };
+    let [names, units, values] = &lines("saxpy", &[])[..] else {
+        panic!()
+    };
+    let column = |name: &str| names.iter().position(|found| found == name).unwrap();
+    let head: Vec<&str> = names.iter().take(11).collect();
+    assert_eq!(
+        head,
+        [
+            "ID",
+            "Process ID",
+            "Process Name",
+            "Host Name",
+            "Kernel Name",
+            "Context",
+            "Stream",
+            "Block Size",
+            "Grid Size",
+            "Device",
+            "CC"
+        ]
+    );
+    assert_eq!(&values[column("Kernel Name")], "saxpy");
+    assert_eq!(&values[column("Block Size")], "(256, 1, 1)");
+    assert_eq!(&values[column("launch__grid_size")], "40");
+    assert_eq!(&units[column("dram__bytes_read.sum")], "B");
+    assert_eq!(&values[column("sm__icc_request_hit_rate.pct")], "n/a");
+    assert_eq!(&values[column("Stopped")], "");
+    let lines = lines(&error_scenario("endless"), &["--max-cycles", "20000", "--no-flight"]);
+    assert_eq!(&lines[2][column("Stopped")], "limit");
+    assert_eq!(&lines[2][column("gpc__cycles_elapsed.max")], "20000");
+}
+
+#[test]
 fn stopped_run_reports_the_reason_and_its_launch() {
     for (name, code, why, says) in [
         (
@@ -394,7 +441,7 @@ fn keyboard_interrupt_stops_the_run_and_keeps_its_reports() {
     assert!(killed.success());
     let answer = Answer::of(run.wait_with_output().unwrap());
     assert_fails(&answer, 130, &["endless: launch[0]: interrupted in cycle "]);
-    assert!(answer.out.starts_with("endless on tiny"), "{}", answer.out);
+    assert!(answer.out.contains("\nendless on tiny"), "{}", answer.out);
     let says = "\nstopped in launch 0 by an interrupt: its numbers end there\n";
     assert!(answer.out.contains(says), "{}", answer.out);
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(at("run.json")).unwrap()).unwrap();

@@ -13,7 +13,9 @@ mod own;
 mod run;
 mod show;
 mod speed;
+mod standstill;
 mod trace;
+mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

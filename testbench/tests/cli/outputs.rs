@@ -6,8 +6,9 @@ use std::path::Path;
 use crate::{Answer, FILL, assert_fails, error_scenario, warpwave_in};
 
 /// Every option that writes one file.
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "--json",
+    "--csv",
     "--html",
     "--kanata",
     "--perfetto",

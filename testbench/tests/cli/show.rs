@@ -78,6 +78,28 @@ fn check_lists_requirements_of_kernels_or_unsupported_statements() {
 }
 
 #[test]
+fn explain_knows_warp_states_and_preset_keys() {
+    let answer = warpwave(&["explain", "long_scoreboard"]);
+    for part in [
+        "long_scoreboard (state of a warp)",
+        "waited for a value from global or local memory",
+        "what helps",
+        "smsp__warps_issue_stalled_long_scoreboard.sum",
+    ] {
+        assert!(answer.out.contains(part), "`{part}` in\n{}", answer.out);
+    }
+    let answer = warpwave(&["explain", "sm.lsu.queue_depth"]);
+    for part in ["preset key", "--set sm.lsu.queue_depth=VALUE", "tiny", "h100-sxm5"] {
+        assert!(answer.out.contains(part), "`{part}` in\n{}", answer.out);
+    }
+    assert_fails(
+        &warpwave(&["explain", "long_scorebord"]),
+        2,
+        &["no metric, warp state or preset key is named `long_scorebord`; did you mean `long_scoreboard`?"],
+    );
+}
+
+#[test]
 fn explain_gives_definition_formula_unit_and_component() {
     let answer = warpwave(&["explain", "l1tex__t_sector_hit_rate.pct"]);
     assert_eq!(answer.code, 0);

@@ -24,7 +24,7 @@ const KERNELS: &str = include_str!("kernels.ptx");
 const FOR_8_6: &str = ".version 7.8\n.target sm_86\n.address_size 64\n.visible .entry k() { ret; }\n";
 
 /// Cycle limit of a launch, for changes that make it very slow.
-const LIMIT: u64 = 60_000;
+const LIMIT: u64 = 80_000;
 
 /// Settings of `tiny` for a probe.
 type Sets = &'static [(&'static str, &'static str)];
@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 11] = [
+const PROBES: [Probe; 14] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -57,6 +57,11 @@ const PROBES: [Probe; 11] = [
         look: program_for_8_6,
     },
     Probe { base: &[], look: units },
+    Probe { base: &[], look: apart },
+    Probe {
+        base: &[("sm.reconvergence", "stack"), ("gigathread.standstill_cycles", "20000")],
+        look: |config| Ok(format!("{:?}", apart(config))),
+    },
     Probe {
         base: &[],
         look: |config| scenario("cluster_histogram", config),
@@ -76,6 +81,10 @@ const PROBES: [Probe; 11] = [
     Probe {
         base: &[("hbm.row_policy", "timeout")],
         look: traffic,
+    },
+    Probe {
+        base: &[("topology.sms_per_tpc", "1")],
+        look: |config| kernel("traffic", config, (1, 192), &[132, 3]).map_err(|error| error.to_string()),
     },
     Probe {
         base: &[("l2.slices", "4"), ("l2.partitions", "2"), ("l2.far_latency", "50")],
@@ -167,6 +176,11 @@ fn kernel(name: &str, config: GpuConfig, (grid, block): (u32, u32), args: &[u32]
 /// Every pipe, shared memory, constants, fences and barriers.
 fn units(config: GpuConfig) -> Result<String, String> {
     kernel("units", config, (40, 96), &[3]).map_err(|error| error.to_string())
+}
+
+/// A lock that lanes of one warp take in turn.
+fn apart(config: GpuConfig) -> Result<String, String> {
+    kernel("apart", config, (1, 32), &[]).map_err(|error| error.to_string())
 }
 
 /// Loads, stores and atomics over more lines than the caches hold.
@@ -286,13 +300,12 @@ fn effect(key: &str, value: &str, first: &mut [Option<String>]) -> Result<Effect
 }
 
 /// Keys with only one accepted value: constants of the model, and the length of a list.
-const REFUSED: [&str; 9] = [
+const REFUSED: [&str; 8] = [
     "l2.line",
     "l2.sector",
     "limits.warp_size",
     "sm.l1.line",
     "sm.l1.sector",
-    "sm.l1.tag_banks",
     "sm.shared.bank_bytes",
     "sm.shared.banks",
     "topology.gpcs",

@@ -85,8 +85,11 @@ fn colour(text: &str, state: &str) -> [u8; 3] {
 fn length_of_bars_on_the_screen_matches_their_shares() {
     let folder = tempfile::tempdir().unwrap();
     let (run, _, text) = page("transpose_tiled");
-    // Only the part with the bars: the charts below use the same colours.
-    let (top, _) = text.split_once("<h2>Over time</h2>").unwrap();
+    // Only the part with the bars of all launches: the tabs before and the charts below use the same colours.
+    let (top, rest) = text.split_once("<h2>Each launch</h2>").unwrap();
+    let (_, rest) = rest.split_once("<h2>Where warps").unwrap();
+    let (bars, _) = rest.split_once("<h2>Over time</h2>").unwrap();
+    let top = format!("{top}<h2>Where warps{bars}");
     let Some(picture) = shoot(folder.path(), &format!("{top}</main></body></html>"), (1200, 1400)) else {
         return;
     };

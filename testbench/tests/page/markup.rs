@@ -7,7 +7,7 @@ use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
 
 /// Tags without an end tag.
-const VOID: [&str; 2] = ["meta", "!doctype"];
+const VOID: [&str; 3] = ["meta", "!doctype", "input"];
 
 /// The first tag without a matching end tag.
 fn unbalanced(markup: &str) -> Option<String> {
@@ -83,16 +83,23 @@ fn costs_of_all_lines_and_of_all_intervals_add_up_to_the_resident_cycles() {
     }
 }
 
+/// The first sentence of the page.
+fn verdict(text: &str) -> &str {
+    let (_, verdict) = text.split_once("<p class=\"verdict\"><b>").unwrap();
+    verdict.split_once("</b>").unwrap().0
+}
+
 #[test]
-fn bank_conflicts_are_a_finding_only_for_an_unpadded_tile() {
-    assert!(page("transpose_tiled").2.contains("<b>Bank conflicts</b>"));
-    assert!(!page("transpose_padded").2.contains("<b>Bank conflicts</b>"));
-    assert!(
-        page("transpose_naive")
-            .2
-            .contains("<b>Scattered accesses</b>: global stores")
-    );
-    assert!(page("diverge_nested").2.contains("<b>Divergence</b>"));
+fn first_sentence_is_the_diagnosis() {
+    let says = |scenario, words: &str| {
+        let text = page(scenario).2;
+        assert!(verdict(&text).contains(words), "{scenario}: {}", verdict(&text));
+    };
+    says("transpose_tiled", "bank conflict at line 121");
+    says("transpose_naive", "Uncoalesced store at line 66");
+    says("diverge_nested", "Divergence");
+    let padded = page("transpose_padded").2;
+    assert!(!padded.contains("bank conflict at"), "a padded tile has no conflict");
 }
 
 const PTX: &str = "
@@ -187,8 +194,9 @@ fn hostile_names_of_kernel_scenario_gpu_files_and_buffers_are_escaped() {
     assert_eq!(unbalanced(&text), None);
     assert!(!text.contains("<script"));
     let escaped = "&lt;/td&gt;&lt;/title&gt;&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;";
-    // Scenario and GPU twice each; title, claim, PTX file, kernel, error; a line of PTX and a line of the source.
-    assert_eq!(text.matches(escaped).count(), 11);
+    // Scenario and GPU twice each; title, claim, PTX file, error; the kernel in the table, in its tab and above its tab's contents; a line
+    // of PTX and a line of the source.
+    assert_eq!(text.matches(escaped).count(), 13);
     assert!(text.contains("<h2>Source: &lt;script&gt;.cu</h2>"));
 }
 

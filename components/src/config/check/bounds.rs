@@ -27,17 +27,20 @@ const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
 const MAX_BUFFERED: u32 = u8::MAX as u32;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 13] = [
+const MAY_BE_ZERO: [&str; 16] = [
     "cc_minor",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
     "cluster.load_latency",
     "cluster.max_ctas",
+    "gigathread.standstill_cycles",
+    "hbm.check_interval",
     "hbm.latency_extra",
     "hbm.write_drain_stop",
     "l2.far_latency",
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
+    "sm.ideal_memory_latency",
     "sm.shared.conflict_latency_per_pass",
     "sm.tma.latency",
     "sm.tma.pieces",
@@ -46,10 +49,14 @@ const MAY_BE_ZERO: [&str; 13] = [
 /// Maximum of a count, depth or number of cycles. A larger number is a typing error, and could exhaust the host's memory.
 const MOST: u64 = 1 << 16;
 
-/// True for numbers that are larger than [`MOST`] on real parts: bytes, registers, frequencies.
+/// True for numbers that may be larger than [`MOST`]: bytes, registers, frequencies, and the cycles of a test by the host.
 fn is_large(key: &str) -> bool {
     let name = key.rsplit('.').next().unwrap_or(key);
-    name == "size" || name.ends_with("_khz") || key == "memory_bytes" || key.starts_with("limits.")
+    name == "size"
+        || name.ends_with("_khz")
+        || key == "memory_bytes"
+        || key == "gigathread.standstill_cycles"
+        || key.starts_with("limits.")
 }
 
 /// Refuses counts that are 0.

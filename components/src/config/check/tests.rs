@@ -98,17 +98,27 @@ fn more_slices_than_headers_can_name_are_named() {
 }
 
 #[test]
+fn more_tag_banks_than_the_hash_can_name_are_named() {
+    assert_eq!(
+        faults(|gpu| gpu.sm.l1.tag_banks = 16),
+        ["`sm.l1.tag_banks` is 16: it must be at most 8, the banks that the hash of a line can name"]
+    );
+}
+
+#[test]
 fn address_fields_must_be_powers_of_two() {
     let found = faults(|gpu| {
         gpu.sm.register_banks = 3;
         gpu.hbm.row_bytes = 1056;
         gpu.limits.shared_unit = 384;
+        gpu.sm.l1.tag_banks = 3;
     });
     assert_eq!(
         found,
         [
             "`limits.shared_unit` is 384: it must be a power of two",
             "`sm.register_banks` is 3: it must be a power of two",
+            "`sm.l1.tag_banks` is 3: it must be a power of two",
             "`hbm.row_bytes` is 1056: it must be a power of two",
         ]
     );
@@ -121,19 +131,17 @@ fn constants_of_the_model_are_named() {
         gpu.sm.shared.bank_bytes = 8;
         gpu.sm.l1.line = 64;
         gpu.sm.l1.sector = 64;
-        gpu.sm.l1.tag_banks = 8;
         gpu.l2.line = 256;
         gpu.l2.sector = 64;
     });
     // The last three follow from the lines and sectors of 64 and 256 bytes.
     assert_eq!(
-        found[..7],
+        found[..6],
         [
             "`sm.shared.banks` is 16: it must be 32, the banks of shared memory in this model",
             "`sm.shared.bank_bytes` is 8: it must be 4, the bytes of a bank's word in this model",
             "`sm.l1.line` is 64: it must be 128, the bytes of a line in this model",
             "`sm.l1.sector` is 64: it must be 32, the bytes of a sector in this model",
-            "`sm.l1.tag_banks` is 8: it must be 4, since the model looks up one line per cycle and does not use it",
             "`l2.line` is 256: it must be 128, the bytes of a line in this model",
             "`l2.sector` is 64: it must be 32, the bytes of a sector in this model",
         ]

@@ -15,6 +15,7 @@ const CONFIG: config::GigaThread = config::GigaThread {
     sm_interval: 10,
     launch_queue: 2,
     order: CtaOrder::BreadthFirst,
+    standstill_cycles: 0,
 };
 
 const LAUNCH: [&str; 3] = ["launch0", "launch1", "launch2"];

@@ -2,7 +2,6 @@
 
 use super::burst::transfer;
 use super::{Channel, Delayed};
-use crate::hbm::checker::BusCommand;
 use crate::hbm::queue::RowState;
 
 /// The command of a bus at the last edge.
@@ -27,7 +26,7 @@ impl Channel {
         let entry = state.queue.entry(n);
         // Bursts are sent from the lowest to the highest.
         entry.bursts &= entry.bursts - 1;
-        let end = state.timers.column(entry.location.bank as usize, entry.write, edge);
+        let (held, end) = state.timers.column(entry.location.bank as usize, entry.write, edge);
         let is_last = entry.bursts == 0;
         if is_last {
             // Requests of one line wait for each other, so no other request sees the line earlier.
@@ -44,19 +43,11 @@ impl Channel {
         };
         *bursts += 1;
         *bytes += u64::from(self.config.hbm.burst_bytes);
-        state.stats.bus_cycles += state.timers.burst();
+        state.stats.bus_cycles += held;
         state.column_command = command;
-        let bank = entry.location.bank;
         if is_last {
             self.complete(n, end);
         }
-        self.show_command(
-            edge,
-            match command {
-                Command::Write => BusCommand::Write { bank },
-                _ => BusCommand::Read { bank },
-            },
-        );
         edge + 1
     }
 
@@ -98,7 +89,6 @@ impl Channel {
             state.stats.activates += 1;
             state.row_command = Command::Activate;
             state.row_from = 0;
-            self.show_command(edge, BusCommand::Activate { bank, row });
         }
         edge + 1
     }
@@ -111,6 +101,5 @@ impl Channel {
         state.stats.precharges += 1;
         state.row_command = Command::Precharge;
         state.row_from = 0;
-        self.show_command(edge, BusCommand::Precharge { bank: bank as u32 });
     }
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::{DramScheduler, Mapping, RowPolicy as Rows, Timing};
-use crate::hbm::checker::TimingChecker;
 use crate::storage::BASE;
 use crate::test_ports::{all, run, wire};
 
@@ -57,6 +56,7 @@ const HBM: Hbm = Hbm {
     row_timeout: 100,
     burst_bytes: 32,
     bus_bytes_per_command_cycle: 32,
+    check_interval: 0,
     access_latency: 0,
     latency_extra: EXTRA as u32,
     timing: TIMING,
@@ -318,35 +318,6 @@ fn refresh_closes_rows_and_keeps_the_banks_busy() {
 }
 
 #[test]
-fn refresh_waits_for_trp_after_a_precharge_and_for_trc_after_an_activate() {
-    // The row policy closes the row tRAS after its activate in cycle 2. The refresh is due in the next cycle.
-    let closed = 2 + 33;
-    let timing = Timing {
-        t_refi: closed as u32 + 1,
-        t_rfc: 20,
-        t_rc: 52,
-        ..TIMING
-    };
-    let mut bench = Bench::new(
-        with(Hbm {
-            row_policy: Rows::Closed,
-            timing,
-            ..HBM
-        }),
-        1,
-    );
-    let checker = TimingChecker::new(&bench.channel.config.hbm);
-    bench.channel.observe(Box::new(checker));
-    bench.send(0, read(0, 0b0001, 0));
-    bench.run_until(closed + 1);
-    assert_eq!(bench.channel.counters().precharges, 1);
-    // Accepted in the cycle of the refresh. It starts tRC after the activate, which is later than tRP after the precharge.
-    bench.send(0, read(0, 0b0001, 1));
-    let responses = bench.received(2);
-    assert_eq!(responses[1], (2 + 52 + 20 + 14 + 13 + 1 + EXTRA + 1, 1));
-}
-
-#[test]
 fn refreshes_of_an_idle_channel_close_the_row_and_delay_no_read() {
     let mut bench = Bench::new(config(), 1);
     bench.cycles_of(read(0, 0b0001, 0));
@@ -384,6 +355,21 @@ fn burst_of_64_bytes_moves_two_sectors() {
     assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), 1 + 13 + 2 + EXTRA);
     let stats = bench.channel.counters();
     assert_eq!((stats.read_bursts, stats.bytes_read), (3, 192));
+}
+
+#[test]
+fn burst_of_check_bits_follows_every_second_burst_of_data() {
+    let mut bench = Bench::new(
+        with(Hbm {
+            check_interval: 2,
+            ..HBM
+        }),
+        1,
+    );
+    // Columns at 0, 3, 3 + 3 + 1 and 10: the check bits of the second burst hold the bus for one cycle, those of the fourth delay its end.
+    assert_eq!(bench.cycles_of(read(0, 0b1111, 0)), 1 + 14 + 10 + 13 + 2 + EXTRA);
+    let stats = bench.channel.counters();
+    assert_eq!((stats.read_bursts, stats.bus_cycles, stats.bytes_read), (4, 6, 128));
 }
 
 #[test]

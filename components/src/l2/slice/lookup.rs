@@ -6,7 +6,7 @@ use super::{Slice, State};
 use crate::cache::tag_stage::TagState;
 use crate::l2::atomic;
 use crate::l2::lines::Lines;
-use crate::proto::mem::{Packet, PacketKind, Stage, copy_sectors, each_sector};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_sectors, each_sector};
 
 /// The outcome of the tag stage's last lookup.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
@@ -163,11 +163,17 @@ impl Slice {
         SliceTagState::Miss
     }
 
-    /// Cycles in which an atomic keeps the data array busy.
+    /// Whole cycles in which an atomic keeps the data array busy. The rest is left to the next atomic.
     #[inline(never)]
-    fn atomic_cycles(&self, packet: &Packet) -> u32 {
-        let atomics = packet.atomic.as_deref();
-        atomics.map_or(0, atomic::lanes_on_busiest_word) * self.config.atomic_interval
+    fn atomic_cycles(&mut self, packet: &Packet) -> u32 {
+        let Some(atomics) = packet.atomic.as_deref() else {
+            return 0;
+        };
+        let used = &mut self.state.atomic_centicycles;
+        *used += self.config.atomic.centicycles(atomics);
+        let cycles = *used / 100;
+        *used %= 100;
+        cycles
     }
 
     /// Stores a request until its missing sectors arrive. Fetches the sectors that are not in flight.
@@ -208,7 +214,11 @@ fn perform_atomic(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u
     debug_assert_eq!(sectors & !lines.full(way), 0, "an atomic needs every byte");
     if let Some(atomics) = &mut packet.atomic {
         for sector in each_sector(sectors) {
-            let written = atomic::perform(atomics, sector, lines.bytes_mut(way));
+            let bytes = lines.bytes_mut(way);
+            let before = bytes.as_chunks::<SECTOR>().0[sector];
+            let written = atomic::perform(atomics, sector, bytes);
+            let changed = bytes.as_chunks::<SECTOR>().0[sector] != before;
+            lines.count_atomic_change(changed);
             lines.mark(way, sector, written);
         }
     }

@@ -31,7 +31,11 @@ fn config() -> Config {
         mshr_targets: 8,
         memory_depth: 8,
         bytes_per_cycle: 64,
-        atomic_interval: 2,
+        atomic: AtomicPace {
+            swap: 200,
+            other: 130,
+            float_add: 313,
+        },
         clock: Domain::GLOBAL,
         map: Arc::new(AddressMap::new(1, 1)),
     }
@@ -181,6 +185,23 @@ fn requests_for_a_sector_in_flight_wait_and_are_served_in_order() {
 }
 
 #[test]
+fn atomics_on_one_word_keep_their_pace_in_hundredths_of_a_cycle() {
+    let mut bench = Bench::new(config());
+    bench.store(3, u128::MAX, 0);
+    // 7 lanes of 1.3 cycles each: the eighth atomic is taken in cycle 9 after the first.
+    let sent = bench.now;
+    (0..8).for_each(|tag| bench.xbar.send(sent, add(3, 1, 1, tag)));
+    bench.run(LATENCY + 14);
+    let taken: Vec<_> = all(&mut bench.responses, bench.now)
+        .iter()
+        .filter_map(|packet| packet.stamps.at(Stage::L2))
+        .map(|at| at.0 - sent.0 - 1)
+        .collect();
+    // The whole cycles of 1.3, 2.6, 3.9, 5.2, 6.5, 7.8 and 9.1.
+    assert_eq!(taken, [0, 1, 2, 3, 5, 6, 7, 9]);
+}
+
+#[test]
 fn fetch_of_a_sector_does_not_delay_another_sector() {
     let mut bench = Bench::new(config());
     bench.store(3, 0xffff_ffff, 5);
@@ -270,17 +291,18 @@ fn full_lines_keep_the_data_array_busy_for_two_cycles_each() {
 }
 
 #[test]
-fn eight_lanes_on_one_word_delay_the_next_request_by_sixteen_cycles() {
+fn ten_lanes_on_one_word_delay_the_next_request_by_thirteen_cycles() {
     let mut bench = Bench::new(config());
     bench.store(1, u128::MAX, 0);
-    bench.send(add(1, 8, 3, 1), 1);
+    // 1.3 cycles per lane.
+    bench.send(add(1, 10, 3, 1), 1);
     bench.send(load(1, 0b0001, 2), 40);
     let responses = all(&mut bench.responses, bench.now);
     let lookup = |n: usize| responses[n].stamps.at(Stage::L2).unwrap();
-    assert_eq!(lookup(1) - lookup(0), 16);
+    assert_eq!(lookup(1) - lookup(0), 13);
     let old = responses[0].atomic.as_ref().unwrap().lanes.map(|lane| lane.value);
-    assert_eq!(old[..8], [0, 3, 6, 9, 12, 15, 18, 21]);
-    assert_eq!(responses[1].bytes[0], 24);
+    assert_eq!(old[..10], [0, 3, 6, 9, 12, 15, 18, 21, 24, 27]);
+    assert_eq!(responses[1].bytes[0], 30);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The tag stage: looks up one request per cycle. It hits, misses, merges with a miss, bypasses the L1, or stalls.
+//! The tag stage: looks up requests in order, one line per tag bank and cycle. A request hits, misses, merges with a miss, bypasses the L1,
+//! or stalls.
 
 use tracing::debug;
 use warpwave_hw::time::Cycle;
@@ -44,19 +45,29 @@ impl TagState for L1TagState {
 }
 
 impl L1 {
-    /// Looks up the request at the head, if there is one.
+    /// Looks up requests until none is left, one stalls, or the bank of one is in use.
     #[inline]
-    pub(super) fn look_up_request(&mut self, now: Cycle) {
+    pub(super) fn look_up_requests(&mut self, now: Cycle) {
         let has_request = self.ports.requests.is_ready(now);
         if !self.state.tag.begin(has_request) {
             return;
         }
-        let outcome = self.look_up(now);
-        let stats = &mut self.state.stats;
-        stats.tag_cycles += u64::from(!outcome.is_stall());
-        if let Some((stall, cycles)) = self.state.tag.enter(outcome, now.0) {
-            stats.count_stall(stall, cycles);
+        self.state.lookups.clear();
+        let mut is_busy = false;
+        while let Some(packet) = self.ports.requests.peek(now)
+            && self.state.lookups.admit(packet.line)
+        {
+            let outcome = self.look_up(now);
+            let stats = &mut self.state.stats;
+            if let Some((stall, cycles)) = self.state.tag.enter(outcome, now.0) {
+                stats.count_stall(stall, cycles);
+            }
+            if outcome.is_stall() {
+                break;
+            }
+            is_busy = true;
         }
+        self.state.stats.tag_cycles += u64::from(is_busy);
     }
 
     #[inline(always)]
@@ -206,8 +217,7 @@ impl L1 {
     }
 
     fn hit_pipe_is_full(&self) -> bool {
-        // One packet per cycle of latency, and the one that is due.
-        self.state.hits.len() > self.config.latency as usize
+        self.state.hits.len() >= self.config.most_hits()
     }
 
     fn enter_hit_pipe(&mut self, packet: Box<Packet>, now: Cycle) {

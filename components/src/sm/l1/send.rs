@@ -1,39 +1,43 @@
-//! Sends responses to the LSU and requests to the crossbar, at most one packet each per cycle.
+//! Sends responses to the LSU, up to the width of the data path, and requests to the crossbar, one per cycle.
 
 use warpwave_hw::time::Cycle;
 
-use super::L1;
+use super::{L1, State};
 use crate::proto::header::{Direction, Header};
-use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage};
+use crate::proto::mem::{Packet, PacketKind, Stage};
 
 impl L1 {
-    /// Sends one response to the LSU. Returned packets go before hits.
+    /// Sends responses to the LSU. Returned packets go before hits.
     pub(super) fn respond(&mut self, now: Cycle) {
         let state = &mut self.state;
-        let hit_is_due = state.hits.front().is_some_and(|&(due, _)| due <= now);
-        if state.returned.is_empty() && !hit_is_due || state.data_free_at > now {
+        if state.data_free_at > now {
             return;
         }
-        if !self.ports.responses.has_room(now) {
-            state.stats.response_stall_cycles += 1;
-            return;
-        }
-        let packet = state.returned.pop_front().or_else(|| Some(state.hits.pop_front()?.1));
-        let mut packet = packet.expect("one of the two queues has a packet");
-        packet.note(Stage::Return, now);
-        let cycles = match packet.kind {
-            PacketKind::Load => {
-                let bytes = packet.n_sectors() * SECTOR as u32;
-                u64::from(bytes.div_ceil(self.config.data_bytes_per_cycle))
+        let width = self.config.data_bytes_per_cycle;
+        let mut used = 0;
+        while let Some(next) = state.due_response(now) {
+            let bytes = match next.kind {
+                PacketKind::Load => 4 * u32::from(next.words),
+                // Old values of an atomic, or an acknowledgement.
+                _ => width,
+            };
+            if used > 0 && used + bytes > width {
+                break;
             }
-            // Old values of an atomic, or an acknowledgement.
-            _ => 1,
-        };
-        // The next response waits until this one has left the data path.
+            if !self.ports.responses.has_room(now) {
+                state.stats.response_stall_cycles += 1;
+                break;
+            }
+            used += bytes;
+            let mut packet = state.take_response();
+            packet.note(Stage::Return, now);
+            self.ports.responses.send(now, packet);
+            state.tag.note_progress();
+        }
+        // The next response waits until these have left the data path.
+        let cycles = u64::from(used.div_ceil(width));
         state.data_free_at = now + cycles;
         state.stats.data_cycles += cycles;
-        self.ports.responses.send(now, packet);
-        state.tag.note_progress();
     }
 
     /// Queues a packet for the crossbar. It leaves in the next cycle at the earliest.
@@ -58,5 +62,26 @@ impl L1 {
         let sideband = queued.header.sideband();
         self.ports.to_xbar.send_sideband(now, sideband, queued.packet);
         state.tag.note_progress();
+    }
+}
+
+impl State {
+    /// The next response, if one is due.
+    #[inline]
+    fn due_response(&self, now: Cycle) -> Option<&Packet> {
+        let hit = || {
+            self.hits
+                .front()
+                .filter(|&&(due, _)| due <= now)
+                .map(|(_, packet)| packet)
+        };
+        self.returned.front().or_else(hit).map(|packet| &**packet)
+    }
+
+    /// Takes the next response.
+    #[inline]
+    fn take_response(&mut self) -> Box<Packet> {
+        let packet = self.returned.pop_front().or_else(|| Some(self.hits.pop_front()?.1));
+        packet.expect("the caller has seen a response")
     }
 }

@@ -25,7 +25,7 @@ warpwave_hw::counters! {
         /// Sectors of stores sent to the crossbar.
         pub l2_sectors_written: u64,
         pub lines_evicted: u64,
-        /// Cycles in which a request was looked up.
+        /// Cycles in which at least one request was looked up.
         pub tag_cycles: u64,
         /// Cycles in which responses held the data path to the LSU.
         pub data_cycles: u64,

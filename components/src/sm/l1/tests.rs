@@ -27,6 +27,7 @@ fn config() -> Config {
         mshr_sectors: 8,
         mshr_merges: 2,
         mshr_targets: 8,
+        tag_banks: 4,
         data_bytes_per_cycle: 128,
         store_queue: 8,
         return_queue: 8,
@@ -329,6 +330,40 @@ fn hits_get_one_response_per_cycle() {
     let cycles = Bench::new(config()).hit_cycles(10);
     assert_eq!(cycles.len(), 10);
     assert!(cycles.is_sorted_by(|a, b| b - a == 1), "{cycles:?}");
+}
+
+/// Cycles of the responses to loads of `words` words of lines 0 to 4, sent in one cycle. All hit.
+fn cycles_of_five_lines(tag_banks: u32, words: u8) -> Vec<u64> {
+    let mut bench = Bench::new(Config { tag_banks, ..config() });
+    (0..5).for_each(|n| bench.fetch(n, 0b1111, 9));
+    let sent = bench.now;
+    for n in 0..5 {
+        let packet = Packet {
+            words,
+            ..*load(n, 0b1111, n as u32)
+        };
+        bench.lsu.send(sent, Box::new(packet));
+    }
+    let mut cycles = Vec::new();
+    for _ in 0..LATENCY + 12 {
+        bench.run(1);
+        // Looked up 1 cycle after they were sent, and seen 1 cycle after the response.
+        cycles.extend(bench.received().iter().map(|_| bench.now.0 - sent.0 - LATENCY - 2));
+    }
+    cycles
+}
+
+#[test]
+fn lines_in_different_tag_banks_are_looked_up_in_one_cycle() {
+    // Lines 0 to 3 are in different banks, line 4 is in the bank of line 3.
+    assert_eq!(cycles_of_five_lines(4, 1), [0, 0, 0, 0, 1]);
+    assert_eq!(cycles_of_five_lines(1, 1), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn hits_share_a_cycle_of_the_data_path_up_to_its_width() {
+    assert_eq!(cycles_of_five_lines(4, 16), [0, 0, 1, 1, 2]);
+    assert_eq!(cycles_of_five_lines(4, 32), [0, 1, 2, 3, 4]);
 }
 
 #[test]

@@ -6,6 +6,8 @@
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use crate::proto::addresses::{LineAccess, WarpAddresses, requests};
+use crate::proto::cluster::remote;
+use crate::proto::mem::ALL_SECTORS;
 
 /// A coalesced warp access. The next access reuses its memory.
 #[derive(Clone, Debug)]
@@ -46,6 +48,16 @@ impl CoalescedAccess {
     #[inline]
     pub fn lines(&self) -> &[LineAccess] {
         &self.lines[..self.n]
+    }
+
+    /// Extends each access to device memory to all sectors of its line. Shared memory of other SMs has no lines to fetch.
+    #[inline(never)]
+    pub fn widen(&mut self) {
+        for access in &mut self.lines[..self.n] {
+            if remote(access.line).is_none() {
+                access.sectors = ALL_SECTORS;
+            }
+        }
     }
 
     /// Appends the lines of one request.
@@ -166,6 +178,16 @@ mod tests {
         let addresses = std::array::from_fn(|lane| 0x1004 + 4 * lane as u64);
         let access = coalesced(&addresses, LaneMask::ALL, 4);
         assert_eq!((access.lines().len(), sectors(&access)), (2, 5));
+    }
+
+    #[test]
+    fn widened_access_moves_the_whole_of_each_line() {
+        // Two rows of 16 words, 256 bytes apart: 4 sectors of 128 bytes each side (wp_fermi: a miss moves a whole line).
+        let addresses = std::array::from_fn(|lane| 0x1000 + 256 * (lane as u64 / 16) + 4 * (lane as u64 % 16));
+        let mut access = coalesced(&addresses, LaneMask::ALL, 4);
+        assert_eq!((access.lines().len(), sectors(&access)), (2, 4));
+        access.widen();
+        assert_eq!((access.lines().len(), sectors(&access)), (2, 8));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
 
-use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind};
+use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, n_sectors};
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::texture;
 
@@ -102,6 +102,19 @@ impl PacketContents {
             (PacketContents::Prefetch, _) => packet.sectors = ALL_SECTORS,
             _ => {}
         }
+    }
+
+    /// Words that `lanes` take from the response of a packet with `sectors`. Lanes on one word may count more than once.
+    #[inline]
+    pub fn words(self, lanes: LaneMask, sectors: u8) -> u8 {
+        let in_sectors = n_sectors(sectors) * (SECTOR / 4) as u32;
+        let words = match self {
+            PacketContents::Registers { access, .. } => lanes.count() * access.total().div_ceil(4),
+            PacketContents::LocalWords => lanes.count(),
+            PacketContents::Texels | PacketContents::AtomicLanes => in_sectors,
+            PacketContents::Prefetch => 1,
+        };
+        words.min(in_sectors) as u8
     }
 
     /// Copies the data of a response to the results. `lanes` are those of the packet.

@@ -1,7 +1,8 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs,
-//! and such a fence closes the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
+//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. Its latency begins there.
+//! Such a fence also waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs, and the fence closes
+//! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
 //! # Invariants
 //! - The first epoch has accesses in flight, or is the only one.

@@ -1,25 +1,27 @@
 //! Counters of an LSU.
 
-use warpwave_hw::stats::{Latency, Report};
-use warpwave_isa::inst::Inst;
+use warpwave_hw::stats::{Indexed, Latency, Report};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::cluster::remote;
-use crate::proto::mem::{Packet, PacketKind, n_sectors};
+use crate::proto::mem::{Packet, PacketKind, SECTOR, n_sectors};
+use crate::proto::warp::WarpInst;
 use crate::sm::lsu::coalescer::CoalescedAccess;
 
-/// Counters of one kind of access to global memory.
+/// Counters of one kind of access to global or local memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accesses {
     /// Warp instructions with at least one active lane.
     pub instructions: u64,
-    /// Requests: 1 per instruction of up to 4 bytes a lane, 2 for 8 bytes, 4 for 16.
+    /// Requests of this machine: 1 per instruction of up to 4 bytes a lane, 2 for 8 bytes, 4 for 16.
     pub requests: u64,
     /// Sectors requested.
     pub sectors: u64,
     /// Bytes accessed, summed over lanes.
     pub lane_bytes: u64,
+    /// Sectors above the number that `lane_bytes` fill without gaps, instruction by instruction.
+    pub excess_sectors: u64,
 }
 
 /// Counters of an LSU.
@@ -33,6 +35,12 @@ pub struct Stats {
     pub stores: Accesses,
     /// Atomics and reductions on global memory.
     pub atomics: Accesses,
+    /// Requests, sectors and lane bytes of each instruction, by program counter.
+    pub by_pc: Indexed<3>,
+    /// Loads from local memory.
+    pub local_loads: Accesses,
+    /// Stores to local memory.
+    pub local_stores: Accesses,
     /// Constant loads, and their passes.
     pub constant_loads: (u64, u64),
     /// Packets sent to the L1 and to other SMs.
@@ -51,18 +59,36 @@ pub struct Stats {
 
 impl Stats {
     /// Counts a coalesced access of `lanes`. Only the L1 counts a prefetch.
-    pub(super) fn count_access(&mut self, inst: &Inst, access: &CoalescedAccess, lanes: LaneMask) {
+    pub(super) fn count_access(&mut self, warp_inst: &WarpInst, access: &CoalescedAccess, lanes: LaneMask) {
+        let inst = warp_inst.inst();
+        let is_local = !warp_inst.local_lanes.is_empty();
         let kind = match inst.op {
+            Opcode::Ld if is_local => &mut self.local_loads,
+            Opcode::St if is_local => &mut self.local_stores,
             Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
             Opcode::St | Opcode::Sust => &mut self.stores,
             Opcode::Cctl => return,
             _ => &mut self.atomics,
         };
-        let sectors = access.lines().iter().map(|line| u64::from(n_sectors(line.sectors)));
+        let (sectors, lane_bytes) = (sectors(access), u64::from(lanes.count() * inst.mods.access.total()));
         kind.instructions += u64::from(!lanes.is_empty());
         kind.requests += u64::from(access.requests);
-        kind.sectors += sectors.sum::<u64>();
-        kind.lane_bytes += u64::from(lanes.count() * inst.mods.access.total());
+        kind.sectors += sectors;
+        kind.lane_bytes += lane_bytes;
+        kind.excess_sectors += sectors.saturating_sub(lane_bytes.div_ceil(SECTOR as u64));
+        let counted = [u64::from(access.requests), sectors, lane_bytes];
+        let of_inst = self.by_pc.at(warp_inst.pc).iter_mut();
+        of_inst.zip(counted).for_each(|(sum, n)| *sum += n);
+    }
+
+    /// Counts the sectors of a later group of a local access: the next word of each lane.
+    pub(super) fn count_later_group(&mut self, warp_inst: &WarpInst, access: &CoalescedAccess) {
+        match warp_inst.inst().op {
+            Opcode::Ld => self.local_loads.sectors += sectors(access),
+            Opcode::St => self.local_stores.sectors += sectors(access),
+            // A texel: the first one of a fetch counts.
+            _ => {}
+        }
     }
 
     // Not inlined: responses to stores do not need it.
@@ -87,18 +113,24 @@ impl Stats {
             (LOADS, &stats.loads),
             (STORES, &stats.stores),
             (ATOMICS, &stats.atomics),
+            (LOCAL_LOADS, &stats.local_loads),
+            (LOCAL_STORES, &stats.local_stores),
         ] {
             let values = [
                 accesses.instructions,
                 accesses.requests,
                 accesses.sectors,
                 accesses.lane_bytes,
+                accesses.excess_sectors,
             ];
             names
                 .iter()
                 .zip(values)
                 .for_each(|(name, value)| report.count(name, value));
         }
+        stats
+            .by_pc
+            .report(report, ["global_requests", "global_sectors", "global_lane_bytes"]);
         report.count("constant_loads", stats.constant_loads.0);
         report.count("constant_passes", stats.constant_loads.1);
         report.count("packets", stats.packets);
@@ -110,21 +142,44 @@ impl Stats {
     }
 }
 
-const LOADS: [&str; 4] = [
+/// Sectors of an access.
+fn sectors(access: &CoalescedAccess) -> u64 {
+    let sectors = access.lines().iter().map(|line| u64::from(n_sectors(line.sectors)));
+    sectors.sum()
+}
+
+const LOADS: [&str; 5] = [
     "global_ld_inst",
     "global_ld_requests",
     "global_ld_sectors",
     "global_ld_lane_bytes",
+    "global_ld_excess_sectors",
 ];
-const STORES: [&str; 4] = [
+const STORES: [&str; 5] = [
     "global_st_inst",
     "global_st_requests",
     "global_st_sectors",
     "global_st_lane_bytes",
+    "global_st_excess_sectors",
 ];
-const ATOMICS: [&str; 4] = [
+const ATOMICS: [&str; 5] = [
     "global_atom_inst",
     "global_atom_requests",
     "global_atom_sectors",
     "global_atom_lane_bytes",
+    "global_atom_excess_sectors",
+];
+const LOCAL_LOADS: [&str; 5] = [
+    "local_ld_inst",
+    "local_ld_requests",
+    "local_ld_sectors",
+    "local_ld_lane_bytes",
+    "local_ld_excess_sectors",
+];
+const LOCAL_STORES: [&str; 5] = [
+    "local_st_inst",
+    "local_st_requests",
+    "local_st_sectors",
+    "local_st_lane_bytes",
+    "local_st_excess_sectors",
 ];

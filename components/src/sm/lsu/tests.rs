@@ -1,4 +1,4 @@
-//! Contract test of the LSU. The test acts as sub-cores, shared memory and L1.
+//! Contract and pace of the LSU. The test acts as sub-cores, shared memory and L1.
 
 use std::sync::Arc;
 
@@ -9,13 +9,85 @@ use super::*;
 use crate::preset;
 use crate::proto::launch::Grid;
 use crate::storage::BASE;
-use crate::test_ports::{grid, warp_inst};
+use crate::test_ports::{all, grid, run, warp_inst, wire, wire_of};
+
+/// The cycles, counted from the first, in which the packets of one access leave for the L1. Lane addresses are `stride` bytes apart.
+fn packet_cycles(pc: u32, stride: u32) -> Vec<u64> {
+    let grid = Arc::new(Grid {
+        allocations: vec![(BASE, 1 << 16)],
+        ..(*grid("LD.B32 R0, [R2]\n LD.B64 R0, [R2]\n RED.ADD.B32 [R2], R4", 1)).clone()
+    });
+    let (mut input, from_subcore) = wire();
+    let (to_l1, mut packets) = wire_of(1, 64);
+    let (_to_lsu, response) = wire();
+    let (ack, _credits) = wire();
+    let (output, _complete) = wire();
+    let ports = Ports {
+        input: vec![from_subcore],
+        output: vec![output],
+        ack: vec![ack],
+        shared: wire().0,
+        l1: to_l1,
+        response,
+        trap: wire().0,
+        cluster: None,
+        bulk: None,
+    };
+    let mut lsu = Lsu::new(Path::root("lsu"), config(), ports);
+    // The access does not have to invalidate the L1 first.
+    lsu.state.grid = Some(grid.id);
+    input.send(Cycle::ZERO, access(&grid, (0, pc), BASE, stride));
+    let (mut now, mut cycles) = (Cycle::ZERO, Vec::new());
+    for _ in 0..50 {
+        let next = now.0 + 1;
+        run(&mut lsu, &mut now, next);
+        // Accepted in cycle 1, sent from cycle 2 on, seen a cycle later.
+        cycles.extend(all(&mut packets, now).iter().map(|_| now.0 - 3));
+    }
+    cycles
+}
+
+#[test]
+fn access_takes_as_long_as_its_busiest_data_bank_or_tag_bank() {
+    let last_and_count = |pc, stride| {
+        let cycles = packet_cycles(pc, stride);
+        (cycles.last().copied(), cycles.len())
+    };
+    // 32 words in a row: one line.
+    assert_eq!(last_and_count(0, 4), (Some(0), 1));
+    // Every second word: two lines, and two words of each bank.
+    assert_eq!(last_and_count(0, 8), (Some(1), 2));
+    // Every 32nd word: 32 lines, all words in one bank.
+    assert_eq!(last_and_count(0, 128), (Some(31), 32));
+    // Every 33rd word: 32 lines, one word of each bank, so the four tag banks take 8 cycles.
+    assert_eq!(last_and_count(0, 132), (Some(7), 32));
+    // 64-bit words are two requests of 16 lanes. In a row, each is one line.
+    assert_eq!(last_and_count(1, 8), (Some(1), 2));
+    // An atomic takes a cycle for each line.
+    assert_eq!(last_and_count(2, 132), (Some(31), 32));
+}
 
 const PROGRAM: &str = "LD.B32 R0, [R2]
     ST.B32 [R2], R4
     LD.B64 R0, [R2]
     ST.SHARED.B32 [R2], R4
     SHFL.BFLY R1, PT, R0, 0x10, 0x1f";
+
+fn config() -> Config {
+    let tiny = preset::load("tiny", &[]).expect("tiny is built in").config;
+    Config {
+        sm: 0,
+        sm_in_gpc: 0,
+        cta_slots: 2,
+        shared_unit: 128,
+        lsu: tiny.sm.lsu,
+        tag_banks: 4,
+        constant_latency: tiny.sm.constant.latency,
+        fence: tiny.sm.fence,
+        first_local_slot: 0,
+        warps_per_subcore: 4,
+    }
+}
 
 /// The instruction at `pc` of the program. The addresses of its lanes are `stride` bytes apart.
 fn access(grid: &Arc<Grid>, (subcore, pc): (u8, u32), address: u64, stride: u32) -> Box<WarpInst> {
@@ -63,19 +135,7 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
             cluster: None,
             bulk: None,
         };
-        let tiny = preset::load("tiny", &[]).expect("tiny is built in").config;
-        let config = Config {
-            sm: 0,
-            sm_in_gpc: 0,
-            cta_slots: 2,
-            shared_unit: 128,
-            lsu: tiny.sm.lsu,
-            constant_latency: tiny.sm.constant.latency,
-            fence: tiny.sm.fence,
-            first_local_slot: 0,
-            warps_per_subcore: 4,
-        };
-        Lsu::new(Path::root("lsu"), config, ports)
+        Lsu::new(Path::root("lsu"), config(), ports)
     };
     let events = check(build, 500).unwrap();
     let count = |link: &str| events.iter().filter(|event| event.link == link).count();

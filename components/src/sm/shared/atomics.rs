@@ -12,10 +12,17 @@ impl SharedMemory {
         let own = &mut self.state.bytes[warp_inst.shared_base as usize..];
         for lane in warp_inst.shared_lanes.iter() {
             let word = &mut own[warp_inst.addresses.get(lane) as usize..][..total];
+            let before = first_bytes(word);
             let old = apply_atomic(word, mods.atom, mods.ty, warp_inst.atomic_operands(lane));
+            self.state.stats.atomic_words_changed += u64::from(first_bytes(word) != before);
             warp_inst.set_old_value(lane, old);
         }
     }
+}
+
+/// The bytes of a word of up to 8 bytes.
+fn first_bytes(word: &[u8]) -> [u8; 8] {
+    std::array::from_fn(|n| word.get(n).copied().unwrap_or(0))
 }
 
 /// Applies the lanes of a packet to its line. Each lane gets its old value.

@@ -79,8 +79,12 @@ impl SharedMemory {
     pub(super) fn run_lines(&mut self, now: Cycle) {
         self.send_line_responses(now);
         let own_waits = self.ports.input.is_ready(now);
+        let own_runs = self.state.current.is_some() || self.state.banks_free_at > now;
         let lines = &mut self.state.lines;
-        if self.state.current.is_some() || lines.hold_banks(now) || (own_waits && lines.own_turn) {
+        if lines.hold_banks(now) {
+            return;
+        }
+        if own_runs || (own_waits && lines.own_turn) {
             lines.own_turn = false;
             return;
         }

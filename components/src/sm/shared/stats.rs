@@ -1,12 +1,12 @@
 //! Counters of shared memory, and the passes of each access.
 
-use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::stats::{Indexed, Latency, Report};
 use warpwave_isa::exec::access::copy_destinations;
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::addresses::WarpAddresses;
+use crate::proto::data_banks::{atomic_passes, least_passes, passes};
 use crate::proto::warp::WarpInst;
-use crate::sm::shared::banks::{atomic_passes, least_passes, passes};
 
 /// Counters of one kind of access to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,6 +28,10 @@ pub struct Stats {
     pub stores: Accesses,
     /// Atomics and reductions.
     pub atomics: Accesses,
+    /// Instructions, passes and conflicts of each instruction, by program counter.
+    pub by_pc: Indexed<3>,
+    /// Words that atomics have changed.
+    pub atomic_words_changed: u64,
     /// Shuffles.
     pub shuffles: u64,
     /// Cycles in which the banks were busy.
@@ -69,10 +73,16 @@ impl Stats {
                 (kind, n, least_passes(lanes, bytes))
             }
         };
-        kind.instructions += 1;
         // An access without active lanes takes a cycle, and no pass of the banks.
-        kind.passes += if warp_inst.lanes.is_empty() { 0 } else { u64::from(n) };
-        kind.conflicts += u64::from(n.saturating_sub(least));
+        let passes = if warp_inst.lanes.is_empty() { 0 } else { u64::from(n) };
+        let conflicts = u64::from(n.saturating_sub(least));
+        kind.instructions += 1;
+        kind.passes += passes;
+        kind.conflicts += conflicts;
+        let [by_inst, by_pass, by_conflict] = self.by_pc.at(warp_inst.pc);
+        *by_inst += 1;
+        *by_pass += passes;
+        *by_conflict += conflicts;
         n
     }
 
@@ -85,6 +95,9 @@ impl Stats {
                 .zip(values)
                 .for_each(|(name, value)| report.count(name, value));
         }
+        self.by_pc
+            .report(report, ["shared_inst", "shared_passes", "shared_conflicts"]);
+        report.count("atomic_words_changed", self.atomic_words_changed);
         report.count("shuffles", self.shuffles);
         report.count("busy_cycles", self.busy_cycles);
         report.count("cluster_lines", self.lines);

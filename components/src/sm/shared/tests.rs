@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpwave_hw::rig::{Rig, check};
+use warpwave_hw::rig::{Event, Rig, check};
 use warpwave_isa::lane::LaneMask;
 
 use super::*;
@@ -10,11 +10,84 @@ use crate::preset;
 use crate::proto::addresses::WarpAddresses;
 use crate::proto::cluster::remote_address;
 use crate::proto::launch::Grid;
+use crate::proto::mem::{AtomicLanes, Packet, PacketKind};
 use crate::test_ports::{grid, load, warp_inst};
 
 const PROGRAM: &str = "ST.SHARED.B32 [R2], R4
     LD.SHARED.B32 R0, [R2]
     SHFL.BFLY R1, PT, R0, 0x10, 0x1f";
+
+/// Shared memory with one sub-core and one source of lines. All outputs always have room.
+fn with_lines(rig: &mut Rig, own: Vec<(u64, Box<WarpInst>)>, packets: Vec<(u64, Box<Packet>)>) -> SharedMemory {
+    let lines = LinePorts {
+        input: rig.input("requests", 1, 2, packets),
+        output: rig.output("responses", 1, 2, |_| true),
+        latency: 6,
+    };
+    let ports = Ports {
+        input: rig.input("in", 1, 2, own),
+        output: vec![rig.output("out0", 1, 4, |_| true)],
+        products: Vec::new(),
+        lines: vec![lines],
+    };
+    let config = Config {
+        bytes: 1 << 16,
+        shared: preset::load("tiny", &[]).expect("tiny is built in").config.sm.shared,
+    };
+    SharedMemory::new(Path::root("shared"), config, ports)
+}
+
+/// Cycles of the events of one link.
+fn times(events: &[Event], link: &str) -> Vec<u64> {
+    let of_link = events.iter().filter(|event| event.link == link);
+    of_link.map(|event| event.at.0).collect()
+}
+
+#[test]
+fn line_access_waits_for_the_last_pass_of_the_sms_own_access() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 8192,
+        ..(*grid(PROGRAM, 1)).clone()
+    });
+    let build = |rig: &mut Rig| {
+        let mut remote = load(0, 0b0001, 7);
+        remote.line = remote_address(0, 128);
+        // 32 passes occupy the banks from cycle 1 up to cycle 32. The second line access finds idle banks in cycle 101.
+        let own = vec![(0, access(&grid, (0, 1), 128))];
+        with_lines(rig, own, vec![(10, remote.clone()), (100, remote)])
+    };
+    let events = check(build, 400).unwrap();
+    let [first, second] = times(&events, "responses")[..] else {
+        panic!("two responses")
+    };
+    assert_eq!(first - 33, second - 101);
+}
+
+#[test]
+fn line_accesses_of_several_passes_leave_the_sm_its_turn() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 8192,
+        ..(*grid(PROGRAM, 1)).clone()
+    });
+    let build = |rig: &mut Rig| {
+        // Two lanes on one word: two passes each. The stream occupies the banks for 100 cycles.
+        let mut remote = load(0, 0b0001, 7);
+        remote.line = remote_address(0, 128);
+        remote.kind = PacketKind::Reduction;
+        let mut lanes = AtomicLanes::default();
+        (lanes.n, lanes.lanes[1].lane) = (2, 1);
+        remote.atomic = Some(Box::new(lanes));
+        let own = vec![(10, access(&grid, (0, 1), 4))];
+        with_lines(rig, own, (0..50).map(|n| (n, remote.clone())).collect())
+    };
+    let events = check(build, 600).unwrap();
+    let (own, responses) = (times(&events, "out0")[0], times(&events, "responses"));
+    let later = responses.iter().filter(|&&at| at > own + 10).count();
+    assert!(
+        later > 30,
+        "the own access ends in cycle {own}, after most line accesses"
+    );
+}
 
 /// The instruction at `pc` of the program. The addresses of its lanes are `stride` bytes apart.
 fn access(grid: &Arc<Grid>, (subcore, pc): (u8, u32), stride: u64) -> Box<WarpInst> {

@@ -159,6 +159,11 @@ impl Dispatch {
         }
     }
 
+    /// The register file.
+    pub(crate) fn registers(&self) -> &RegFile {
+        &self.state.file
+    }
+
     /// Sends events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
@@ -194,8 +199,7 @@ impl Dispatch {
             return;
         };
         let pipe = warp_inst.info.pipe;
-        self.state.stats.instructions += 1;
-        self.state.stats.thread_instructions += u64::from(warp_inst.lanes.count());
+        self.state.stats.count(warp_inst.inst(), warp_inst.lanes.count());
         self.state.dispatched = Some((pipe, warp_inst.warp, warp_inst.pc));
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Dispatch { number });

@@ -4,6 +4,8 @@
 //!
 //! Host memory for a row is allocated at its first use: most kernels use a part of the file.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::reg::{Pred, Reg};
 
@@ -65,6 +67,17 @@ impl RegFile {
     pub fn write(&mut self, warp: usize, reg: Reg, value: &Lanes, lanes: LaneMask) {
         let row = self.row(warp, reg);
         self.rows[row].merge(value, lanes);
+    }
+
+    /// A hash of all registers and predicates of a warp with `registers` registers.
+    pub fn hash(&self, warp: usize, registers: usize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let first = self.base[warp];
+        for row in &self.rows[first..first + registers] {
+            row.0.hash(&mut hasher);
+        }
+        self.predicates[warp].map(|lanes| lanes.0).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The predicates of a warp.

@@ -12,9 +12,9 @@
 //! | Stage | What it does |
 //! |---|---|
 //! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
-//! | run timers | due sleeps and guard waits end; fetch restarts at a branch target after `branch_latency` |
+//! | run timers | due sleeps end; warps whose guard predicate becomes visible are evaluated; fetch restarts at a branch target |
 //! | arrive | fetched instructions enter the instruction buffers |
-//! | evaluate | each warp with a change gets a stall reason, or joins the ready set of its pipe |
+//! | evaluate | each warp whose hazards may have changed gets a stall reason, or joins the ready group of its pipe |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
 //! | fetch | at most one instruction is fetched, for one warp |
 //! | retire | exited warps with nothing in flight leave their slot |
@@ -24,12 +24,12 @@
 //! - nothing blocks it: no barrier, fence, wait for asynchronous operations, unresolved branch or sleep;
 //! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write;
-//! - its guard is visible: the writer of the predicate issued at least `guard_latency` cycles ago;
-//! - earlier memory accesses have reached the point that its `Order` (`proto::predecoded`) names: sent, returned or complete;
+//! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
+//! - the warp's earlier instructions meet its `Order` (`proto::predecoded`): they have left the memory queue, or are complete;
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
-//! A control instruction that reads no register is resolved at issue. Other control instructions go to the branch unit.
+//! A control instruction that reads no register and no predicate is resolved at issue. Other control instructions go to the branch unit.
 //!
 //! | From, to | Cycles |
 //! |---|---|
@@ -39,7 +39,8 @@
 //! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
-//! - Each cycle of a resident warp is charged to exactly one profiler state: a stall reason, a throttle or an issue outcome.
+//! - Each cycle of a resident warp is charged to one profiler state: a stall reason, a throttle, `selected`,
+//!   `not_selected` or `dispatch_stall`.
 //! - A warp is in the ready set if and only if it has no stall reason: its `Warp::state` is `None`.
 
 mod control;
@@ -90,7 +91,7 @@ pub struct Config {
     pub branch_latency: u32,
     /// Cycles from the issue of a predicate's writer to the issue of an instruction that the predicate guards.
     pub guard_latency: u32,
-    /// Entries of the sub-core's memory queue at the LSU, and so its credits.
+    /// Depth of the sub-core's memory queue at the LSU. The scheduler starts with this number of credits.
     pub memory_queue: u32,
     /// Core clock in kHz, for sleeps.
     pub core_khz: u32,
@@ -142,8 +143,8 @@ struct State {
     ibuffers: IBuffers,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each [`Ready`] group can issue. The LSU has two groups, because its full queue has two stall reasons. Without a
-    /// credit they have [`Cycle::NEVER`].
+    /// First cycle in which each [`Ready`] group can issue. The LSU has two groups: a warp that waits for its full
+    /// queue is charged `lg_throttle` or `mio_throttle`. Without a credit both groups hold [`Cycle::NEVER`].
     pipe_free_at: [Cycle; N_READY_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
@@ -151,8 +152,8 @@ struct State {
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps for the retire stage to test. One of their operations has ended, or their stall reason is new: an exit can leave nothing in
-    /// flight.
+    /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when it gets a new stall reason: a warp
+    /// that exits with nothing in flight gets no later message.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
     resuming: u32,
@@ -160,8 +161,8 @@ struct State {
     guard_timers: GuardTimers,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. The next charge counts each ready warp as throttled from here up to
-    /// its own cycle.
+    /// First cycle not yet charged to the ready warps. A charge in cycle t counts each ready warp as throttled from this cycle up
+    /// to t, exclusive.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -170,7 +171,7 @@ struct State {
     stats: Stats,
 }
 
-// The simulator prefetches the fields that most ticks read into the CPU's cache.
+// Most ticks read these fields. The simulator prefetches them to the host CPU's cache.
 warpwave_hw::warm!(State: ibuffers, ready, pipe_free_at, stats, warps);
 
 impl State {
@@ -235,6 +236,12 @@ impl Scheduler {
     /// Replaces the preset's policy with a user's policy.
     pub fn set_policy(&mut self, policy: Box<dyn SchedulingPolicy>) {
         self.selector.set_policy(policy);
+    }
+
+    /// The resident warps, each with its slot.
+    pub(crate) fn resident_warps(&self) -> impl Iterator<Item = (usize, &Warp)> {
+        let slots = self.state.warps.iter().enumerate();
+        slots.filter_map(|(slot, warp)| Some((slot, warp?)))
     }
 
     /// Sends events to `log` from now on.

@@ -115,6 +115,11 @@ impl Warp {
         }
     }
 
+    /// True if the warp waits at a barrier and has no instruction in flight.
+    pub fn is_held_at_barrier(&self) -> bool {
+        self.flow.active().is_empty() && self.in_flight == 0 && !self.resolving
+    }
+
     /// The instruction at a program counter.
     #[inline]
     pub fn inst(&self, pc: u32) -> &Inst {
@@ -141,6 +146,7 @@ impl Warp {
             Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
             Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),
             Order::Returned if self.loads > 0 => Err(WarpState::LongScoreboard),
+            Order::Performed if self.loads > 0 || self.stores > 0 => Err(WarpState::Membar),
             Order::Over if self.in_flight > 0 || self.stores > 0 => Err(WarpState::Membar),
             _ => Ok(next),
         }
@@ -303,6 +309,7 @@ impl Warps {
         }
         let warp = &mut self.slots[slot];
         let flow = warp.flow.restart(0, start.lanes);
+        let flow = flow.with_reconvergence(start.grid.program.reconvergence());
         *warp = Warp::new(start, flow, now);
         self.resident |= 1 << slot;
     }

@@ -6,6 +6,7 @@
 //! a jump continues with the next block.
 
 pub(crate) use super::arg::{Arg, Bits, VGuard, VPred, VReg};
+use warpwave_isa::flow::Reconvergence;
 use warpwave_isa::inst::Mods;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Assertion;
@@ -276,6 +277,8 @@ pub(crate) struct Code {
     pub max_registers: usize,
     /// True to keep each WARPSYNC that orders memory, also where lanes are together.
     pub keep_syncs: bool,
+    /// Progress of diverged lanes on the GPU.
+    pub reconvergence: Reconvergence,
 }
 
 impl Code {

@@ -1,4 +1,4 @@
-//! Dead code elimination. An atomic with an unread old value becomes a reduction.
+//! Dead code elimination. An atomic with an unread old value becomes a reduction, or returns the value to RZ. So no instruction waits for it.
 //!
 //! Operations with effects stay, in order.
 
@@ -68,11 +68,12 @@ impl Reads {
         for pred in &mut op.pdst {
             *pred = pred.filter(|pred| self.preds[pred.0 as usize] > 0);
         }
-        // PTX has no reduction of these two operations.
-        let returns_nothing = !matches!(op.mods.atom, AtomOp::Cas | AtomOp::Exch) && !self.is_read(op);
-        if op.is(Opcode::Atom) && returns_nothing {
-            op.kind = OpKind::Machine(Opcode::Red);
+        if op.is(Opcode::Atom) && !self.is_read(op) {
             op.dst = None;
+            // The machine has no reduction of these two operations: their old value goes to RZ.
+            if !matches!(op.mods.atom, AtomOp::Cas | AtomOp::Exch) {
+                op.kind = OpKind::Machine(Opcode::Red);
+            }
         }
     }
 }

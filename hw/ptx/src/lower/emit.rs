@@ -44,7 +44,9 @@ pub(super) fn run(
         max_block: limit(".maxntid"),
         cluster: cluster_requirement(function),
     };
-    Program::new(function.name.text, insts, requirements).with_assertions(code.assertions.clone())
+    Program::new(function.name.text, insts, requirements)
+        .with_assertions(code.assertions.clone())
+        .with_reconvergence(code.reconvergence)
 }
 
 /// Returns the cluster size of `.reqnctapercluster 4, 1, 1`, or the requirement of `.explicitcluster`.

@@ -17,10 +17,10 @@ pub(super) fn block_size(function: &Function<'_>, name: &str) -> Option<[u32; 3]
     Some([dimension(0), dimension(1), dimension(2)])
 }
 
-/// Returns the maximum registers per thread. `.maxnreg` limits it directly.
+/// Returns the maximum registers per thread. `.maxnreg` limits it directly, and so does `option`.
 ///
 /// `.maxntid` or `.reqntid` limit it too: `.minnctapersm` CTAs of that size must fit on an SM.
-pub(super) fn max_registers(function: &Function<'_>) -> usize {
+pub(super) fn max_registers(function: &Function<'_>, option: Option<u8>) -> usize {
     let number = |name: &str| {
         let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
         numbers.first().copied()
@@ -31,7 +31,8 @@ pub(super) fn max_registers(function: &Function<'_>) -> usize {
         let threads = threads.next_multiple_of(32) * number(".minnctapersm").unwrap_or(1).max(1);
         SM_REGISTERS / threads.max(32) / ALLOCATION_UNIT * ALLOCATION_UNIT
     });
-    let allowed = by_occupancy.into_iter().chain(number(".maxnreg")).min();
+    let direct = number(".maxnreg").into_iter().chain(option.map(u64::from));
+    let allowed = by_occupancy.into_iter().chain(direct).min();
     allowed.map_or(Reg::COUNT, |allowed| {
         (allowed.max(MIN_REGISTERS) as usize).min(Reg::COUNT)
     })
@@ -43,8 +44,12 @@ mod tests {
 
     /// Returns the register limit of an entry with these directives.
     fn allowed(directives: &str) -> usize {
+        with_option(directives, None)
+    }
+
+    fn with_option(directives: &str, option: Option<u8>) -> usize {
         let text = format!(".version 8.0\n.target sm_80\n.entry k() {directives} {{ ret; }}\n");
-        max_registers(&crate::parse(&text).unwrap().functions[0])
+        max_registers(&crate::parse(&text).unwrap().functions[0], option)
     }
 
     #[test]
@@ -59,5 +64,13 @@ mod tests {
         assert_eq!(allowed(".reqntid 96 .minnctapersm 3"), 224);
         assert_eq!(allowed(".maxntid 1024 .maxnreg 32"), 32);
         assert_eq!(allowed(".minnctapersm 4"), 255);
+    }
+
+    #[test]
+    fn option_lowers_the_register_limit_but_does_not_raise_it() {
+        assert_eq!(with_option("", Some(32)), 32);
+        assert_eq!(with_option("", Some(1)), 16);
+        assert_eq!(with_option(".maxnreg 40", Some(64)), 40);
+        assert_eq!(with_option(".maxntid 1024", Some(48)), 48);
     }
 }

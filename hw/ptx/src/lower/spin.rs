@@ -7,18 +7,24 @@
 //! memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
 //! reconverge after it as after any other loop.
 //!
+//! GPUs before Volta do not promise that: with a stack, no exit is marked, and lanes wait for each other at the end of every loop.
+//!
 //! Source: PTX ISA, memory consistency model; forward progress of the atomics that CUDA C builds on it.
 
 use std::collections::BTreeSet;
 
 use super::code::{BlockId, Code, Op, VGuard, VPred, VReg};
 use super::graph::Graph;
+use warpwave_isa::flow::Reconvergence;
 use warpwave_isa::inst::CacheOp;
 use warpwave_isa::opcode::Opcode;
 
 /// Marks the blocks that leave a spin loop by their last branch.
 pub(super) fn spin_exits(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut spin_exits = vec![false; code.blocks.len()];
+    if code.reconvergence == Reconvergence::Stack {
+        return spin_exits;
+    }
     for (latch, header) in back_edges(graph) {
         let body = body(graph, latch, header);
         for block in (0..spin_exits.len()).filter(|&block| body[block]) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use warpwave::sweep::{Axis, Engine, Key, Limits};
 
-use super::super::args::key_value;
+use super::super::args::{cycles, key_value};
 
 /// The folder of results if `--store` names none.
 const STORE: &str = ".warpwave-store";
@@ -24,6 +24,9 @@ pub struct Sweep {
     /// Hide the progress line
     #[arg(long, help_heading = "Run")]
     pub no_progress: bool,
+    /// Print only errors
+    #[arg(short, long, help_heading = "Run")]
+    pub quiet: bool,
     /// A column beside the cycles: any metric, or launch[N].METRIC; may be repeated
     #[arg(long, value_name = "NAME", help_heading = "Results")]
     pub metric: Vec<String>,
@@ -62,8 +65,8 @@ pub struct What {
     /// Run programs whose target or instructions are newer than the GPU
     #[arg(long, help_heading = "Run")]
     pub ignore_target: bool,
-    /// Stop a point after N cycles
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Run")]
+    /// Stop a point after N cycles, such as 1e6
+    #[arg(long, value_name = "N", value_parser = cycles, help_heading = "Run")]
     pub max_cycles: Option<u64>,
     /// Folder that keeps the result of each point; no point is computed twice
     #[arg(long, value_name = "DIR", default_value = STORE, help_heading = "Run")]

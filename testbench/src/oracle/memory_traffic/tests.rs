@@ -81,7 +81,10 @@ fn idle_machine_of_every_preset_has_its_latencies_to_near_and_far_slices() {
             config.hbm.access_latency - OUTSIDE_L1,
             config.l2.hit_latency - OUTSIDE_L1,
         );
-        let wanted = [memory, memory + far_latency, l2, l2 + far_latency].map(u64::from);
+        let wanted = match config.sm.ideal_memory_latency {
+            0 => [memory, memory + far_latency, l2, l2 + far_latency].map(u64::from),
+            ideal => [u64::from(ideal); 4],
+        };
         for (n, wanted) in wanted.into_iter().enumerate() {
             // With different clocks, each crossing waits for the next edge of its domain.
             let slack = if n < 2 { 4 } else { 0 };

@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use super::{Page, heading, percent, thousands};
-use crate::report::metrics;
+use crate::report::counts::Counts;
+use crate::report::metrics::{self, Inputs};
 
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
@@ -17,7 +18,23 @@ struct Flow {
 }
 
 pub(super) fn markup(page: &Page<'_>) -> Markup {
-    let sum = |block, name| page.run.totals.sum(block, name).unwrap_or(0);
+    let title = match page.run.launches.len() {
+        1 => "Memory",
+        _ => "Memory, in all launches",
+    };
+    html! {
+        (heading(
+            title,
+            "Bytes moved between the levels: blue towards the warps, orange away from them. Two more pixels of thickness mean ten \
+             times the bytes. The first arrows count only the bytes that lanes use. All others count whole sectors.",
+        ))
+        (levels(&page.run.totals, &page.run.inputs()))
+    }
+}
+
+/// The chart of one launch, or of all together.
+pub(super) fn levels(counts: &Counts, inputs: &Inputs<'_>) -> Markup {
+    let sum = |block, name| counts.sum(block, name).unwrap_or(0);
     let lanes = Flow {
         read: sum("lsu", "global_ld_lane_bytes") + sum("lsu", "global_atom_lane_bytes"),
         write: sum("lsu", "global_st_lane_bytes"),
@@ -37,19 +54,14 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     let conflicts = ["shared_ld_conflicts", "shared_st_conflicts", "shared_atom_conflicts"];
     let conflicts: u64 = conflicts.iter().map(|name| sum("shared", name)).sum();
     html! {
-        (heading(
-            "Memory",
-            "Bytes moved between the levels: blue towards the warps, orange away from them. Two more pixels of thickness mean ten \
-             times the bytes. The first arrows count only the bytes that lanes use. All others count whole sectors.",
-        ))
         div.levels {
             (level("Warps", "bytes that lanes use"))
             (flow(&lanes))
-            (level("L1", &hit_rate(page, "l1tex__t_sector_hit_rate.pct")))
+            (level("L1", &hit_rate(inputs, "l1tex__t_sector_hit_rate.pct")))
             (flow(&l2))
-            (level("L2", &hit_rate(page, "lts__t_sector_hit_rate.pct")))
+            (level("L2", &hit_rate(inputs, "lts__t_sector_hit_rate.pct")))
             (flow(&dram))
-            (level("Memory", &row_hits(page)))
+            (level("Memory", &row_hits(counts)))
         }
         @if shared.read + shared.write > 0 {
             div.levels {
@@ -62,14 +74,14 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
 }
 
 /// The value of a hit-rate metric. Empty if there were no accesses.
-fn hit_rate(page: &Page<'_>, metric: &str) -> String {
-    let rate = metrics::find(metric).and_then(|metric| metric.value(&page.run.inputs()).number());
+fn hit_rate(inputs: &Inputs<'_>, metric: &str) -> String {
+    let rate = metrics::find(metric).and_then(|metric| metric.value(inputs).number());
     rate.map_or(String::new(), |rate| format!("{rate:.0} % hits"))
 }
 
 /// Share of DRAM accesses to an open row.
-fn row_hits(page: &Page<'_>) -> String {
-    let sum = |name| page.run.totals.sum("channel", name).unwrap_or(0);
+fn row_hits(counts: &Counts) -> String {
+    let sum = |name| counts.sum("channel", name).unwrap_or(0);
     let hits = sum("row_hits");
     let all = hits + sum("row_misses") + sum("row_conflicts");
     if all == 0 {
@@ -90,7 +102,7 @@ fn flow(flow: &Flow) -> Markup {
             @for (bytes, class, arrow) in [(flow.read, "read", "←"), (flow.write, "write", "→")] {
                 div {
                     (arrow) " " (size(bytes))
-                    i class=(class) style={ "height:" (format_args!("{:.1}", thickness(bytes))) "px" } {}
+                    i class=(class) title={ (thousands(bytes)) " bytes" } style={ "height:" (format_args!("{:.1}", thickness(bytes))) "px" } {}
                 }
             }
         }

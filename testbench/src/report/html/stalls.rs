@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::{Page, heading, stall_text, thousands};
+use crate::report::counts::Counts;
 use crate::report::stalls;
 
 /// Least share in per cent of a state with an explanation below its bar.
@@ -12,15 +13,26 @@ const EXPLAINED: f64 = 5.0;
 const LONGEST_BAR: f64 = 78.0;
 
 pub(super) fn markup(page: &Page<'_>) -> Markup {
-    let mut table = stalls::table(&page.run.totals);
+    let title = match page.run.launches.len() {
+        1 => "Where warps spent their cycles",
+        _ => "Where warps spent their cycles, in all launches",
+    };
+    html! {
+        (heading(
+            title,
+            "A resident warp is in one state in each cycle. The names are the profiler's. The bars add up to 100 %.",
+        ))
+        (bars(&page.run.totals))
+    }
+}
+
+/// A bar per state, the longest one first.
+pub(super) fn bars(counts: &Counts) -> Markup {
+    let mut table = stalls::table(counts);
     table.retain(|stall| stall.warp_cycles > 0);
     table.sort_by_key(|stall| std::cmp::Reverse(stall.warp_cycles));
     let widest = table.first().map_or(1.0, |stall| stall.percent);
     html! {
-        (heading(
-            "Where warps spent their cycles",
-            "A resident warp is in one state in each cycle. The names are the profiler's. The bars add up to 100 %.",
-        ))
         div.bars {
             @for stall in &table { (bar(stall, widest)) }
         }

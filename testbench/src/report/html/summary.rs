@@ -1,10 +1,11 @@
-//! The top of the page: scenario and GPU, the top stall with advice, and the most important metrics.
+//! The top of the page: scenario and GPU, the diagnosis with advice, and the most important metrics.
 
 use maud::{Markup, html};
 
 use super::source::hottest;
-use super::{Page, findings, percent, stall_text, thousands};
-use crate::report::{metrics, stalls};
+use super::{Page, capitalized, percent, thousands};
+use crate::report::diagnosis::{self, Diagnosis};
+use crate::report::metrics;
 
 /// Name and metric of each card.
 const CARDS: [(&str, &str); 10] = [
@@ -41,7 +42,7 @@ const CARDS: [(&str, &str); 10] = [
     ),
 ];
 
-pub(super) fn markup(page: &Page<'_>) -> Markup {
+pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     let (scenario, run) = (page.scenario, page.run);
     let config = &run.config;
     html! {
@@ -59,40 +60,27 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
             p.verdict { b { "Stopped" } " in launch " (launch) ": " (error.to_string()) }
         }
         @if !run.launches.is_empty() {
-            (verdict(page))
+            (verdict(page, diagnoses))
             (cards(page))
             (launches(page))
         }
     }
 }
 
-/// The top stall state, the line with the highest cost, and the findings. Empty if no warp stalled.
-fn verdict(page: &Page<'_>) -> Markup {
-    let table = stalls::table(&page.run.totals);
-    let waits = table
-        .iter()
-        .filter(|stall| stall.state != "selected" && stall.warp_cycles > 0);
-    let Some(top) = waits.max_by_key(|stall| stall.warp_cycles) else {
+/// The diagnosis of the longest launch, and the line with the highest cost.
+fn verdict(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
+    let run = page.run;
+    let Some(headline) = diagnosis::headline(run, diagnoses) else {
         return Markup::default();
     };
-    let total: u64 = table.iter().map(|stall| stall.warp_cycles).sum();
-    let text = stall_text::of(top.state);
-    let findings = findings::all(page);
+    let total = run.totals.sum("scheduler", "warp_cycles").unwrap_or(0);
     html! {
         p.verdict {
-            "Warps spent " b { (format_args!("{:.0} %", top.percent)) } " of their time in " b { (top.state) }
-            ": they " (text.means) ". What helps: " (text.advice) "."
+            b { (capitalized(&headline)) } "."
             @if let Some(line) = hottest(page) {
-                " The line with the highest cost, " b { (format_args!("{:.0} %", percent(line.cost.total(), total))) }
-                " of all time, is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
+                " The line where warps spent most of their time, " (format_args!("{:.0} %", percent(line.cost.total(), total)))
+                ", is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
                 ": " code { (line.text.trim()) }
-            }
-        }
-        @if !findings.is_empty() {
-            ul.findings {
-                @for (name, text) in &findings {
-                    li { b { (name) } ": " (text) }
-                }
             }
         }
     }
@@ -109,7 +97,7 @@ fn cards(page: &Page<'_>) -> Markup {
                 @let found = metrics::find(metric).expect("a card is a row of the table");
                 @if let Some(number) = found.value(&inputs).number() {
                     @let unit = if found.unit == "%" { " %" } else { "" };
-                    (card(&format!("{}{unit}", figures(number)), name, metric))
+                    (card(&format!("{}{unit}", figures(number)), name, &format!("{metric}\n{}", found.definition)))
                 }
             }
         }

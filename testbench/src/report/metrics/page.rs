@@ -53,6 +53,25 @@ pub fn page() -> String {
     out
 }
 
+/// The text about one warp state. `None` for a word that is no state.
+pub fn state(name: &str) -> Option<String> {
+    let (state, counter) = STATES.into_iter().find(|(state, _)| *state == name)?;
+    let meaning = match stall::NAMES.contains(&state) {
+        true => {
+            let text = stall_text::of(state);
+            format!("A warp in it {}.\n\nwhat helps {}\n", text.means, text.advice)
+        }
+        false => "No part of this machine brings a warp into it.\n".to_owned(),
+    };
+    let metrics = stall_rows(state, counter).map(|metric| format!("metric     {}\n", metric.name));
+    Some(format!("{state} (state of a warp)\n\n{meaning}{}", metrics.concat()))
+}
+
+/// The names of all warp states.
+pub fn states() -> [&'static str; STATES.len()] {
+    STATES.map(|(state, _)| state)
+}
+
 fn section(out: &mut String, title: &str, metrics: &[Metric]) {
     let _ = writeln!(
         out,

@@ -8,6 +8,8 @@ mod l2_dram;
 
 mod sm;
 
+mod math;
+
 use super::{Compute, Inputs, Metric, Value};
 
 /// Name, unit, component, definition, formula, and the formula as code.
@@ -21,12 +23,14 @@ type Row = (
 );
 
 /// The parts of the table in the order of reports, each with its title.
-const PARTS: [(&str, &[Row]); 8] = [
+const PARTS: [(&str, &[Row]); 10] = [
     ("Time", launch::TIME),
     ("Throughput of the SMs", sm::THROUGHPUT),
     ("Warps and instructions", sm::SCHEDULER),
+    ("Instruction mix and operations", math::MATH),
     ("Pipes", sm::PIPE_USE),
     ("L1 and global memory", memory::L1),
+    ("Local memory and constants", memory::LOCAL),
     ("Shared memory", memory::SHARED),
     ("L2 and device memory", l2_dram::L2_AND_DRAM),
     ("Shape of a launch", launch::SHAPE),

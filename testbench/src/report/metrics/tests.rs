@@ -12,7 +12,7 @@ fn value(name: &str, inputs: &Inputs<'_>) -> Value {
 
 #[test]
 fn names_are_unique_and_every_row_explains_itself() {
-    let mut names: Vec<_> = all().into_iter().map(|metric| metric.name).collect();
+    let mut names: Vec<_> = all().iter().map(|metric| metric.name.clone()).collect();
     let n = names.len();
     names.sort();
     names.dedup();
@@ -36,7 +36,7 @@ fn two_schedulers_with_known_counters_give_the_ratios_of_a_hand_count() {
         ("scheduler", "stall_wait", &[200, 200]),
         ("scheduler", "thread_inst", &[1920, 640]),
         ("cta", "active_cycles", &[220, 180]),
-        ("lsu", "global_ld_requests", &[8]),
+        ("lsu", "global_ld_inst", &[8]),
         ("lsu", "global_ld_sectors", &[40]),
         ("l1", "load_sectors", &[0]),
         ("l1", "load_sectors_hit", &[0]),

@@ -35,7 +35,11 @@ impl Scheduler {
                 state.stats.branches += 1;
                 let taken = lanes & flow.active();
                 // Divergent: some active lanes take the branch, and some do not.
-                state.stats.divergent_branches += u64::from(!taken.is_empty() && taken != flow.active());
+                let divergent = u64::from(!taken.is_empty() && taken != flow.active());
+                state.stats.divergent_branches += divergent;
+                let [issues, diverged] = state.stats.branches_by_pc.at(pc);
+                *issues += 1;
+                *diverged += divergent;
                 flow.branch(lanes, inst.target);
             }
             Opcode::Bssy => flow.bssy(inst.conv),

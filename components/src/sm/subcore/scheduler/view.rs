@@ -1,7 +1,8 @@
 //! Outputs of a scheduler: counters, waveform signals, and its warps' stall reasons for the deadlock report.
 
 use warpwave_hw::probe::{Probe, count_width};
-use warpwave_hw::stats::Report;
+use warpwave_hw::stats::{Indexed, Report};
+use warpwave_isa::flow::Reconvergence;
 use warpwave_isa::lane::LaneMask;
 
 use super::ready::{N_READY_GROUPS, THROTTLES};
@@ -22,6 +23,8 @@ pub struct Stats {
     pub branches: u64,
     /// Branches that some but not all active lanes took.
     pub divergent_branches: u64,
+    /// Branches and divergent branches of each instruction, by program counter.
+    pub branches_by_pc: Indexed<2>,
     /// Cycles with at least one warp resident.
     pub active_cycles: u64,
     /// Eligible warps, summed over the cycles in which one issued.
@@ -42,6 +45,8 @@ impl Stats {
         }
         report.count("branches", self.branches);
         report.count("divergent_branches", self.divergent_branches);
+        self.branches_by_pc
+            .report(report, ["branch_issues", "branch_divergent"]);
         report.count("active_cycles", self.active_cycles);
         report.count("eligible_warps", self.eligible_warps);
         report.count("warps", self.warps);
@@ -127,8 +132,15 @@ impl Scheduler {
             let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);
             let pc = warp.flow.pc();
             let line = warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
+            let held = warp.flow.live() & !warp.flow.active();
+            let held = match warp.grid.program.reconvergence() {
+                Reconvergence::Stack if !held.is_empty() && !warp.flow.active().is_empty() => {
+                    format!("; lanes that wait to reconverge with these: {}", held.count())
+                }
+                _ => String::new(),
+            };
             say(format!(
-                "{}: block ({x}, {y}, {z}) warp {}: waits for {state} at instruction {pc} (line {line})",
+                "{}: block ({x}, {y}, {z}) warp {}: waits for {state} at instruction {pc} (line {line}){held}",
                 self.path, warp.index
             ));
         }

@@ -192,7 +192,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(Op::machine(Opcode::FenceView));
             return Ok(());
         }
-        let scope = scope_of(form);
+        // The initialization is in shared memory, so the fence needs no wider scope.
+        let scope = if form.has(".mbarrier_init") {
+            Scope::Cta
+        } else {
+            scope_of(form)
+        };
         match () {
             () if form.has(".acquire") => self.acquire(scope),
             () if form.has(".release") || scope == Scope::Cta => self.release(scope),

@@ -54,7 +54,7 @@ fn l2_hits(i: &Inputs<'_>) -> Value {
     i.sum("l2_slice", "load_sectors_hit") + stores_and_atomics
 }
 
-fn dram_bytes(i: &Inputs<'_>) -> Value {
+pub(super) fn dram_bytes(i: &Inputs<'_>) -> Value {
     i.sum("channel", "bytes_read") + i.sum("channel", "bytes_written")
 }
 

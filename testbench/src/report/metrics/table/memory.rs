@@ -1,6 +1,6 @@
 //! Metrics of the memory path inside an SM: requests, L1, shared memory.
 
-use super::{Row, not_modelled};
+use super::Row;
 use crate::report::metrics::{Inputs, Value};
 
 pub(super) const L1: &[Row] = &[
@@ -21,20 +21,13 @@ pub(super) const L1: &[Row] = &[
         |i| i.sum("lsu", "global_st_inst"),
     ),
     (
-        "smsp__sass_inst_executed_op_local_ld.sum",
-        "inst",
-        "none",
-        "Loads from local memory, as warp instructions.",
-        "not counted",
-        not_modelled,
-    ),
-    (
         "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
         "request",
         "lsu",
-        "Requests of global loads: one per warp instruction, more if a lane loads over 4 bytes.",
-        "sum of global_ld_requests",
-        |i| i.sum("lsu", "global_ld_requests"),
+        "Requests of global loads: one per warp instruction with an active lane, also if a lane loads 8 or 16 bytes. \
+         Source: NVIDIA's forum, topic 165293.",
+        "sum of global_ld_inst",
+        |i| i.sum("lsu", "global_ld_inst"),
     ),
     (
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -48,9 +41,9 @@ pub(super) const L1: &[Row] = &[
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
         "sector/request",
         "lsu",
-        "Sectors per global load request. With 4 bytes per lane, 4 is ideal and 32 is fully scattered.",
-        "sum of global_ld_sectors / sum of global_ld_requests",
-        |i| i.sum("lsu", "global_ld_sectors") / i.sum("lsu", "global_ld_requests"),
+        "Sectors per global load request. Ideal are 4 with 4 bytes per lane, 8 with 8 and 16 with 16.",
+        "sum of global_ld_sectors / sum of global_ld_inst",
+        |i| i.sum("lsu", "global_ld_sectors") / i.sum("lsu", "global_ld_inst"),
     ),
     (
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
@@ -80,9 +73,9 @@ pub(super) const L1: &[Row] = &[
         "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
         "request",
         "lsu",
-        "Requests of global stores: one per warp instruction, more if a lane stores over 4 bytes.",
-        "sum of global_st_requests",
-        |i| i.sum("lsu", "global_st_requests"),
+        "Requests of global stores: one per warp instruction with an active lane, also if a lane stores 8 or 16 bytes.",
+        "sum of global_st_inst",
+        |i| i.sum("lsu", "global_st_inst"),
     ),
     (
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
@@ -97,8 +90,8 @@ pub(super) const L1: &[Row] = &[
         "sector/request",
         "lsu",
         "Sectors per global store request.",
-        "sum of global_st_sectors / sum of global_st_requests",
-        |i| i.sum("lsu", "global_st_sectors") / i.sum("lsu", "global_st_requests"),
+        "sum of global_st_sectors / sum of global_st_inst",
+        |i| i.sum("lsu", "global_st_sectors") / i.sum("lsu", "global_st_inst"),
     ),
     (
         "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
@@ -122,12 +115,98 @@ pub(super) const L1: &[Row] = &[
         },
     ),
     (
+        "memory_l2_theoretical_sectors_global",
+        "sector",
+        "lsu",
+        "Sectors that loads, stores and atomics on global memory access, before any cache.",
+        "sum of global_ld_sectors, global_st_sectors, global_atom_sectors",
+        theoretical,
+    ),
+    (
+        "memory_l2_theoretical_sectors_global_ideal",
+        "sector",
+        "lsu",
+        "The same sectors if the bytes of each instruction lay without gaps.",
+        "theoretical sectors - excessive sectors",
+        |i| theoretical(i) - excessive(i),
+    ),
+    (
+        "derived__memory_l2_theoretical_sectors_global_excessive",
+        "sector",
+        "lsu",
+        "Sectors above the ideal: the waste of uncoalesced accesses.",
+        "for each instruction, its sectors above bytes of its lanes / 32",
+        excessive,
+    ),
+    (
         "l1tex__throughput.avg.pct_of_peak_sustained_active",
         "%",
         "l1, shared",
         "Busy share of the L1's busiest stage, in cycles in which its SM held warps.",
         "greatest of tag_cycles, data_cycles and shared busy_cycles / sum of cta active_cycles x 100",
         |i| l1_share(i, i.sum("cta", "active_cycles")),
+    ),
+];
+
+fn theoretical(i: &Inputs<'_>) -> Value {
+    let counters = ["global_ld_sectors", "global_st_sectors", "global_atom_sectors"];
+    sum(i, counters)
+}
+
+fn excessive(i: &Inputs<'_>) -> Value {
+    let counters = [
+        "global_ld_excess_sectors",
+        "global_st_excess_sectors",
+        "global_atom_excess_sectors",
+    ];
+    sum(i, counters)
+}
+
+fn sum(i: &Inputs<'_>, counters: [&'static str; 3]) -> Value {
+    let [loads, stores, atomics] = counters.map(|counter| i.sum("lsu", counter));
+    loads + stores + atomics
+}
+
+pub(super) const LOCAL: &[Row] = &[
+    (
+        "smsp__sass_inst_executed_op_local_ld.sum",
+        "inst",
+        "lsu",
+        "Loads from local memory, as warp instructions: spilled registers and variables of a thread.",
+        "sum of local_ld_inst",
+        |i| i.sum("lsu", "local_ld_inst"),
+    ),
+    (
+        "smsp__sass_inst_executed_op_local_st.sum",
+        "inst",
+        "lsu",
+        "Stores to local memory, as warp instructions.",
+        "sum of local_st_inst",
+        |i| i.sum("lsu", "local_st_inst"),
+    ),
+    (
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+        "sector",
+        "lsu",
+        "32-byte sectors accessed by loads from local memory.",
+        "sum of local_ld_sectors",
+        |i| i.sum("lsu", "local_ld_sectors"),
+    ),
+    (
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+        "sector",
+        "lsu",
+        "32-byte sectors accessed by stores to local memory.",
+        "sum of local_st_sectors",
+        |i| i.sum("lsu", "local_st_sectors"),
+    ),
+    (
+        "idc__requests.sum",
+        "request",
+        "lsu",
+        "Requests to the constant cache by loads of constants (LDC). A constant as an operand sends none.",
+        "sum of constant_loads",
+        |i| i.sum("lsu", "constant_loads"),
     ),
 ];
 

@@ -63,6 +63,22 @@ pub(super) const SCHEDULER: &[Row] = &[
         |i| i.sum("scheduler", "inst_issued"),
     ),
     (
+        "inst_executed",
+        "inst",
+        "scheduler",
+        "Warp instructions executed, of all addresses. `--html` shows them line by line.",
+        "sum of inst_issued",
+        |i| i.sum("scheduler", "inst_issued"),
+    ),
+    (
+        "smsp__pcsamp_sample_count",
+        "sample",
+        "scheduler",
+        "Samples of the program counter. The model takes one of each resident warp in each cycle, so nothing is estimated.",
+        "sum of warp_cycles",
+        |i| i.sum("scheduler", "warp_cycles"),
+    ),
+    (
         "smsp__inst_issued.sum",
         "inst",
         "scheduler",

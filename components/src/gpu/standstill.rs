@@ -1,0 +1,298 @@
+//! Finds launches that can never end although warps run: every warp repeats a loop that changes nothing.
+//!
+//! | Phase | Ends when |
+//! |---|---|
+//! | watch | a period of `gigathread.standstill_cycles` passes without a sign of progress |
+//! | compare | every warp is stuck: a standstill; or there is progress, a warp computes, or there are [`SAMPLES`] samples: watch again |
+//!
+//! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, or bulk copies and products
+//! write shared memory.
+//! In the second phase the host samples the state of each warp every [`STRIDE`] cycles: program counters, registers and predicates. A
+//! warp is stuck if it returns to its first state after another one, waits at a barrier, or branches to itself.
+//!
+//! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
+//! end. A warp that reads a clock never returns to a state.
+//!
+//! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+
+use warpwave_hw::component::Component;
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::time::Cycle;
+use warpwave_isa::flow::Flow;
+use warpwave_isa::inst::Inst;
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::{Program, WordSource};
+use warpwave_isa::reg::{Guard, RegSet};
+use warpwave_isa::space::Space;
+
+use crate::sm::subcore::dispatch::Dispatch;
+use crate::sm::subcore::regfile::RegFile;
+use crate::sm::subcore::scheduler::Scheduler;
+use crate::sm::subcore::warp::Warp;
+
+/// Counters that grow when a launch makes progress.
+const PROGRESS: [&str; 9] = [
+    "ctas",
+    "ctas_done",
+    "global_st_inst",
+    "shared_st_inst",
+    "cluster_lines",
+    "products",
+    "atomic_sectors_changed",
+    "atomic_words_changed",
+    "atomic_lines_changed",
+];
+
+/// Cycles between two samples: a prime, so that samples fall on all parts of a loop.
+const STRIDE: u64 = 97;
+
+/// Maximum number of samples of a period.
+const SAMPLES: u32 = 2048;
+
+/// Samples of a warp at its first program counters, each with other registers, after which its loop counts as progress.
+const CHANGES: u32 = 8;
+
+/// Instructions before the program counter among which the polling access of a loop is looked for.
+const LOOP_REACH: usize = 64;
+
+/// The search for a standstill during a launch.
+pub(super) struct StandstillSearch {
+    /// Cycles of a period, 0 to search never.
+    period: u64,
+    progress: u64,
+    /// The last check with progress.
+    since: Cycle,
+    next: Cycle,
+    /// Samples taken in this period.
+    samples: u32,
+    suspects: Vec<Suspect>,
+}
+
+/// A warp in the second phase.
+struct Suspect {
+    /// Number of its sub-core, and its slot.
+    place: (usize, usize),
+    /// Its first state: control flow, and a hash of its registers.
+    first: (Flow, u64),
+    has_left: bool,
+    is_stuck: bool,
+    /// Samples at the first program counters with other registers.
+    changes: u32,
+}
+
+/// The parts of a sub-core with the state of its warps.
+type Subcore<'a> = (&'a Scheduler, &'a Dispatch);
+
+impl StandstillSearch {
+    /// A search with periods of `period` cycles. With 0 it finds nothing.
+    pub(super) fn new(period: u32, start: Cycle) -> Self {
+        let period = u64::from(period);
+        StandstillSearch {
+            period,
+            progress: 0,
+            since: start,
+            next: if period == 0 { Cycle::NEVER } else { start + period },
+            samples: 0,
+            suspects: Vec::new(),
+        }
+    }
+
+    /// The cycle of the next check.
+    pub(super) fn next(&self) -> Cycle {
+        self.next
+    }
+
+    /// Checks the machine in the cycle [`StandstillSearch::next`]. Returns the last check with progress, and what the warps poll, if they
+    /// stand still.
+    pub(super) fn check<'a>(
+        &mut self,
+        now: Cycle,
+        components: impl Iterator<Item = &'a dyn Component> + Clone,
+    ) -> Option<(Cycle, Vec<String>)> {
+        let progress = progress(components.clone());
+        if progress != self.progress {
+            self.progress = progress;
+            self.watch(now);
+            return None;
+        }
+        let subcores = subcores(components);
+        self.sample(&subcores);
+        if !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
+            return Some((self.since, polls(&subcores)));
+        }
+        self.samples += 1;
+        match self.samples {
+            SAMPLES => self.watch(now),
+            _ => self.next = now + STRIDE,
+        }
+        None
+    }
+
+    /// Begins another period.
+    fn watch(&mut self, now: Cycle) {
+        (self.since, self.next, self.samples) = (now, now + self.period, 0);
+        self.suspects.clear();
+    }
+
+    /// Compares the state of each warp with its first one, or stores the first ones.
+    fn sample(&mut self, subcores: &[Subcore<'_>]) {
+        if self.samples == 0 {
+            self.suspects = each_warp(subcores)
+                .map(|(place, warp, file)| Suspect {
+                    place,
+                    first: (warp.flow.clone(), state(place.1, warp, file)),
+                    has_left: false,
+                    is_stuck: is_blocked(warp),
+                    changes: 0,
+                })
+                .collect();
+            return;
+        }
+        let mut suspects = self.suspects.iter_mut();
+        for (place, warp, file) in each_warp(subcores) {
+            // No CTA has begun or ended, but a warp of a CTA may have ended.
+            let Some(suspect) = suspects.find(|suspect| suspect.place == place) else {
+                return self.suspects.clear();
+            };
+            if suspect.is_stuck {
+                continue;
+            }
+            // The hash takes the host long, so it is left out where the control flow differs.
+            let is_there = warp.flow == suspect.first.0;
+            let is_first = is_there && state(place.1, warp, file) == suspect.first.1;
+            suspect.is_stuck = is_blocked(warp) || is_first && suspect.has_left;
+            suspect.has_left |= !is_first;
+            suspect.changes += u32::from(is_there && !is_first);
+            if suspect.changes == CHANGES {
+                self.samples = SAMPLES - 1;
+                return self.suspects.clear();
+            }
+        }
+        if suspects.next().is_some() || self.suspects.len() != each_warp(subcores).count() {
+            self.suspects.clear();
+        }
+    }
+}
+
+/// The sum of the counters of progress.
+fn progress<'a>(components: impl Iterator<Item = &'a dyn Component>) -> u64 {
+    struct Sum(u64);
+    impl Report for Sum {
+        fn count(&mut self, name: &'static str, value: u64) {
+            if PROGRESS.contains(&name) {
+                self.0 += value;
+            }
+        }
+
+        fn latency(&mut self, _name: &'static str, _latency: &Latency) {}
+    }
+    let mut sum = Sum(0);
+    components.for_each(|component| component.stats(&mut sum));
+    sum.0
+}
+
+/// All sub-cores. Schedulers and dispatch units are built in the same order.
+fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Vec<Subcore<'a>> {
+    let schedulers = components.clone().filter_map(|component| {
+        let block: &dyn Any = component;
+        block.downcast_ref::<Scheduler>()
+    });
+    let dispatches = components.filter_map(|component| {
+        let block: &dyn Any = component;
+        block.downcast_ref::<Dispatch>()
+    });
+    schedulers.zip(dispatches).collect()
+}
+
+/// Every resident warp, with the number of its sub-core and its slot.
+fn each_warp<'s>(subcores: &'s [Subcore<'_>]) -> impl Iterator<Item = ((usize, usize), &'s Warp, &'s RegFile)> {
+    let of_subcore = |(n, &(scheduler, dispatch)): (usize, &'s Subcore<'_>)| {
+        let warps = scheduler.resident_warps();
+        warps.map(move |(slot, warp)| ((n, slot), warp, dispatch.registers()))
+    };
+    subcores.iter().enumerate().flat_map(of_subcore)
+}
+
+/// A hash of the registers and predicates of a warp.
+fn state(slot: usize, warp: &Warp, file: &RegFile) -> u64 {
+    file.hash(slot, warp.grid.registers as usize)
+}
+
+/// True if the warp waits at a barrier, or branches to itself for ever.
+fn is_blocked(warp: &Warp) -> bool {
+    let branches_to_itself = |pc: u32| {
+        let inst = warp.inst(pc);
+        inst.op == Opcode::Bra && inst.guard == Guard::ALWAYS && inst.target == pc
+    };
+    warp.is_held_at_barrier() || !warp.flow.active().is_empty() && branches_to_itself(warp.flow.pc())
+}
+
+/// What the running warps poll: one sentence for each address, with the number of warps and the value that they read.
+fn polls(subcores: &[Subcore<'_>]) -> Vec<String> {
+    let mut polls: BTreeMap<(u32, String), (u32, String)> = BTreeMap::new();
+    for ((_, slot), warp, file) in each_warp(subcores).filter(|(_, warp, _)| !warp.flow.active().is_empty()) {
+        let Some((line, what)) = poll(slot, warp, file) else {
+            continue;
+        };
+        let [x, y, z] = warp.block;
+        let first = || format!("block ({x}, {y}, {z}) warp {}", warp.index);
+        polls.entry((line, what)).or_insert_with(|| (0, first())).0 += 1;
+    }
+    let say = |((line, what), (n, first)): ((u32, String), (u32, String))| match n {
+        1 => format!("1 warp polls {what} in line {line}: {first}"),
+        _ => format!("{n} warps poll {what} in line {line}, the first of them {first}"),
+    };
+    polls.into_iter().map(say).collect()
+}
+
+/// Line, address and value of the access that a warp repeats: the last load or atomic before its program counter.
+fn poll(slot: usize, warp: &Warp, file: &RegFile) -> Option<(u32, String)> {
+    let pc = warp.flow.pc() as usize;
+    let code = &warp.grid.program.code()[..=pc];
+    let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
+    let back = code.iter().rev().take(LOOP_REACH).position(is_poll)?;
+    let at = pc - back;
+    let inst = &code[at];
+    let lane = warp.flow.active().lowest()?;
+    let decoded = &warp.grid.program.decoded()[at];
+    let word = |n: usize| match decoded.sources[usize::from(decoded.first_word[0]) + n] {
+        WordSource::Reg(reg) => u64::from(file.read(slot, reg).0[lane]),
+        WordSource::Imm(bits) => bits.into(),
+        _ => 0,
+    };
+    let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);
+    let base = if is_narrow { word(0) } else { word(0) | word(1) << 32 };
+    let address = base.wrapping_add(inst.mods.offset as i64 as u64);
+    let space = match inst.mods.space {
+        Space::Shared => "shared memory",
+        Space::Local => "local memory",
+        _ => "memory",
+    };
+    let what = match inst.op {
+        Opcode::Syncs => format!("the mbarrier at {address:#x} of {space}"),
+        _ if !keeps_result(&warp.grid.program, at) => format!("{space} at {address:#x}"),
+        _ => format!(
+            "{space} at {address:#x} and reads {}",
+            file.read(slot, inst.dst).0[lane]
+        ),
+    };
+    Some((inst.line, what))
+}
+
+/// True if the loop around an access writes its result register nowhere else. The register then has the value of the last iteration, even
+/// while the next access is in flight.
+fn keeps_result(program: &Program, at: usize) -> bool {
+    let code = program.code();
+    let is_latch = |inst: &Inst| inst.op == Opcode::Bra && inst.target as usize <= at;
+    let Some(latch) = code[at..].iter().take(LOOP_REACH).position(is_latch) else {
+        return false;
+    };
+    let (head, latch) = (code[at + latch].target as usize, at + latch);
+    let mut result = RegSet::default();
+    result.insert(code[at].dst, 1);
+    let writes = |n: usize| n != at && program.decoded()[n].defs.intersects(&result);
+    !result.is_empty() && !(head..=latch).any(writes)
+}

@@ -1,0 +1,74 @@
+//! `warpwave explain`: a metric, a warp state or a preset key.
+
+use std::fmt::Write;
+
+use warpwave::report::metrics;
+use warpwave::scenario::nearest;
+use warpwave_components::preset::{self, SourcedValue};
+
+use super::failure::Failure;
+use super::print;
+
+/// Explains one word, or prints the page of all metrics.
+pub fn explain(word: Option<&str>) -> Result<(), Failure> {
+    let Some(word) = word else {
+        return print(&metrics::page());
+    };
+    let text = match metrics::find(word) {
+        Some(metric) => Some(format!(
+            "{}\n\n{}\n\nunit       {}\nformula    {}\ncomponent  {}\n",
+            metric.name, metric.definition, metric.unit, metric.formula, metric.component
+        )),
+        None => metrics::state(word).or(preset_key(word)?),
+    };
+    print(&text.ok_or_else(|| unknown(word))?)
+}
+
+/// The value of a key in every built-in preset, with its source. `None` if no preset has the key.
+fn preset_key(key: &str) -> Result<Option<String>, Failure> {
+    let mut out = format!("{key} (preset key): change it with --set {key}=VALUE\n\n");
+    for name in preset::names() {
+        let preset = preset::load(name, &[]).map_err(Failure::input)?;
+        let Some(row) = preset.sources.iter().find(|row| row.key == key) else {
+            return Ok(None);
+        };
+        let SourcedValue {
+            value,
+            source,
+            grade,
+            note,
+            ..
+        } = row;
+        let grade = if grade.is_empty() {
+            String::new()
+        } else {
+            format!(" ({grade})")
+        };
+        let line = format!("{name:<14} {value:>12}  {source}{grade}  {note}");
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    Ok(Some(out))
+}
+
+/// The failure for a word that is nothing known, with the most similar one.
+fn unknown(word: &str) -> Failure {
+    let states = metrics::states();
+    let keys = preset::load(preset::names()[0], &[]).map_or_else(|_| Vec::new(), |preset| preset.sources);
+    let known = states.into_iter().chain(keys.iter().map(|row| row.key.as_str()));
+    match nearest(word, known) {
+        Some(name) => Failure::input(format!(
+            "no metric, warp state or preset key is named `{word}`; did you mean `{name}`?"
+        )),
+        None => unknown_metric(word),
+    }
+}
+
+/// The failure for an unknown metric, with the most similar name.
+pub fn unknown_metric(name: &str) -> Failure {
+    let hint = nearest(name, metrics::all().iter().map(|metric| metric.name.as_str()));
+    let hint = hint.map_or_else(
+        || "; the names are those of Nsight Compute, as `warpwave run --json` writes them".to_owned(),
+        |name| format!("; did you mean `{name}`?"),
+    );
+    Failure::input(format!("no metric is named `{name}`{hint}"))
+}

@@ -1,0 +1,184 @@
+//! Faults of the kernel's code: spills, uncoalesced accesses, bank conflicts, divergence.
+
+use warpwave_isa::space::Space;
+
+use super::Cause;
+use super::facts::{Facts, ratio};
+use super::sites::Site;
+use crate::report::units::digits;
+
+/// Bytes of a sector.
+const SECTOR: u64 = 32;
+/// Lanes of a warp.
+const LANES: f64 = 32.0;
+/// Most active lanes per instruction of a warp that diverges noticeably. Assumed.
+const DIVERGED: f64 = 28.0;
+
+/// States of warps that wait for global or local memory.
+const MEMORY: &[&str] = &["long_scoreboard", "lg_throttle", "drain"];
+/// States of warps that wait for shared memory, or for other warps that do.
+const SHARED: &[&str] = &["short_scoreboard", "mio_throttle", "lg_throttle", "barrier"];
+
+/// All faults found.
+pub(super) fn all(facts: &Facts<'_>) -> Vec<Cause> {
+    let global = facts.sites(["global_requests", "global_sectors", "global_lane_bytes"]);
+    let (local, global): (Vec<_>, Vec<_>) = global
+        .into_iter()
+        .partition(|site| site.inst.mods.space == Space::Local);
+    let found = [
+        spills(facts, &local, &global),
+        uncoalesced(facts, &global),
+        conflicts(facts),
+        divergence(facts),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn sum(sites: &[Site], counter: usize) -> u64 {
+    sites.iter().map(|site| site.counts[counter]).sum()
+}
+
+/// Registers in local memory, or arrays that are indexed by a variable.
+fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
+    let requests = sum(local, 0);
+    if requests == 0 {
+        return None;
+    }
+    let requirements = facts.launch.program.requirements();
+    let arrays = requirements
+        .all_variables()
+        .filter(|variable| variable.space == Space::Local);
+    let arrays = arrays
+        .map(|variable| variable.offset + variable.bytes)
+        .max()
+        .unwrap_or(0);
+    let spilled = requirements.local_bytes.saturating_sub(arrays);
+    let sectors = sum(local, 1);
+    let traffic = ratio(sectors, sectors + sum(global, 1));
+    let share = (traffic * facts.stalled(MEMORY)).max(ratio(requests, facts.sum("scheduler", "inst_issued")));
+    let (kind, text, advice) = match spilled {
+        0 => (
+            "local_memory",
+            format!(
+                "arrays in local memory: {arrays} bytes a thread, {:.0} % of the sectors that the L1 serves",
+                traffic * 100.0
+            ),
+            "index arrays by constants so that they stay in registers, or put them in shared memory".to_owned(),
+        ),
+        _ => (
+            "spills",
+            format!(
+                "spilled registers: {spilled} bytes a thread in local memory, {:.0} % of the sectors that the L1 serves",
+                traffic * 100.0
+            ),
+            format!(
+                "allow more than {} registers a thread, or keep fewer values live",
+                facts.launch.shape.registers
+            ),
+        ),
+    };
+    Some(Cause {
+        kind,
+        text,
+        advice,
+        at: None,
+        share,
+        states: MEMORY,
+        is_fault: true,
+    })
+}
+
+/// The least sectors of an access that moves as many bytes.
+fn least_sectors([requests, _, bytes]: [u64; 3]) -> u64 {
+    bytes.div_ceil(SECTOR).max(requests)
+}
+
+fn uncoalesced(facts: &Facts<'_>, global: &[Site]) -> Option<Cause> {
+    let excess = |site: &Site| site.counts[1].saturating_sub(least_sectors(site.counts));
+    // Atomics of a warp often go to scattered addresses by their nature.
+    let moves = || global.iter().filter(|site| site.verb() != "atomic");
+    let worst = moves().max_by_key(|site| excess(site))?;
+    let all: u64 = moves().map(excess).sum();
+    let share = ratio(all, sum(global, 1)) * facts.stalled(MEMORY);
+    let [requests, sectors, bytes] = worst.counts;
+    let least = (bytes as f64 / requests as f64 / SECTOR as f64).ceil().max(1.0);
+    (excess(worst) > 0).then(|| Cause {
+        kind: "uncoalesced",
+        text: format!(
+            "uncoalesced {} at {}: {} sectors a request where {least} would do",
+            worst.verb(),
+            worst.place,
+            digits(ratio(sectors, requests))
+        ),
+        advice: "let neighbouring lanes access neighbouring addresses: swap the indices, change the layout, or go through shared memory"
+            .to_owned(),
+        at: Some(worst.place.clone()),
+        share,
+        states: MEMORY,
+        is_fault: true,
+    })
+}
+
+fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
+    let sites = facts.sites(["shared_inst", "shared_passes", "shared_conflicts"]);
+    let worst = sites.iter().max_by_key(|site| site.counts[2])?;
+    let [instructions, passes, conflicts] = worst.counts;
+    let share = ratio(sum(&sites, 2), sum(&sites, 1)) * facts.stalled(SHARED);
+    let ways = passes as f64 / passes.saturating_sub(conflicts).max(1) as f64;
+    (conflicts > 0).then(|| Cause {
+        kind: "bank_conflict",
+        text: format!(
+            "{}-way bank conflict at {}: {} passes a {} where {} would do",
+            digits(ways.round()),
+            worst.place,
+            digits(ratio(passes, instructions)),
+            worst.verb(),
+            digits(ratio(passes - conflicts, instructions))
+        ),
+        advice: "pad each row of the tile by one element, or swizzle its columns, so that the lanes of a warp access 32 banks".to_owned(),
+        at: Some(worst.place.clone()),
+        share,
+        states: SHARED,
+        is_fault: true,
+    })
+}
+
+fn divergence(facts: &Facts<'_>) -> Option<Cause> {
+    let lanes = facts.metric("smsp__thread_inst_executed_per_inst_executed.ratio");
+    if lanes == 0.0 || lanes > DIVERGED {
+        return None;
+    }
+    // While warps wait for memory, idle lanes cost nothing.
+    let share = (1.0 - lanes / LANES) * (1.0 - facts.stalled(MEMORY));
+    let branches = facts.sites(["branch_divergent", "branch_issues", "branch_issues"]);
+    let worst = branches.iter().max_by_key(|site| site.counts[0]);
+    let threads = facts.launch.shape.threads;
+    let (text, advice) = match worst {
+        Some(branch) => (
+            format!(
+                "divergence: {} of 32 lanes are active; {:.0} % of the branches at {} diverge",
+                digits(lanes),
+                ratio(branch.counts[0], branch.counts[1]) * 100.0,
+                branch.place
+            ),
+            "let all lanes of a warp take the same path: sort the work, or branch on the warp instead of the thread",
+        ),
+        None => (
+            format!(
+                "partial warps: {} of 32 lanes are active; a block of {threads} threads has {} warps",
+                digits(lanes),
+                threads.div_ceil(facts.config.limits.warp_size)
+            ),
+            "use blocks of a multiple of 32 threads",
+        ),
+    };
+    Some(Cause {
+        kind: "divergence",
+        text,
+        advice: advice.to_owned(),
+        at: worst.map(|branch| branch.place.clone()),
+        share,
+        states: &["branch_resolving"],
+        is_fault: true,
+    })
+}

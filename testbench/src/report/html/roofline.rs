@@ -1,0 +1,207 @@
+//! The roofline: each launch by its operations per byte and its operations per second, below the peaks of memory and pipes.
+//!
+//! An operation is an addition or a multiplication of floats, or of a matrix product. Bytes are those of device memory.
+
+use maud::{Markup, html};
+use warpwave_components::config::GpuConfig;
+use warpwave_isa::inst::{Inst, MmaShape, Ty};
+use warpwave_isa::opcode::Opcode;
+
+use super::{Page, chart, heading};
+use crate::bench::LaunchRun;
+use crate::report::svg::{Axis, Plot, Scale, colour};
+use crate::report::units::{digits, scaled};
+use crate::watch::profile::Cost;
+
+/// Size of the chart, in pixels.
+const SIZE: (u32, u32) = (1040, 360);
+
+/// Decades of operations per byte: least and most.
+const DECADES: (f64, f64) = (0.01, 1000.0);
+
+/// A launch on the chart.
+struct Dot {
+    intensity: f64,
+    rate: f64,
+    tooltip: String,
+}
+
+pub(super) fn markup(page: &Page<'_>) -> Markup {
+    let config = &page.run.config;
+    let launches = page.run.launches.iter().enumerate();
+    let (counted, silent): (Vec<_>, Vec<_>) = launches
+        .map(|(index, launch)| (index, launch, operations(page, index)))
+        .partition(|(_, _, operations)| *operations > 0.0);
+    if counted.is_empty() {
+        return html! {
+            (heading("Roofline", "No launch has floating-point operations, so none is on the roofline."))
+        };
+    }
+    let dots: Vec<_> = counted
+        .iter()
+        .map(|(index, launch, n)| dot(config, *index, launch, *n))
+        .collect();
+    html! {
+        (heading(
+            "Roofline",
+            "Each dot is a launch: floating-point operations per byte of device memory, and per second. The rising line is the memory's \
+             peak, the flat ones are the peaks of the pipes. A dot far below all lines is bound by latency.",
+        ))
+        (chart(&plot(config, &dots)))
+        @if !silent.is_empty() {
+            p.soft {
+                "Launches without floating-point operations: "
+                @for (nth, (index, launch, _)) in silent.iter().enumerate() {
+                    @if nth > 0 { ", " }
+                    (index) " (" (launch.entry) ")"
+                }
+            }
+        }
+    }
+}
+
+fn seconds(config: &GpuConfig, cycles: u64) -> f64 {
+    cycles as f64 / (f64::from(config.clocks.core_khz) * 1e3)
+}
+
+fn dot(config: &GpuConfig, index: usize, launch: &LaunchRun, operations: f64) -> Dot {
+    let sum = |name| launch.counts.sum("channel", name).unwrap_or(0);
+    let bytes = (sum("bytes_read") + sum("bytes_written")) as f64;
+    // A launch whose data stay in the caches has no limit by memory.
+    let intensity = if bytes > 0.0 { operations / bytes } else { f64::INFINITY };
+    let rate = operations / seconds(config, launch.cycles.max(1));
+    Dot {
+        intensity,
+        rate,
+        tooltip: format!(
+            "launch {index}, {}: {} operations a byte, {}",
+            launch.entry,
+            digits(intensity),
+            scaled(rate, "FLOP/s")
+        ),
+    }
+}
+
+fn plot(config: &GpuConfig, dots: &[Dot]) -> Markup {
+    let bytes = memory_peak(config);
+    let roofs = roofs(config);
+    let highest = roofs.iter().map(|roof| roof.1).fold(1.0, f64::max);
+    let lowest = dots.iter().map(|dot| dot.rate).fold(bytes * DECADES.0, f64::min);
+    let floor = 10f64.powf(lowest.log10().floor());
+    let x = Axis::new("operations per byte of device memory", Scale::Log, DECADES.0, DECADES.1);
+    let y = Axis::new("operations per second", Scale::Log, floor, highest * 2.0);
+    let y = y.with_ticks(powers(floor, highest * 2.0));
+    let mut plot = Plot::new("Roofline", SIZE, x, y).with_side_legend(28);
+    let memory = format!("memory {}", scaled(bytes, "B/s"));
+    let ridge = (highest / bytes).min(DECADES.1);
+    plot.line(
+        &memory,
+        colour(0),
+        &[(DECADES.0, bytes * DECADES.0), (ridge, bytes * ridge)],
+    );
+    for (n, (name, peak)) in roofs.iter().enumerate() {
+        let name = format!("{name} {}", scaled(*peak, "FLOP/s"));
+        plot.line(&name, colour(n + 1), &[(peak / bytes, *peak), (DECADES.1, *peak)]);
+    }
+    let dots: Vec<_> = dots
+        .iter()
+        .map(|dot| ((dot.intensity.min(DECADES.1), dot.rate), dot.tooltip.clone()))
+        .collect();
+    plot.dots(colour(3), &dots);
+    plot.finish()
+}
+
+/// Ticks at each third power of ten, with prefixes.
+fn powers(from: f64, to: f64) -> Vec<(f64, String)> {
+    let first = from.log10().round() as i32;
+    let last = to.log10().floor() as i32;
+    let step = if last - first > 5 { 2 } else { 1 };
+    let tick = |power| (10f64.powi(power), scaled(10f64.powi(power), ""));
+    (first..=last).step_by(step).map(tick).collect()
+}
+
+/// Peak of the memory channels, in bytes per second.
+fn memory_peak(config: &GpuConfig) -> f64 {
+    let bytes = config.hbm.channels * config.hbm.bus_bytes_per_command_cycle;
+    f64::from(bytes) * f64::from(config.clocks.memory_khz) * 1e3
+}
+
+/// Name and peak of each pipe, in operations per second: two for each multiply-add.
+fn roofs(config: &GpuConfig) -> Vec<(&'static str, f64)> {
+    let pipes = &config.sm.pipes;
+    let warps = f64::from(config.n_sms() * config.sm.subcores) * f64::from(config.clocks.core_khz) * 1e3;
+    let lanes = f64::from(config.limits.warp_size);
+    let peak = |operations: f64, interval: u32| warps * operations / f64::from(interval.max(1));
+    vec![
+        ("tensor, 16 bits", peak(2.0 * 16.0 * 8.0 * 16.0, pipes.tensor.interval)),
+        ("FP32", peak(2.0 * lanes, pipes.fp32.interval)),
+        ("FP64", peak(2.0 * lanes, pipes.fp64.interval)),
+    ]
+}
+
+/// Floating-point operations of a launch.
+fn operations(page: &Page<'_>, launch: usize) -> f64 {
+    let code = page.programs.get(launch).map_or(&[][..], |program| program.code());
+    let costs = page.profile.costs().filter(|((grid, _), _)| *grid as usize == launch);
+    costs
+        .filter_map(|((_, pc), cost)| Some(of_instruction(code.get(pc as usize)?, cost)))
+        .sum()
+}
+
+fn of_instruction(inst: &Inst, cost: &Cost) -> f64 {
+    let lanes = cost.lanes as f64;
+    let packed = if matches!(inst.mods.ty, Ty::F16x2 | Ty::Bf16x2) {
+        2.0
+    } else {
+        1.0
+    };
+    match inst.op {
+        Opcode::Fadd | Opcode::Fmul | Opcode::Dadd | Opcode::Dmul => lanes,
+        Opcode::Ffma | Opcode::Dfma => 2.0 * lanes,
+        Opcode::Hadd2 | Opcode::Hmul2 => packed * lanes,
+        Opcode::Hfma2 => 2.0 * packed * lanes,
+        Opcode::Mma | Opcode::Hgmma => 2.0 * multiply_adds(inst.mods.mma) * cost.issues() as f64,
+        _ => 0.0,
+    }
+}
+
+/// Multiply-adds of a matrix product by one warp: m x n x k, from the name of the shape.
+fn multiply_adds(shape: MmaShape) -> f64 {
+    let name = format!("{shape:?}");
+    let sizes = name
+        .split(|letter: char| !letter.is_ascii_digit())
+        .filter(|size| !size.is_empty());
+    let product: f64 = sizes.take(3).filter_map(|size| size.parse::<f64>().ok()).product();
+    match shape {
+        // Four products of eight lanes each.
+        MmaShape::M8n8k4F16 => 4.0 * product,
+        _ => product,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn product_of_16_by_8_by_16_has_2048_multiply_adds() {
+        assert_eq!(multiply_adds(MmaShape::M16n8k16F16), 2048.0);
+        assert_eq!(multiply_adds(MmaShape::M8n8k4F64), 256.0);
+        assert_eq!(multiply_adds(MmaShape::M16n8k256And), 32768.0);
+    }
+
+    #[test]
+    fn peaks_of_the_h100_are_those_of_its_data_sheet() {
+        let h100 = warpwave_components::preset::load("h100-sxm5", &[]).unwrap().config;
+        let peaks = roofs(&h100);
+        let near = |found: f64, teraflops: f64| (found / 1e12 / teraflops - 1.0).abs() < 0.01;
+        // At 1980 MHz: the data sheet's tensor figure of 989.4 is at 1830 MHz.
+        assert!(near(peaks[0].1, 989.4 * 1980.0 / 1830.0), "{peaks:?}");
+        assert!(near(peaks[1].1, 66.9) && near(peaks[2].1, 33.5), "{peaks:?}");
+        assert!(
+            (memory_peak(&h100) / 3.35e12 - 1.0).abs() < 0.02,
+            "{}",
+            memory_peak(&h100)
+        );
+    }
+}

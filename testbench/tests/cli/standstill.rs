@@ -1,0 +1,93 @@
+//! Launches that can never end although their warps run: the report, and the exit code.
+
+use crate::{Answer, assert_fails, scenario, warpwave};
+
+/// Runs a kernel without a limit of cycles. Its parameter is a buffer of 64 zeros.
+fn run(body: &str, [grid, block]: [u32; 2], gpu: &str) -> Answer {
+    let ptx = format!(
+        ".version 7.8\n.target sm_20\n.address_size 64\n.visible .entry k(.param .u64 data) {{\n\
+         .reg .pred %p; .reg .b32 %t, %n; .reg .b64 %x;\nld.param.u64 %x, [data];\n{body}\nret;\n}}\n"
+    );
+    let text = format!(
+        "ptx = \"k.ptx\"\n[buffers.data]\ndtype = \"u32\"\nshape = [64]\ninit = \"zeros\"\n\
+         [[launch]]\ngrid = {grid}\nblock = {block}\nargs = [\"data\"]\n"
+    );
+    let (_folder, path) = scenario(&text, &[("k.ptx", ptx.as_bytes())]);
+    let search = "gigathread.standstill_cycles=100000";
+    warpwave(&["run", path.to_str().unwrap(), "--gpu", gpu, "--set", search])
+}
+
+/// Each lane takes a lock, adds 1 to another word and frees the lock.
+const LOCK_LANE_BY_LANE: &str = "
+SPIN:
+atom.global.cas.b32 %t, [%x], 0, 1;
+setp.ne.u32 %p, %t, 0;
+@%p bra SPIN;
+ld.volatile.global.u32 %t, [%x+128];
+add.u32 %t, %t, 1;
+st.volatile.global.u32 [%x+128], %t;
+membar.gl;
+atom.global.exch.b32 %t, [%x], 0;";
+
+#[test]
+fn lock_taken_lane_by_lane_ends_from_volta_on_and_never_before() {
+    for gpu in ["tiny", "v100-sxm2"] {
+        let answer = run(LOCK_LANE_BY_LANE, [1, 32], gpu);
+        assert_eq!(answer.code, 0, "{gpu}: {}", answer.err);
+    }
+    for gpu in ["gtx1080ti", "m2070"] {
+        // One lane has the lock and waits where the loop ends; the 31 others spin.
+        let says = [
+            "standstill: the warps run, but nothing has changed since cycle",
+            "1 warp polls memory at 0x10000000",
+            " in line 9: block (0, 0, 0) warp 0",
+            "; lanes that wait to reconverge with these: 1",
+        ];
+        assert_fails(&run(LOCK_LANE_BY_LANE, [1, 32], gpu), 4, &says);
+    }
+}
+
+#[test]
+fn grid_barrier_of_more_blocks_than_fit_names_the_address_and_the_blocks_that_wait() {
+    // Two blocks of 1024 threads fit an SM of `tiny`, so 4 of 6 run, and each waits until 6 have arrived.
+    let body = "
+mov.u32 %n, %tid.x;
+setp.ne.u32 %p, %n, 0;
+@%p bra MET;
+atom.global.add.u32 %t, [%x], 1;
+WAIT:
+ld.volatile.global.u32 %t, [%x];
+setp.lt.u32 %p, %t, 6;
+@%p bra WAIT;
+MET:
+bar.sync 0;";
+    let says = [
+        "4 warps poll memory at 0x10000000",
+        " in line 13, the first of them block (",
+        "kernel k: 4 of 6 blocks sent, 0 ended; the 2 others wait for room",
+    ];
+    assert_fails(&run(body, [6, 1024], "tiny"), 4, &says);
+}
+
+#[test]
+fn branch_to_itself_stands_still() {
+    assert_fails(
+        &run("L: bra L;", [1, 32], "tiny"),
+        4,
+        &["standstill", "block (0, 0, 0) warp 0"],
+    );
+}
+
+#[test]
+fn long_loop_without_stores_ends() {
+    // More than twice the cycles of a period, in registers alone.
+    let body = "
+mov.u32 %n, 30000;
+LOOP:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;
+st.global.u32 [%x], %n;";
+    let answer = run(body, [1, 32], "tiny");
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}

@@ -1,0 +1,264 @@
+//! The diagnosis of a run: its first line is the point of each lesson, its phases add up, and its lines name the right instructions.
+
+use std::path::Path;
+
+use warpwave::bench::{Bench, Options, Run};
+use warpwave::report::diagnosis::{self, Bound, Diagnosis};
+use warpwave::report::{json, text};
+use warpwave::scenario::{Scenario, builtin};
+use warpwave_components::preset;
+
+const OPTIONS: Options = Options {
+    threads: 1,
+    max_cycles: None,
+};
+
+/// Runs a scenario, built in or in a file.
+fn run(scenario: &Scenario, gpu: &str) -> Run {
+    let config = preset::load(gpu, &[]).unwrap().config;
+    let run = Bench::new(scenario, config).unwrap().run(OPTIONS, &mut |_| true);
+    assert!(run.stopped.is_none() && run.differences.is_empty(), "{}", scenario.name);
+    run
+}
+
+fn summary(scenario: &Scenario, run: &Run) -> String {
+    let mut bytes = Vec::new();
+    text::summary(&mut bytes, &scenario.name, run).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// The number after `line ` in a text.
+fn line_in(text: &str) -> usize {
+    let (_, rest) = text
+        .split_once("line ")
+        .unwrap_or_else(|| panic!("no line in `{text}`"));
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+/// Scenario, words of its first line, and the PTX at the line that it names. The last one is empty where no line is named.
+const LESSONS: [(&str, &[&str], &str); 12] = [
+    (
+        "transpose_naive",
+        &["uncoalesced store", "30 sectors a request where 4 would do"],
+        "st.global",
+    ),
+    (
+        "transpose_tiled",
+        &["-way bank conflict", "where 1 would do"],
+        "ld.shared",
+    ),
+    ("copy_strided", &["uncoalesced store", "where 4 would do"], "st.global"),
+    ("diverge_nested", &["divergence", "of 32 lanes"], "bra"),
+    ("diverge_switch", &["divergence", "of 32 lanes"], "bra"),
+    ("loop_collatz", &["divergence", "of 32 lanes"], "bra"),
+    (
+        "latency_hiding",
+        &[
+            "launch 0",
+            "too few warps to hide latency: 1.0 of 64",
+            "long_scoreboard",
+        ],
+        "",
+    ),
+    ("triton_matmul", &["uncoalesced load", "where 2 would do"], "ld.global"),
+    (
+        "coalescing",
+        &["uncoalesced load", "32 sectors a request where 4 would do"],
+        "ld.global",
+    ),
+    (
+        "latency-hiding",
+        &["too few warps to hide latency: 4.0 of 64", "wait is"],
+        "",
+    ),
+    ("divergence", &["divergence: 1.", "of 32 lanes"], "bra"),
+    ("saxpy", &["grid too small: 40 blocks on 132 SMs, 0.04 waves"], ""),
+];
+
+#[test]
+fn first_line_of_the_report_is_the_point_of_the_lesson() {
+    for (name, words, ptx) in LESSONS {
+        let scenario = builtin::load(name).unwrap();
+        let gpu = scenario.gpu.as_deref().unwrap_or("h100-sxm5");
+        let summary = summary(&scenario, &run(&scenario, gpu));
+        let first = summary.lines().next().unwrap();
+        assert!(first.starts_with(&format!("{name}: ")), "{first}");
+        for word in words {
+            assert!(first.contains(word), "`{word}` is not in `{first}`");
+        }
+        if !ptx.is_empty() {
+            let line = scenario.ptx.lines().nth(line_in(first) - 1).unwrap();
+            assert!(line.contains(ptx), "{first}: the line is `{line}`");
+        }
+    }
+}
+
+/// A row of 32 tiles of the copy kernels: the strided one fills the SMs, the coalesced one has half their warps.
+const OCCUPANCY: &str = r#"
+ptx = "copy_patterns.ptx"
+gpu = "tiny"
+[buffers.src]
+dtype = "f32"
+shape = [65536]
+init = "zeros"
+[buffers.dst]
+dtype = "f32"
+shape = [65536]
+init = "zeros"
+[[launch]]
+name = "full"
+entry = "copy_strided"
+grid = 32
+block = 256
+args = ["src", "dst", { i32 = 65536 }, { i32 = 8 }]
+[[launch]]
+name = "half"
+entry = "copy_coalesced"
+grid = 32
+block = 256
+dynamic_shared_bytes = 40000
+args = ["src", "dst", { i32 = 8192 }]
+"#;
+
+/// A scenario file beside copies of built-in kernels.
+fn scenario_of(text: &str, files: &[(&str, String)]) -> Scenario {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let file = folder.path().join("own.toml");
+    std::fs::write(&file, text).unwrap();
+    Scenario::find_all(file.to_str().unwrap()).unwrap().remove(0)
+}
+
+#[test]
+fn slow_kernel_at_full_occupancy_is_blamed_for_its_accesses() {
+    let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/copy/copy_patterns.ptx");
+    let kernels = std::fs::read_to_string(kernels).unwrap();
+    let scenario = scenario_of(OCCUPANCY, &[("copy_patterns.ptx", kernels)]);
+    let run = run(&scenario, "tiny");
+    let diagnoses = diagnosis::of_run(&run);
+    let headline = diagnosis::headline(&run, &diagnoses).unwrap();
+    assert!(headline.starts_with("launch 0 (full): uncoalesced "), "{headline}");
+    let [full, half] = &diagnoses[..] else {
+        panic!("two launches")
+    };
+    assert!(full.occupancy.theoretical > half.occupancy.theoretical);
+    assert_eq!(half.occupancy.limiter, "shared memory");
+    assert!(run.launches[0].cycles > run.launches[1].cycles);
+}
+
+/// Loads 24 values and uses each twice, in two rounds, with 16 registers.
+fn spilling() -> String {
+    let registers = 24;
+    let load = |n: usize| format!("ld.global.u32 %r{n}, [%rd1+{}];\n", 4 * n);
+    let add = |n: usize| format!("mad.lo.u32 %r30, %r30, %r{n}, %r{n};\n");
+    let loads: String = (0..registers).map(load).collect();
+    let adds: String = (0..registers).chain(0..registers).map(add).collect();
+    format!(
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry spill(.param .u64 data)\n.maxnreg 16\n{{\n\
+         .reg .b32 %r<32>; .reg .b64 %rd<2>;\nld.param.u64 %rd1, [data];\nmov.u32 %r30, 1;\n{loads}{adds}\
+         st.global.u32 [%rd1+128], %r30;\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn register_pressure_is_diagnosed_as_spills() {
+    let toml = "ptx = \"spill.ptx\"\nbuffers.data = { dtype = \"u32\", shape = [64], init = \"zeros\" }\n\
+                launch = [{ grid = 4, block = 256, args = [\"data\"] }]\n";
+    let scenario = scenario_of(toml, &[("spill.ptx", spilling())]);
+    let run = run(&scenario, "tiny");
+    let diagnoses = diagnosis::of_run(&run);
+    let headline = &diagnoses[0].headline;
+    assert!(headline.starts_with("spilled registers: "), "{headline}");
+    let bytes = run.launches[0].program.requirements().local_bytes;
+    assert!(bytes >= 4 * (24 - 16), "{bytes} bytes");
+    assert!(headline.contains(&format!("{bytes} bytes a thread")), "{headline}");
+    assert!(diagnoses[0].causes[0].advice.contains("more than 16 registers"));
+}
+
+#[test]
+fn phases_of_a_launch_are_those_of_its_blocks() {
+    let scenario = builtin::load("saxpy").unwrap();
+    let run = run(&scenario, "tiny");
+    let config = &run.config;
+    let [diagnosis] = &diagnosis::of_run(&run)[..] else {
+        panic!("one launch")
+    };
+    let phases = &diagnosis.phases;
+    let cycles: u64 = phases.each().iter().map(|(_, cycles)| cycles).sum();
+    assert_eq!(cycles, run.launches[0].cycles);
+    // Before the first block lie the launch latency and some cycles of the host's link.
+    let latency = u64::from(config.gigathread.launch_latency);
+    assert!((latency..latency + 10).contains(&phases.launch), "{}", phases.launch);
+    // Both SMs are full with 8 blocks of 8 warps each. So the ramp lasts from the first to the 16th of 40 blocks.
+    assert_eq!(run.launches[0].shape.occupancy.blocks * config.n_sms(), 16);
+    let (_, dispatch) = run.totals.latencies().find(|(path, _)| *path == "dispatch").unwrap();
+    let sent = dispatch.histogram();
+    assert_eq!(phases.ramp, sent.value_at_quantile(16.0 / 40.0) - sent.min());
+    assert!(phases.steady > phases.ramp && phases.tail > 0);
+}
+
+#[test]
+fn every_diagnosis_has_at_most_three_ranked_causes_and_a_share_of_one_at_most() {
+    for (name, ..) in LESSONS {
+        let scenario = builtin::load(name).unwrap();
+        let run = run(&scenario, "tiny");
+        for Diagnosis {
+            causes,
+            headline,
+            speed_of_light,
+            bound,
+            ..
+        } in diagnosis::of_run(&run)
+        {
+            assert!(causes.len() <= 3 && !headline.is_empty(), "{name}");
+            assert!(
+                causes.iter().all(|cause| (0.1..=1.0).contains(&cause.share)),
+                "{name}: {causes:?}"
+            );
+            let is_busy = speed_of_light.sm >= 60.0 || speed_of_light.memory >= 60.0;
+            assert_eq!(is_busy, bound != Bound::Latency, "{name}");
+        }
+    }
+}
+
+#[test]
+fn each_launch_has_its_own_diagnosis_in_text_and_json() {
+    let scenario = builtin::load("latency_hiding").unwrap();
+    let run = run(&scenario, "tiny");
+    let summary = summary(&scenario, &run);
+    assert_eq!(
+        summary.matches("state of warps").count(),
+        3,
+        "two launches, and both together"
+    );
+    assert!(
+        summary.contains("\nlaunch 0, ddot: ") && summary.contains("\nlaunch 1, ddot: "),
+        "{summary}"
+    );
+    assert!(summary.contains("\nall launches\n"));
+    assert!(
+        summary.contains("\ndrain                warp state: "),
+        "the glossary explains its words"
+    );
+    let report: serde_json::Value = serde_json::from_str(&json::report("latency_hiding", &run)).unwrap();
+    for launch in 0..2 {
+        let diagnosis = &report["launches"][launch]["diagnosis"];
+        let phases: u64 = ["launch", "ramp", "steady", "tail"]
+            .map(|name| diagnosis["phases"][name].as_u64().unwrap())
+            .iter()
+            .sum();
+        assert_eq!(phases, run.launches[launch].cycles);
+        assert_eq!(diagnosis["headline"], diagnosis["causes"][0]["text"]);
+        assert_eq!(diagnosis["bound"], "latency");
+        assert!(diagnosis["occupancy"]["theoretical"].as_f64() >= diagnosis["occupancy"]["achieved"].as_f64());
+    }
+    assert!(
+        report["diagnosis"]
+            .as_str()
+            .unwrap()
+            .starts_with("launch 0 (ddot): too few warps")
+    );
+}
