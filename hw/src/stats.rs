@@ -129,7 +129,7 @@ impl<const N: usize> Indexed<N> {
 }
 
 /// Indices added at once when counters by index grow.
-const GROWTH: usize = 256;
+const GROWTH: usize = 64;
 
 /// Receives a component's statistics.
 pub trait Report {

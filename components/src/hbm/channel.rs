@@ -132,8 +132,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A due refresh alone causes no tick: the
     /// next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0 after a change of rows or direction, after a request completes, and after
-    /// a new request whose row is not open.
+    /// First edge at which a request can get a row command. It is 0 after a change of rows or direction, and after a request completes.
+    /// A new request whose row is not open also sets it to 0.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,

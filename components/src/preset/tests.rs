@@ -206,7 +206,7 @@ fn set_of_a_wrong_value_names_key_and_reason() {
     assert_eq!(
         refused("sm.subcores", "-1"),
         "preset `tiny` has 1 fault:\n  `sm.subcores` cannot have this value: \
-         invalid value: integer `-1`, expected u32"
+         invalid value: integer `-1`, expected a whole number from 0 to 4294967295"
     );
     assert_eq!(
         refused("sm.scheduler", "random"),

@@ -63,7 +63,7 @@ warpwave_hw::counters! {
         pub atomic_requests: u64,
         pub reduction_requests: u64,
         pub load_sectors: u64,
-        /// As many as `load_sectors`: nothing misses.
+        /// Equal to `load_sectors`: nothing misses.
         pub load_sectors_hit: u64,
         pub store_sectors: u64,
         pub atomic_sectors: u64,

@@ -174,7 +174,7 @@ impl<'a> Leader<'a> {
     /// Skips to cycle `to`: no component is due before it, so none sends before it. Returns true if `stop` returns true on the way.
     ///
     /// A message to the host may be in flight. It is visible at most [`MAX_QUANTUM`] cycles after the last cycle that ran. So a longer jump
-    /// pauses there, and a jump to the limit pauses at the limit: the host takes the message in the same cycle for any window.
+    /// pauses there, and a jump to the limit pauses at the limit. The host then takes the message in the same cycle for any window.
     fn jump(&mut self, to: Cycle, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
         let visible = self.furthest() + MAX_QUANTUM;
         if visible < to {

@@ -123,8 +123,8 @@ pub fn of_run(run: &Run) -> Vec<Diagnosis> {
 
 /// The headline of a run, as one line. `None` without launches.
 ///
-/// It is the headline of the launch whose first cause costs most: a fault of the code in a launch at least half as long as the longest
-/// one. Without such a fault, it is that of the longest launch.
+/// It is the headline of the launch whose first cause costs most. The cause is a fault of the code, in a launch at least half as long as
+/// the longest one. Without such a fault, it is the headline of the longest launch.
 pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
     let (index, diagnosis) = worst(run, diagnoses)?;
     let launch = &run.launches[index];

@@ -2,7 +2,7 @@
 
 use warpwave_components::preset;
 
-use super::kernel::{finished, has_caches, scenario};
+use super::kernel::{finished, scenario};
 
 /// One thread in each of six blocks takes a lock eight times. Under the lock it adds 1 to two words in different lines.
 fn lock(take: &str, free: &str) {
@@ -14,7 +14,7 @@ fn lock(take: &str, free: &str) {
          sub.u32 %n, %n, 1;\nsetp.ne.u32 %p, %n, 0;\n@%p bra NEXT;\nret;\n}}\n",
         if take.contains("acq") { "" } else { "membar.gl;\n" }
     );
-    for gpu in preset::names().into_iter().filter(|gpu| has_caches(gpu)) {
+    for gpu in preset::names().into_iter() {
         let config = preset::load(gpu, &[]).unwrap_or_else(|error| panic!("{error}")).config;
         let (_, memory) = finished(&scenario(text.clone(), [6, 1], vec![vec![0; 2048]]), config);
         let word = |at: usize| u32::from_le_bytes(memory[0][at..at + 4].try_into().expect("four bytes"));
@@ -61,7 +61,7 @@ fn grid_barrier(arrive: &str, wait: &str, after: &str) {
         values = (0..N).map(|n| values[n].wrapping_add(values[(n + 96) % N])).collect();
     }
     let wanted: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    for gpu in preset::names().into_iter().filter(|gpu| has_caches(gpu)) {
+    for gpu in preset::names().into_iter() {
         let config = preset::load(gpu, &[]).unwrap_or_else(|error| panic!("{error}")).config;
         let buffers = vec![first.clone(), vec![0; 4 * N], vec![0; 128]];
         let (_, memory) = finished(&scenario(text.clone(), [BLOCKS as u32, 96], buffers), config);

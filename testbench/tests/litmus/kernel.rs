@@ -33,21 +33,23 @@ pub struct Outcome {
 
 /// Runs the rounds on every preset with three sets of delays. Each thread is in a block of its own.
 pub fn run(rounds: &[Round]) {
-    run_at(rounds, "%ctaid.x", false);
+    run_on(&preset::names(), rounds, "%ctaid.x", false);
+}
+
+/// Runs the rounds in the same way, on the presets with an L1. `toy` has none: no line is stale.
+pub fn run_with_l1(rounds: &[Round]) {
+    let mut gpus = preset::names();
+    gpus.retain(|&gpu| gpu != "toy");
+    run_on(&gpus, rounds, "%ctaid.x", false);
 }
 
 /// Runs the rounds in the same way. Each thread is in its own warp of one block.
 pub fn run_in_a_block(rounds: &[Round]) {
-    run_at(rounds, "%tid.x", true);
+    run_on(&preset::names(), rounds, "%tid.x", true);
 }
 
-/// False for `toy`: its ideal memory has no L1, so no line is stale, and a store is complete at once.
-pub fn has_caches(gpu: &str) -> bool {
-    gpu != "toy"
-}
-
-fn run_at(rounds: &[Round], thread: &str, in_a_block: bool) {
-    for gpu in preset::names().into_iter().filter(|gpu| has_caches(gpu)) {
+fn run_on(gpus: &[&str], rounds: &[Round], thread: &str, in_a_block: bool) {
+    for gpu in gpus {
         let config = preset::load(gpu, &[]).unwrap_or_else(|error| panic!("{error}")).config;
         for seed in 1..=3 {
             let outcomes = outcomes(rounds, thread, in_a_block, config.clone(), seed);

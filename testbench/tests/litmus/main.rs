@@ -9,7 +9,7 @@ mod block;
 mod cluster;
 mod kernel;
 
-use kernel::{Outcome, Round, run};
+use kernel::{Outcome, Round, run, run_with_l1};
 
 /// Fences of GPU and system scope.
 const FENCES: [&str; 6] = [
@@ -97,7 +97,7 @@ fn message_passing_without_a_fence_hits_the_stale_line() {
             forbids: |outcome| outcome.loads[1] != [0, 0],
         })
         .collect();
-    run(&rounds);
+    run_with_l1(&rounds);
 }
 
 #[test]

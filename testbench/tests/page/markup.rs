@@ -194,8 +194,8 @@ fn hostile_names_of_kernel_scenario_gpu_files_and_buffers_are_escaped() {
     assert_eq!(unbalanced(&text), None);
     assert!(!text.contains("<script"));
     let escaped = "&lt;/td&gt;&lt;/title&gt;&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&amp;";
-    // Scenario and GPU twice each; title, claim, PTX file, error; the kernel in the table, in its tab and above its tab's contents; a line
-    // of PTX and a line of the source.
+    // Scenario and GPU twice each: 4. Title, claim, PTX file and error: 4. The kernel in the table, its tab and its tab's title: 3.
+    // A line of PTX and a line of the source: 2.
     assert_eq!(text.matches(escaped).count(), 13);
     assert!(text.contains("<h2>Source: &lt;script&gt;.cu</h2>"));
 }

@@ -26,6 +26,9 @@ const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
 /// Maximum number of instructions in a warp's buffer: the count is one byte.
 const MAX_BUFFERED: u32 = u8::MAX as u32;
 
+/// Minimum of `gigathread.standstill_cycles`: longer than a store is in flight on any part.
+const SHORTEST_PERIOD: u64 = 10_000;
+
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 16] = [
     "cc_minor",
@@ -96,6 +99,10 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     let why = "a limit of the simulator";
     faults.at_most(entry!(config.limits.max_blocks_per_sm), MAX_CTAS, why);
     faults.at_most(entry!(config.sm.ibuffer_entries), MAX_BUFFERED, why);
+    if config.gigathread.standstill_cycles > 0 {
+        let why = "a shorter period could end while a store is in flight";
+        faults.at_least(entry!(config.gigathread.standstill_cycles), SHORTEST_PERIOD, why);
+    }
     let reach = (1 << u32::BITS) * LINE as u64 - BASE;
     let why = "a limit of the simulator: line numbers have 32 bits";
     faults.at_most(entry!(config.memory_bytes), reach, why);

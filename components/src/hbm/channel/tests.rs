@@ -366,7 +366,7 @@ fn burst_of_check_bits_follows_every_second_burst_of_data() {
         }),
         1,
     );
-    // Columns at 0, 3, 3 + 3 + 1 and 10: the check bits of the second burst hold the bus for one cycle, those of the fourth delay its end.
+    // Columns at 0, 3, 3 + 3 + 1 and 10. The check bits of the second burst hold the bus for one cycle. Those of the fourth delay its end.
     assert_eq!(bench.cycles_of(read(0, 0b1111, 0)), 1 + 14 + 10 + 13 + 2 + EXTRA);
     let stats = bench.channel.counters();
     assert_eq!((stats.read_bursts, stats.bus_cycles, stats.bytes_read), (4, 6, 128));

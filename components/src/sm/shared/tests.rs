@@ -17,16 +17,21 @@ const PROGRAM: &str = "ST.SHARED.B32 [R2], R4
     LD.SHARED.B32 R0, [R2]
     SHFL.BFLY R1, PT, R0, 0x10, 0x1f";
 
-/// Shared memory with one sub-core and one source of lines. All outputs always have room.
-fn with_lines(rig: &mut Rig, own: Vec<(u64, Box<WarpInst>)>, packets: Vec<(u64, Box<Packet>)>) -> SharedMemory {
+/// Shared memory with these links. Its lines have a latency of 6 cycles.
+fn memory(
+    input: InPort<Box<WarpInst>>,
+    output: Vec<OutPort<Box<WarpInst>>>,
+    requests: InPort<Box<Packet>>,
+    responses: OutPort<Box<Packet>>,
+) -> SharedMemory {
     let lines = LinePorts {
-        input: rig.input("requests", 1, 2, packets),
-        output: rig.output("responses", 1, 2, |_| true),
+        input: requests,
+        output: responses,
         latency: 6,
     };
     let ports = Ports {
-        input: rig.input("in", 1, 2, own),
-        output: vec![rig.output("out0", 1, 4, |_| true)],
+        input,
+        output,
         products: Vec::new(),
         lines: vec![lines],
     };
@@ -35,6 +40,14 @@ fn with_lines(rig: &mut Rig, own: Vec<(u64, Box<WarpInst>)>, packets: Vec<(u64, 
         shared: preset::load("tiny", &[]).expect("tiny is built in").config.sm.shared,
     };
     SharedMemory::new(Path::root("shared"), config, ports)
+}
+
+/// Shared memory with one sub-core and one source of lines. All outputs always have room.
+fn with_lines(rig: &mut Rig, own: Vec<(u64, Box<WarpInst>)>, packets: Vec<(u64, Box<Packet>)>) -> SharedMemory {
+    let input = rig.input("in", 1, 2, own);
+    let requests = rig.input("requests", 1, 2, packets);
+    let outputs = vec![rig.output("out0", 1, 4, |_| true)];
+    memory(input, outputs, requests, rig.output("responses", 1, 2, |_| true))
 }
 
 /// Cycles of the events of one link.
@@ -115,25 +128,18 @@ fn shared_memory_keeps_the_contract_and_every_access_ends_once() {
         ];
         let mut remote = load(0, 0b0001, 7);
         remote.line = remote_address(0, 128);
-        let lines = LinePorts {
-            input: rig.input("requests", 1, 2, vec![(4, remote.clone()), (100, remote)]),
-            output: rig.output("responses", 1, 2, |now| now.0 % 5 == 0),
-            latency: 6,
-        };
-        let ports = Ports {
-            input: rig.input("in", 1, 2, accesses.into()),
-            output: vec![
-                rig.output("out0", 1, 4, |now| now.0 % 4 == 0),
-                rig.output("out1", 1, 4, |_| true),
-            ],
-            products: Vec::new(),
-            lines: vec![lines],
-        };
-        let config = Config {
-            bytes: 1 << 16,
-            shared: preset::load("tiny", &[]).expect("tiny is built in").config.sm.shared,
-        };
-        SharedMemory::new(Path::root("shared"), config, ports)
+        let input = rig.input("in", 1, 2, accesses.into());
+        let lines = rig.input("requests", 1, 2, vec![(4, remote.clone()), (100, remote)]);
+        let outputs = [
+            rig.output("out0", 1, 4, |now| now.0 % 4 == 0),
+            rig.output("out1", 1, 4, |_| true),
+        ];
+        memory(
+            input,
+            outputs.into(),
+            lines,
+            rig.output("responses", 1, 2, |now| now.0 % 5 == 0),
+        )
     };
     let events = check(build, 400).unwrap();
     let count = |link: &str| events.iter().filter(|event| event.link == link).count();

@@ -1,7 +1,8 @@
 //! Instruction buffers (ibuffers) of a sub-core's warps, and the fetch stage that fills them.
 //!
-//! One instruction is fetched per cycle: for the same warp while its buffer has room, else for the youngest warp with room (huerta25). It
-//! enters the buffer `latency` cycles later. A jump empties the warp's buffer, and its fetches in flight are dropped on arrival. Every
+//! One instruction is fetched per cycle: for the same warp while its buffer has room, else for the youngest warp with room (huerta25).
+//! Every other warp with room gets its turn before the same warp is chosen again (assumed). So warps that spin in a loop cannot starve
+//! the warp that they wait for. An instruction enters the buffer `latency` cycles after its fetch. A jump empties the warp's buffer, and its fetches in flight are dropped on arrival. Every
 //! fetch hits: instruction-cache misses are not modelled.
 
 use std::collections::VecDeque;
@@ -47,6 +48,8 @@ pub struct IBuffers {
     has_room: u32,
     /// Warp of the last fetch.
     last: u8,
+    /// Warps chosen in this round, bit i for slot i. The round ends when no other warp has room.
+    served: u32,
 }
 
 impl IBuffers {
@@ -61,6 +64,7 @@ impl IBuffers {
             next_arrival: Cycle::NEVER,
             has_room: 0,
             last: 0,
+            served: 0,
         }
     }
 
@@ -130,7 +134,13 @@ impl IBuffers {
         let warp = if self.has_room >> self.last & 1 == 1 {
             self.last as usize
         } else {
-            youngest(self.has_room)
+            let unserved = self.has_room & !self.served;
+            if unserved == 0 {
+                self.served = 0;
+            }
+            let warp = youngest(self.has_room & !self.served);
+            self.served |= 1 << warp;
+            warp
         };
         let buffer = &mut self.buffers[warp % SLOTS];
         buffer.in_flight += 1;
@@ -192,6 +202,21 @@ mod tests {
         assert!(!buffers.is_fetching());
         buffers.take(0);
         assert!(buffers.is_fetching());
+    }
+
+    #[test]
+    fn youngest_warps_that_jump_each_time_leave_the_others_their_turn() {
+        let mut buffers = IBuffers::new(4, 1, 3);
+        (0..4).for_each(|warp| buffers.jump(warp));
+        // Slot 3 holds the youngest warp. A warp jumps a cycle after its fetch, so it has room again.
+        let mut last = None;
+        let fetched = [0, 1, 2, 3, 4, 5, 6, 7].map(|now| {
+            let warp = buffers.fetch(Cycle(now), |set| set.ilog2() as usize).unwrap();
+            last.replace(warp).into_iter().for_each(|warp| buffers.jump(warp));
+            warp
+        });
+        // At first slot 0 counts as the last one fetched for.
+        assert_eq!(fetched, [0, 3, 2, 1, 0, 3, 2, 1]);
     }
 
     #[test]

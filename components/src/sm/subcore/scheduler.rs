@@ -152,8 +152,8 @@ struct State {
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when it gets a new stall reason: a warp
-    /// that exits with nothing in flight gets no later message.
+    /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when it gets a new stall reason. The second
+    /// is for a warp that exits with nothing in flight: it gets no later message.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
     resuming: u32,
@@ -263,7 +263,7 @@ impl Scheduler {
 
     /// Starts the fetch of one instruction, if a buffer has room.
     fn fetch(&mut self, now: Cycle) {
-        // The warp of the last fetch goes first, then the youngest. Module `ibuffer` cites the paper for this order.
+        // The warp of the last fetch goes first, then the youngest of the others. Module `ibuffer` gives the order.
         let selector = &self.selector;
         if let Some(slot) = self.state.ibuffers.fetch(now, |set| selector.youngest(set)) {
             self.emit(now, slot, EventKind::Fetch);

@@ -7,7 +7,7 @@
 //! memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
 //! reconverge after it as after any other loop.
 //!
-//! GPUs before Volta do not promise that: with a stack, no exit is marked, and lanes wait for each other at the end of every loop.
+//! GPUs before Volta do not promise that. With a stack, no exit is marked. Lanes wait for each other at the end of every loop.
 //!
 //! Source: PTX ISA, memory consistency model; forward progress of the atomics that CUDA C builds on it.
 
