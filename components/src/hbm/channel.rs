@@ -55,7 +55,7 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
 use super::layout::Layout;
-use super::queue::{Choice, Entry, Queue, RowState};
+use super::queue::{Entry, NextCommand, Queue, RowState};
 use super::refresh::Refresh;
 use super::row_policy::RowPolicy;
 use super::scheduler::{Schedule, Scheduler};
@@ -241,7 +241,7 @@ impl Channel {
         // The column command may have served the last request.
         match queue.len() {
             0 => u64::MAX,
-            _ => column.min(row).min(scheduler.changes_at(queue)),
+            _ => column.min(row).min(scheduler.next_change(queue)),
         }
     }
 
@@ -282,8 +282,8 @@ impl Channel {
             .queue
             .oldest_ready(candidates, edge, |bank| timers.column_at(bank, write))
         {
-            Choice::Now(n) => self.send_column(n, edge),
-            Choice::At(at) => at,
+            NextCommand::Now(n) => self.send_column(n, edge),
+            NextCommand::At(at) => at,
         }
     }
 
@@ -300,9 +300,9 @@ impl Channel {
         };
         let candidates = state.scheduler.row_candidates(&state.queue);
         match state.queue.oldest_ready(candidates, edge, ready_at) {
-            Choice::Now(n) => self.send_row(n, edge),
-            Choice::At(at) => {
-                state.row_from = at.min(state.scheduler.changes_at(&state.queue));
+            NextCommand::Now(n) => self.send_row(n, edge),
+            NextCommand::At(at) => {
+                state.row_from = at.min(state.scheduler.next_change(&state.queue));
                 at
             }
         }

@@ -42,10 +42,10 @@ pub(super) struct Entry {
     pub(super) arrived: u64,
 }
 
-/// The choice of a candidate whose command can be sent.
+/// The next command of a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Choice {
-    /// This entry, now.
+pub(super) enum NextCommand {
+    /// That of this entry, at this edge.
     Now(usize),
     /// No entry before this edge. `u64::MAX` if none without another event.
     At(u64),
@@ -185,7 +185,7 @@ impl Queue {
 
     /// The oldest candidate whose bank is ready, or the first edge at which one is.
     #[inline]
-    pub(super) fn oldest_ready(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> Choice {
+    pub(super) fn oldest_ready(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> NextCommand {
         let mut first = u64::MAX;
         while candidates != 0 {
             let n = candidates.trailing_zeros() as usize;
@@ -194,10 +194,10 @@ impl Queue {
             candidates &= !self.of_bank[bank];
             let at = ready_at(bank);
             if at <= edge {
-                return Choice::Now(n);
+                return NextCommand::Now(n);
             }
             first = first.min(at);
         }
-        Choice::At(first)
+        NextCommand::At(first)
     }
 }

@@ -30,7 +30,7 @@ pub(super) trait Schedule {
     fn row_candidates(&self, queue: &Queue) -> u64;
 
     /// First edge at which `update` chooses differently without a change of queue or rows. `u64::MAX` for never.
-    fn changes_at(&self, queue: &Queue) -> u64;
+    fn next_change(&self, queue: &Queue) -> u64;
 }
 
 /// The policy of one channel.
@@ -81,8 +81,8 @@ impl Schedule for Scheduler {
     }
 
     #[inline]
-    fn changes_at(&self, queue: &Queue) -> u64 {
-        policy!(self, changes_at(queue))
+    fn next_change(&self, queue: &Queue) -> u64 {
+        policy!(self, next_change(queue))
     }
 }
 

@@ -31,7 +31,7 @@ impl Schedule for FirstCome {
         queue.ready(self.writing) & !queue.hits() & OLDEST
     }
 
-    fn changes_at(&self, _queue: &Queue) -> u64 {
+    fn next_change(&self, _queue: &Queue) -> u64 {
         u64::MAX
     }
 }

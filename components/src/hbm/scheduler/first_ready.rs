@@ -65,7 +65,7 @@ impl FirstReady {
 
 impl Schedule for FirstReady {
     fn update(&mut self, queue: &Queue, edge: u64) {
-        let starved = queue.oldest().filter(|_| edge >= self.changes_at(queue));
+        let starved = queue.oldest().filter(|_| edge >= self.next_change(queue));
         self.starving = starved.map(|oldest| oldest.location.bank as usize);
         self.writing = match starved {
             // A starving request decides the direction, even during a drain.
@@ -92,7 +92,7 @@ impl Schedule for FirstReady {
     }
 
     /// The edge at which the oldest request begins to starve.
-    fn changes_at(&self, queue: &Queue) -> u64 {
+    fn next_change(&self, queue: &Queue) -> u64 {
         let oldest = queue.oldest();
         oldest.map_or(u64::MAX, |oldest| oldest.arrived + self.starved_after + 1)
     }

@@ -55,7 +55,7 @@ fn first_ready_serves_open_rows_and_opens_rows_of_other_banks() {
         0b0100,
         "the open row of bank 0 is needed, so it stays"
     );
-    assert_eq!(policy.changes_at(&queue), 101);
+    assert_eq!(policy.next_change(&queue), 101);
 }
 
 #[test]
@@ -114,5 +114,5 @@ fn first_come_serves_only_the_oldest_request() {
         (policy.column_candidates(&queue), policy.row_candidates(&queue)),
         (0b01, 0)
     );
-    assert_eq!(policy.changes_at(&queue), u64::MAX);
+    assert_eq!(policy.next_change(&queue), u64::MAX);
 }

@@ -102,15 +102,15 @@ impl IBuffers {
 
     /// Moves arrived fetches into the buffers. Returns the warps whose buffer was empty before.
     #[inline]
-    pub fn arrive(&mut self, now: Cycle) -> u32 {
+    pub fn fill(&mut self, now: Cycle) -> u32 {
         if self.next_arrival > now {
             0
         } else {
-            self.take_arrived(now)
+            self.take_arrivals(now)
         }
     }
 
-    fn take_arrived(&mut self, now: Cycle) -> u32 {
+    fn take_arrivals(&mut self, now: Cycle) -> u32 {
         let mut filled = 0;
         while let Some(Fetch { warp, epoch, .. }) = self.fetches.pop_front_if(|fetch| fetch.arrives <= now) {
             let buffer = &mut self.buffers[warp as usize % SLOTS];
@@ -185,8 +185,8 @@ mod tests {
         let mut buffers = IBuffers::new(1, 3, 2);
         buffers.jump(0);
         buffers.fetch(Cycle(5), |_| 0);
-        assert_eq!(buffers.arrive(Cycle(6)), 0);
-        assert_eq!(buffers.arrive(Cycle(7)), 1);
+        assert_eq!(buffers.fill(Cycle(6)), 0);
+        assert_eq!(buffers.fill(Cycle(7)), 1);
         assert!(buffers.has_instruction(0));
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let mut buffers = IBuffers::new(1, 2, 1);
         buffers.jump(0);
         for now in 0..4 {
-            buffers.arrive(Cycle(now));
+            buffers.fill(Cycle(now));
             buffers.fetch(Cycle(now), |_| 0);
         }
         assert_eq!(buffers.ready(0), 2);
@@ -225,7 +225,7 @@ mod tests {
         buffers.jump(0);
         buffers.fetch(Cycle(0), |_| 0);
         buffers.jump(0);
-        assert_eq!(buffers.arrive(Cycle(2)), 0);
+        assert_eq!(buffers.fill(Cycle(2)), 0);
         assert!(!buffers.has_instruction(0));
     }
 }

@@ -256,9 +256,9 @@ impl Scheduler {
     }
 
     /// Moves fetched instructions into the buffers.
-    fn arrive(&mut self, now: Cycle) {
+    fn fill_ibuffers(&mut self, now: Cycle) {
         // A warp whose buffer was empty may issue now.
-        self.state.reevaluate |= self.state.ibuffers.arrive(now);
+        self.state.reevaluate |= self.state.ibuffers.fill(now);
     }
 
     /// Starts the fetch of one instruction, if a buffer has room.
@@ -300,7 +300,7 @@ impl Component for Scheduler {
         self.state.last_tick = LastTick::default();
         self.receive(now);
         self.run_timers(now);
-        self.arrive(now);
+        self.fill_ibuffers(now);
         self.evaluate(now);
         self.issue(now);
         self.fetch(now);

@@ -46,7 +46,7 @@ pub struct Warp {
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
     /// Stall reason since `since`. `None` while the warp is ready.
-    pub state: Option<WarpState>,
+    pub stall: Option<WarpState>,
     /// True while a control instruction is at the branch unit.
     pub resolving: bool,
     /// True while the warp waits at a barrier.
@@ -102,7 +102,7 @@ impl Warp {
             resume_at: now,
             asleep: false,
             awaits_groups: false,
-            state: Some(WarpState::NoInstruction),
+            stall: Some(WarpState::NoInstruction),
             since: now,
             copies: AsyncGroups::default(),
             products: AsyncGroups::default(),
@@ -194,7 +194,7 @@ impl Warp {
     #[inline]
     pub fn waits_for_completion(&self) -> bool {
         matches!(
-            self.state,
+            self.stall,
             Some(
                 WarpState::LongScoreboard
                     | WarpState::ShortScoreboard

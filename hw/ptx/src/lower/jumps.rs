@@ -53,7 +53,6 @@ fn branches_around_jumps(code: &mut Code) {
         if last.is(Opcode::Bra) && last.guard.pred.is_some() && last.target == Some(block + 2) {
             last.guard = last.guard.negated();
             last.target = skipped.target;
-            last.uniform |= skipped.uniform && last.uniform;
             // Other jumps to the removed jump go to its target. Without them the block is unreachable.
             code.blocks[block + 1].ops = Vec::new();
             jumps.add(block, skipped.target);

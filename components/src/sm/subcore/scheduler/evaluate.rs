@@ -34,7 +34,7 @@ impl Scheduler {
             // No message ends a wait for a guard.
             self.state.guard_timers.set(slot, warp.guard_from(), at);
         }
-        if state != warp.state {
+        if state != warp.stall {
             self.change_state(slot, state, at);
         }
         if state.is_none() {
@@ -45,8 +45,8 @@ impl Scheduler {
     /// Charges the warp's old state up to cycle `at`, the first of the new state.
     fn change_state(&mut self, slot: usize, new: Option<WarpState>, at: Cycle) {
         let warp = self.state.warp(slot);
-        let (old, cycles) = (warp.state, at.since(warp.since));
-        (warp.state, warp.since) = (new, at);
+        let (old, cycles) = (warp.stall, at.since(warp.since));
+        (warp.stall, warp.since) = (new, at);
         if let Some(old) = old {
             self.charge_stall(slot, old, cycles, at);
         }
@@ -93,7 +93,7 @@ impl Scheduler {
             if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
                 continue;
             }
-            if let Some(state) = warp.state {
+            if let Some(state) = warp.stall {
                 let cycles = at.since(warp.since);
                 self.charge_stall(slot, state, cycles, at);
             }

@@ -131,7 +131,7 @@ impl Scheduler {
         let warp = state.warp(slot);
         warp.queued -= 1;
         // Only an instruction with `Order::Queued` waits until the queue is empty.
-        if warp.queued == 0 && warp.state == Some(WarpState::ShortScoreboard) {
+        if warp.queued == 0 && warp.stall == Some(WarpState::ShortScoreboard) {
             state.reevaluate |= 1 << slot;
         }
     }
@@ -141,7 +141,7 @@ impl Scheduler {
         state.retire_candidates |= 1 << slot;
         let warp = state.warp(slot);
         warp.stores -= 1;
-        if warp.stores == 0 && warp.state == Some(WarpState::Membar) {
+        if warp.stores == 0 && warp.stall == Some(WarpState::Membar) {
             state.reevaluate |= 1 << slot;
         }
     }

@@ -110,7 +110,7 @@ impl Scheduler {
             None if retired >> slot & 1 == 1 => WarpState::Drain,
             None => return EMPTY,
             Some(_) if issued.is_some_and(|issued| issued.slot == slot) => WarpState::Selected,
-            Some(warp) => warp.state.unwrap_or_else(|| self.ready_state(slot)),
+            Some(warp) => warp.stall.unwrap_or_else(|| self.ready_state(slot)),
         };
         state as usize
     }
@@ -129,7 +129,7 @@ impl Scheduler {
     pub(super) fn report_waits(&self, say: &mut dyn FnMut(String)) {
         for warp in self.state.warps.iter().flatten() {
             let [x, y, z] = warp.block;
-            let state = warp.state.map_or("nothing", |state| NAMES[state as usize]);
+            let state = warp.stall.map_or("nothing", |state| NAMES[state as usize]);
             let pc = warp.flow.pc();
             let line = warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
             let held = warp.flow.live() & !warp.flow.active();
