@@ -8,6 +8,8 @@
 
 pub mod channel;
 
+pub mod checker;
+
 mod bank;
 
 mod layout;

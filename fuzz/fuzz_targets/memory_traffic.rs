@@ -1,11 +1,11 @@
-//! Fuzzes the memory system: bytes decode to a machine and its traffic.
+//! Connects the target `memory_traffic` to libFuzzer. Without `cargo fuzz` it replays the files that it is given.
 
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|input: warpwave::oracle::MemoryTraffic| warpwave::oracle::memory_traffic(input));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| warpwave_fuzz::run("memory_traffic", bytes));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    warpwave_fuzz::replay(|bytes| warpwave::oracle::replay(bytes, warpwave::oracle::memory_traffic));
+    warpwave_fuzz::replay("memory_traffic");
 }

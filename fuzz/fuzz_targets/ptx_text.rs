@@ -1,11 +1,11 @@
-//! Fuzzes the PTX front end: bytes are the text.
+//! Connects the target `ptx_text` to libFuzzer. Without `cargo fuzz` it replays the files that it is given.
 
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|input: warpwave::oracle::PtxText<'_>| warpwave::oracle::ptx_text(input));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| warpwave_fuzz::run("ptx_text", bytes));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    warpwave_fuzz::replay(|bytes| warpwave::oracle::replay(bytes, warpwave::oracle::ptx_text));
+    warpwave_fuzz::replay("ptx_text");
 }

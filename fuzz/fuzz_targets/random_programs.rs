@@ -1,11 +1,11 @@
-//! Fuzzes the machine against the reference: bytes decode to a program.
+//! Connects the target `random_programs` to libFuzzer. Without `cargo fuzz` it replays the files that it is given.
 
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|input: warpwave::oracle::RandomProgram| warpwave::oracle::random_programs(input));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| warpwave_fuzz::run("random_programs", bytes));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    warpwave_fuzz::replay(|bytes| warpwave::oracle::replay(bytes, warpwave::oracle::random_programs));
+    warpwave_fuzz::replay("random_programs");
 }

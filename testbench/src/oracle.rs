@@ -1,7 +1,7 @@
 //! Oracles for fuzzing: each takes any input and panics if a guarantee is broken.
 //!
-//! An input derives [`Arbitrary`], so libFuzzer can decode it from any bytes and print it. `tests/properties.rs` replays the
-//! corpus and every input that once failed.
+//! An input derives [`Arbitrary`], so libFuzzer can decode it from any bytes and print it. The tests of `fuzz` replay
+//! the corpus and every input that once failed.
 
 use arbitrary::{Arbitrary, Unstructured};
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{AROUND_CHANNEL, GpuConfig, OUTSIDE_L1, PIPES, PipeTiming};
+use super::{AROUND_CHANNEL, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
 use crate::proto::tag_banks::MAX_TAG_BANKS;
@@ -314,8 +314,20 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
         least,
         "`hbm.timing.t_ras` + `hbm.timing.t_rp`",
     );
-    let why = "or the banks do nothing but refresh (`hbm.timing.t_rfc`)";
-    faults.at_least(entry!(config.hbm.timing.t_refi), u64::from(t.t_rfc) + 1, why);
+    check_refresh(hbm, burst, faults);
+}
+
+/// Requires time for a column command between two refreshes. A refresh can start late: it waits for the end of an open row.
+fn check_refresh(hbm: &Hbm, burst: u32, faults: &mut Faults) {
+    let t = &hbm.timing;
+    let sum = |cycles: &[u32]| cycles.iter().copied().map(u64::from).sum::<u64>();
+    // Check bits can follow the last burst of a write.
+    let write_end = sum(&[t.wl, burst, burst, t.t_wr, t.t_rp]);
+    let row_end = sum(&[t.t_rc]).max(write_end).max(sum(&[t.t_rtp, t.t_rp]));
+    let least = sum(&[t.t_rfc, t.t_rcd, 1]) + row_end;
+    let why = "or every refresh delays the next one, and no request is served \
+               (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + the end of an open row)";
+    faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, why);
 }
 
 /// A latency in total is at least the sum of its stages.

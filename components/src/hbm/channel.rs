@@ -54,6 +54,7 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
+use super::checker::CommandObserver;
 use super::layout::Layout;
 use super::queue::{Entry, NextCommand, Queue, RowState};
 use super::refresh::Refresh;
@@ -65,7 +66,7 @@ use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, SECTOR, SECTORS, 
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 use burst::bursts;
-use command::Command;
+use command::{Command, show_command};
 
 /// Parameters of a channel.
 #[derive(Clone, Debug)]
@@ -105,6 +106,8 @@ pub struct Channel {
     row_policy: RowPolicy,
     /// Burst mask of each sector mask: the bursts that hold the sectors.
     bursts: [u8; 1 << SECTORS],
+    /// Sees every command, if set.
+    observer: Option<Box<dyn CommandObserver>>,
     state: State,
 }
 
@@ -182,6 +185,7 @@ impl Channel {
             },
             row_policy: RowPolicy::new(hbm),
             bursts: std::array::from_fn(|sectors| bursts(sectors as u8, hbm.burst_bytes as usize / SECTOR)),
+            observer: None,
             state: State::new(&config),
             request_arrivals,
             path,
@@ -248,7 +252,9 @@ impl Channel {
     /// Does the due refreshes. If an open row may not be precharged yet, returns the first edge at which the refresh can start.
     fn refresh(&mut self, edge: u64) -> Option<u64> {
         let state = &mut self.state;
-        let waits_until = state.refresh.catch_up(edge, &mut state.timers);
+        let observer = &mut self.observer;
+        let mut show = |edge, command| show_command(observer, edge, command);
+        let waits_until = state.refresh.catch_up(edge, &mut state.timers, &mut show);
         // After a refresh no row is open and no entry is a hit. The search for row commands starts again.
         if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
             state.queue.all_rows_closed();

@@ -15,12 +15,15 @@
 //! | read | write | CL + burst + 1 - WL: one idle cycle of the data bus between their data |
 //! | write | precharge, same bank | WL + burst + tWR |
 //! | write | read | WL + burst + tWTR |
-//! | refresh, all banks precharged | activate | tRFC |
+//! | precharge of any bank | refresh | tRP |
+//! | activate of any bank | refresh | tRC |
+//! | refresh, all banks precharged | activate, refresh | tRFC |
 //!
 //! On a part with check bits in its memory (ECC), every `check_interval`-th burst of data brings a burst of check bits. It follows on the
 //! data bus, so the times after this burst count from its end.
 
 use super::bank::Bank;
+use super::checker::BusCommand;
 use crate::config::{Hbm, Timing};
 
 /// Timers of the banks of a channel, and of the buses that they share.
@@ -155,15 +158,19 @@ impl BankTimers {
         open.map(|bank| bank.precharge_at).max().unwrap_or(0)
     }
 
-    /// Closes every row and refreshes all banks.
-    pub(super) fn refresh(&mut self, edge: u64) {
-        let any_open = self.banks.iter().any(|bank| bank.row.is_some());
-        // Closed banks need no precharge before the refresh.
-        let precharge = if any_open { self.t.t_rp } else { 0 };
-        let ready = edge + u64::from(precharge) + u64::from(self.t.t_rfc);
-        for bank in &mut self.banks {
-            bank.row = None;
-            bank.activate_at = bank.activate_at.max(ready);
+    /// Closes every row and refreshes all banks. Shows the commands.
+    pub(super) fn refresh(&mut self, edge: u64, show: &mut impl FnMut(u64, BusCommand)) {
+        for n in 0..self.banks.len() {
+            if self.banks[n].row.is_some() {
+                show(edge, BusCommand::Precharge { bank: n as u32 });
+                self.precharge(n, edge);
+            }
         }
+        // A bank that may be activated may be refreshed too: its tRP, its tRC and the tRFC of the last refresh have passed.
+        let idle = self.banks.iter().map(|bank| bank.activate_at).max().unwrap_or(0);
+        let start = edge.max(idle);
+        show(start, BusCommand::Refresh);
+        let ready = start + u64::from(self.t.t_rfc);
+        self.banks.iter_mut().for_each(|bank| bank.activate_at = ready);
     }
 }

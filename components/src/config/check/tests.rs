@@ -295,7 +295,7 @@ fn bank_timing_that_contradicts_itself_is_named() {
     let found = faults(|gpu| {
         gpu.hbm.bus_bytes_per_command_cycle = 16;
         gpu.hbm.timing.t_rc = 46;
-        gpu.hbm.timing.t_refi = 350;
+        gpu.hbm.timing.t_refi = 410;
     });
     assert_eq!(
         found,
@@ -303,8 +303,9 @@ fn bank_timing_that_contradicts_itself_is_named() {
             "`hbm.timing.t_ccd_s` is 1: it must be at least 2, the cycles that a burst holds the data bus \
              (`hbm.burst_bytes` over `hbm.bus_bytes_per_command_cycle`)",
             "`hbm.timing.t_rc` is 46: it must be at least 47, `hbm.timing.t_ras` + `hbm.timing.t_rp`",
-            "`hbm.timing.t_refi` is 350: it must be at least 351, \
-             or the banks do nothing but refresh (`hbm.timing.t_rfc`)",
+            // 350 + 14 + 46 + 1
+            "`hbm.timing.t_refi` is 410: it must be at least 411, or every refresh delays the next one, and no request is served \
+             (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + the end of an open row)",
             // 3 + 1 + 14 + 14 + 2 + 26 cycles beyond the 112 of an L2 hit.
             "`hbm.access_latency` is 171: it must be at least 172, \
              `l2.hit_latency` + 3 + a command cycle + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \

@@ -2,6 +2,7 @@
 
 use super::burst::transfer;
 use super::{Channel, Delayed};
+use crate::hbm::checker::{BusCommand, CommandObserver};
 use crate::hbm::queue::RowState;
 
 /// The command of a bus at the last edge.
@@ -19,7 +20,20 @@ impl Command {
     pub(super) const NAMES: [&str; 5] = ["none", "activate", "precharge", "read", "write"];
 }
 
+/// Shows a command to the observer, if one is set.
+#[inline]
+pub(super) fn show_command(observer: &mut Option<Box<dyn CommandObserver>>, edge: u64, command: BusCommand) {
+    if let Some(observer) = observer {
+        observer.command(edge, command);
+    }
+}
+
 impl Channel {
+    /// Shows every command from now on to an observer, such as the [`checker`](crate::hbm::checker).
+    pub fn observe(&mut self, observer: Box<dyn CommandObserver>) {
+        self.observer = Some(observer);
+    }
+
     /// Sends the column command of an entry's next burst. Returns the edge at which to try again.
     pub(super) fn send_column(&mut self, n: usize, edge: u64) -> u64 {
         let state = &mut self.state;
@@ -45,9 +59,15 @@ impl Channel {
         *bytes += u64::from(self.config.hbm.burst_bytes);
         state.stats.bus_cycles += held;
         state.column_command = command;
+        let bank = entry.location.bank;
         if is_last {
             self.complete(n, end);
         }
+        let shown = match command {
+            Command::Write => BusCommand::Write { bank },
+            _ => BusCommand::Read { bank },
+        };
+        show_command(&mut self.observer, edge, shown);
         edge + 1
     }
 
@@ -89,6 +109,7 @@ impl Channel {
             state.stats.activates += 1;
             state.row_command = Command::Activate;
             state.row_from = 0;
+            show_command(&mut self.observer, edge, BusCommand::Activate { bank, row });
         }
         edge + 1
     }
@@ -101,5 +122,6 @@ impl Channel {
         state.stats.precharges += 1;
         state.row_command = Command::Precharge;
         state.row_from = 0;
+        show_command(&mut self.observer, edge, BusCommand::Precharge { bank: bank as u32 });
     }
 }

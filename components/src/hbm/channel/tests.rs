@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::{DramScheduler, Mapping, RowPolicy as Rows, Timing};
+use crate::hbm::checker::TimingChecker;
 use crate::storage::BASE;
 use crate::test_ports::{all, run, wire};
 
@@ -315,6 +316,37 @@ fn refresh_closes_rows_and_keeps_the_banks_busy() {
     // Accepted at 4000, when the refresh is due: precharge, tRFC, then the activate.
     let cycles = bench.cycles_of(read(0, 0b0001, 0));
     assert_eq!(cycles, 15 + 300 + 14 + 13 + 1 + EXTRA);
+}
+
+#[test]
+fn refresh_waits_for_trp_after_a_precharge_and_for_trc_after_an_activate() {
+    // The row policy closes the row tRAS after its activate. The refresh is due in the next cycle.
+    let activated = 466;
+    let closed = activated + 33;
+    let timing = Timing {
+        t_refi: closed as u32 + 1,
+        t_rc: 52,
+        ..TIMING
+    };
+    let mut bench = Bench::new(
+        with(Hbm {
+            row_policy: Rows::Closed,
+            timing,
+            ..HBM
+        }),
+        1,
+    );
+    let checker = TimingChecker::new(&bench.channel.config.hbm);
+    bench.channel.observe(Box::new(checker));
+    bench.run_until(activated - 2);
+    bench.send(0, read(0, 0b0001, 0));
+    bench.run_until(closed + 1);
+    assert_eq!(bench.channel.counters().precharges, 1);
+    // Accepted in the cycle of the refresh. It starts tRC after the activate, which is later than tRP after the precharge.
+    bench.send(0, read(0, 0b0001, 1));
+    let responses = bench.received(2);
+    let refreshed = activated + 52 + 300;
+    assert_eq!(responses[1], (refreshed + 14 + 13 + 1 + EXTRA + 1, 1));
 }
 
 #[test]

@@ -47,15 +47,17 @@ impl FirstReady {
         drains || queue.ready(false) == 0
     }
 
-    /// The entries of banks whose open row a candidate needs. The bank of a starving request is left out.
+    /// The entries of banks whose open row a candidate needs. The bank of a starving request is left out until its row is open.
     fn entries_of_needed_rows(&self, queue: &Queue) -> u64 {
         let mut hits = queue.hits() & queue.ready(self.writing);
         let mut needed = 0;
+        // The starving request is the oldest: entry 0.
+        let opens_row = self.starving.filter(|_| hits & 1 == 0);
         while hits != 0 {
             let bank = queue.bank(hits.trailing_zeros() as usize);
             let of_bank = queue.of_bank(bank);
             hits &= !of_bank;
-            if self.starving != Some(bank) {
+            if opens_row != Some(bank) {
                 needed |= of_bank;
             }
         }

@@ -73,6 +73,16 @@ fn first_ready_closes_a_needed_row_for_a_starving_request() {
     assert_eq!(policy.row_candidates(&queue), 0b0001);
 }
 
+/// Found by fuzzing. The younger request to another row of the bank closed the row before the starving request could use it.
+#[test]
+fn first_ready_keeps_the_open_row_of_a_starving_request() {
+    let mut policy = Scheduler::new(&hbm(DramScheduler::FirstReadyFirstCome));
+    let queue = queue(&[([0, 7, 0], READ, OPEN), ([0, 3, 0], READ, !OPEN)]);
+    policy.update(&queue, 101);
+    assert_eq!(policy.column_candidates(&queue), 0b01);
+    assert_eq!(policy.row_candidates(&queue), 0);
+}
+
 #[test]
 fn first_ready_drains_writes_between_its_thresholds() {
     let mut policy = Scheduler::new(&hbm(DramScheduler::FirstReadyFirstCome));

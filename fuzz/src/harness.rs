@@ -1,0 +1,368 @@
+//! Runs one component with its world, and checks the contract that every component keeps.
+//!
+//! ```text
+//!   world: sources --> [ component ] --> sinks
+//! ```
+//!
+//! The world is the other component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong answer.
+//! A run takes some microseconds, so a fuzzer can do thousands per second. `warpwave_hw::rig::check` checks the same contract in every
+//! cycle, but takes a thousand times longer.
+//!
+//! # The contract
+//! - When the world has sent all and got all, the component is quiescent. Then it sends nothing more, even when it is ticked.
+//! - Messages and counters are the same with and without idle-skipping, for either tick order, and after one reset or two.
+//! - Counters never fall.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use arbitrary::Arbitrary;
+use warpwave_hw::clock::{Clock, Stop};
+use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
+use warpwave_hw::path::Path;
+use warpwave_hw::probe::Probe;
+use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::tile::{TileBuilder, TileSlot};
+use warpwave_hw::time::Cycle;
+
+use crate::draw::{Pace, within};
+use crate::features::CounterFeatures;
+
+/// Cycles that an idle component is ticked after the end of its work.
+const IDLE_CYCLES: u64 = 70;
+
+/// All that surrounds a component: its neighbours, and the oracle.
+pub trait World: Send + 'static {
+    /// Sends and takes messages in one cycle. Returns false once it has sent all and got all that it expects.
+    ///
+    /// # Panics
+    /// If a message is wrong.
+    fn tick(&mut self, now: Cycle) -> bool;
+
+    /// Returns to the state before the first cycle.
+    fn reset(&mut self);
+
+    /// Checks what must hold after the last cycle.
+    ///
+    /// # Panics
+    /// If something is missing or wrong.
+    fn check_end(&self) {}
+
+    /// A hash of the cycles of all messages taken.
+    fn digest(&self) -> u64;
+}
+
+/// The second way in which a component is run. All ways must give the same messages and counters.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub enum SecondRun {
+    /// Without a second run.
+    None,
+    /// Every component is ticked in every cycle, and counters are checked after each window.
+    NoSkip,
+    /// The world ticks before the component.
+    OtherOrder,
+    /// After a run of some cycles and a reset.
+    Reset(#[arbitrary(with = within(0..=400))] u16),
+    /// After a run of some cycles and two resets.
+    ResetTwice(#[arbitrary(with = within(0..=400))] u16),
+}
+
+/// Creates the links between a component and its world.
+pub struct Wiring {
+    component: TileSlot,
+    world: TileSlot,
+}
+
+impl Wiring {
+    /// A link from the world to the component.
+    pub fn input<T: Send>(&self, latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
+        link(&config("input", latency, depth), &self.world, &self.component)
+    }
+
+    /// A link from the component to the world.
+    pub fn output<T: Send>(&self, latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
+        link(&config("output", latency, depth), &self.component, &self.world)
+    }
+}
+
+fn config(name: &str, latency: u32, depth: u32) -> LinkConfig {
+    let path = Path::root("fuzz").child(name);
+    LinkConfig { path, latency, depth }
+}
+
+/// Sends messages in order, none before its cycle, at most one per cycle.
+pub struct Source<T> {
+    port: OutPort<T>,
+    sideband: fn(&T) -> u16,
+    waiting: VecDeque<(u64, T)>,
+}
+
+impl<T: Send> Source<T> {
+    /// A source without messages.
+    pub fn new(port: OutPort<T>) -> Self {
+        Source::with_sideband(port, |_| 0)
+    }
+
+    /// A source that sends a sideband with each message.
+    pub fn with_sideband(port: OutPort<T>, sideband: fn(&T) -> u16) -> Self {
+        Source {
+            port,
+            sideband,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Queues a message, to be sent from cycle `at` on.
+    pub fn push(&mut self, at: u64, message: T) {
+        self.waiting.push_back((at, message));
+    }
+
+    /// Sends the oldest message, if it is due and the link has room. Calls `sent` with it.
+    pub fn tick_with(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
+        if self.port.has_room(now)
+            && let Some((_, message)) = self.waiting.pop_front_if(|(at, _)| *at <= now.0)
+        {
+            sent(&message);
+            self.port.send_sideband(now, (self.sideband)(&message), message);
+        }
+    }
+
+    /// Sends the oldest message, if it is due and the link has room.
+    pub fn tick(&mut self, now: Cycle) {
+        self.tick_with(now, |_| ());
+    }
+
+    /// True if no message waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Forgets all messages.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+    }
+}
+
+/// Takes messages at a pace, and hashes the cycles in which it took them.
+pub struct Sink<T> {
+    port: InPort<T>,
+    pace: Pace,
+    digest: DefaultHasher,
+}
+
+impl<T> Sink<T> {
+    /// A sink that has taken nothing.
+    pub fn new(port: InPort<T>, pace: Pace) -> Self {
+        Sink {
+            port,
+            pace,
+            digest: DefaultHasher::new(),
+        }
+    }
+
+    /// Takes a message, if one is visible and the pace allows it.
+    pub fn take(&mut self, now: Cycle) -> Option<T> {
+        let message = self.pace.acts(now).then(|| self.port.recv(now)).flatten()?;
+        now.hash(&mut self.digest);
+        Some(message)
+    }
+
+    /// True if a message is visible. A world that waits for its pace must stay busy.
+    pub fn is_ready(&self, now: Cycle) -> bool {
+        self.port.is_ready(now)
+    }
+
+    /// A hash of the cycles so far.
+    pub fn digest(&self) -> u64 {
+        self.digest.finish()
+    }
+
+    /// Drops all messages, and forgets what was taken.
+    pub fn clear(&mut self) {
+        self.port.clear();
+        self.digest = DefaultHasher::new();
+    }
+}
+
+/// One hash of several.
+pub fn combine(digests: impl IntoIterator<Item = u64>) -> u64 {
+    let mut all = DefaultHasher::new();
+    digests.into_iter().for_each(|digest| digest.hash(&mut all));
+    all.finish()
+}
+
+/// The world as a component.
+struct Driver<W> {
+    path: Path,
+    world: W,
+}
+
+impl<W> warpwave_hw::warm::Warm for Driver<W> {}
+
+impl<W: World> Component for Driver<W> {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn tick(&mut self, now: Cycle) -> Activity {
+        Activity::busy_if(self.world.tick(now))
+    }
+
+    fn reset(&mut self) {
+        self.world.reset();
+    }
+
+    fn is_quiescent(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, _: &mut dyn Probe) {}
+
+    fn stats(&self, _: &mut dyn Report) {}
+}
+
+/// The counters of a component, and the largest value of each latency.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Counters(Vec<(&'static str, u64)>);
+
+impl Counters {
+    fn of(component: &dyn Component) -> Counters {
+        let mut counters = Counters::default();
+        component.stats(&mut counters);
+        counters
+    }
+
+    fn check_growth(&self, later: &Counters, path: &Path) {
+        for ((name, before), (_, after)) in self.0.iter().zip(&later.0) {
+            assert!(before <= after, "{path}: counter {name} falls from {before} to {after}");
+        }
+    }
+}
+
+impl Report for Counters {
+    fn count(&mut self, name: &'static str, value: u64) {
+        self.0.push((name, value));
+    }
+    fn latency(&mut self, name: &'static str, value: &Latency) {
+        self.0.push((name, value.histogram().max()));
+    }
+}
+
+/// One machine of two components: component 0 is the one under test, component 1 its world.
+struct Machine {
+    clock: Clock,
+}
+
+impl Machine {
+    fn new<C: Component, W: World>(build: &impl Fn(&Wiring) -> (C, W)) -> Machine {
+        let mut tile = TileBuilder::new();
+        let wiring = Wiring {
+            component: tile.slot(),
+            world: tile.slot(),
+        };
+        let (component, world) = build(&wiring);
+        tile.fill(&wiring.component, component);
+        let path = Path::root("world");
+        tile.fill(&wiring.world, Driver { path, world });
+        Machine {
+            clock: Clock::new(vec![tile.build()]),
+        }
+    }
+
+    fn component(&self) -> &dyn Component {
+        self.clock.tiles()[0].components()[0].as_ref()
+    }
+
+    fn world<W: World>(&self) -> &W {
+        let world: &dyn Any = self.clock.tiles()[0].components()[1].as_ref();
+        let driver = world.downcast_ref::<Driver<W>>();
+        &driver.expect("component 1 is the world").world
+    }
+
+    fn is_done<W: World>(&self, cycles: u64) -> bool {
+        let component = self.component();
+        if !component.is_quiescent() {
+            let mut waits = Vec::new();
+            component.waits(&mut |wait| waits.push(wait));
+            panic!(
+                "{}: not quiescent after {cycles} cycles: {}",
+                component.path(),
+                waits.join("; ")
+            );
+        }
+        self.world::<W>().check_end();
+        true
+    }
+
+    /// Runs to the end, then ticks the idle machine. Returns the hash of all messages, and the counters.
+    fn run<W: World>(&mut self, limit: u64) -> (u64, Counters) {
+        let stop = self.clock.run(Cycle(limit), |_| false);
+        let end = self.clock.now().0;
+        assert!(
+            stop == Stop::Idle,
+            "{}: no end after {limit} cycles",
+            self.component().path()
+        );
+        self.is_done::<W>(end);
+        self.tick_idle::<W>();
+        (self.world::<W>().digest(), Counters::of(self.component()))
+    }
+
+    /// Ticks every component of the idle machine: nothing may be sent, and no counter may change.
+    fn tick_idle<W: World>(&mut self) {
+        let before = (self.world::<W>().digest(), Counters::of(self.component()));
+        self.clock.tiles_mut()[0].set_skipping(false);
+        let end = self.clock.now() + IDLE_CYCLES;
+        self.clock.run(end, |_| false);
+        let after = (self.world::<W>().digest(), Counters::of(self.component()));
+        assert_eq!(before, after, "{}: it acts without work", self.component().path());
+    }
+
+    /// Runs every cycle without idle-skipping, until the world has ended. Checks that counters grow.
+    fn run_unskipped<W: World>(&mut self, end: u64) -> (u64, Counters) {
+        self.clock.tiles_mut()[0].set_skipping(false);
+        let mut last = Counters::default();
+        self.clock.run_observed(Cycle(end), |pause| {
+            pause.each_component(&mut |component| {
+                if component.path().to_string() != "world" {
+                    let now = Counters::of(component);
+                    last.check_growth(&now, component.path());
+                    last = now;
+                }
+            });
+            false
+        });
+        self.is_done::<W>(end);
+        (self.world::<W>().digest(), Counters::of(self.component()))
+    }
+}
+
+/// Runs the component of `build` to its end, then again in another way, and compares.
+///
+/// # Panics
+/// If the world finds a wrong answer, if the component does not come to rest within `limit` cycles, or if it breaks the contract.
+pub fn check<C: Component, W: World>(build: impl Fn(&Wiring) -> (C, W), second: SecondRun, limit: u64) {
+    let mut first = Machine::new(&build);
+    let expected = first.run::<W>(limit);
+    first.component().stats(&mut CounterFeatures);
+    let mut machine = Machine::new(&build);
+    let found = match second {
+        SecondRun::None => return,
+        SecondRun::NoSkip => machine.run_unskipped::<W>(first.clock.now().0),
+        SecondRun::OtherOrder => {
+            machine.clock.tiles_mut()[0].set_order(vec![1, 0]);
+            machine.run::<W>(limit)
+        }
+        SecondRun::Reset(at) | SecondRun::ResetTwice(at) => {
+            machine.clock.run(Cycle(at.into()), |_| false);
+            machine.clock.reset(Cycle::ZERO);
+            if matches!(second, SecondRun::ResetTwice(_)) {
+                machine.clock.reset(Cycle::ZERO);
+            }
+            machine.run::<W>(limit)
+        }
+    };
+    assert_eq!(expected, found, "the second run differs: {second:?}");
+}

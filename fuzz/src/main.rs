@@ -1,0 +1,161 @@
+//! The command of the fuzz targets: runs them on stable Rust, replays inputs, prints a table.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use warpwave_fuzz::runner::{self, Limits};
+use warpwave_fuzz::targets::{ALL, Target, find};
+
+/// Runs the fuzz targets on stable Rust.
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fuzzes every target for some seconds each, and prints one row per target.
+    Table(Budget),
+    /// Fuzzes one target.
+    Run {
+        /// The target.
+        target: String,
+        #[command(flatten)]
+        budget: Budget,
+        /// Replaces the corpus by the smallest inputs that reach the same features.
+        #[arg(long)]
+        save: bool,
+    },
+    /// Runs files, each on the target of its folder. A failure panics with its message.
+    Replay {
+        /// Files in `corpus/TARGET/`, `regressions/TARGET/` or `artifacts/TARGET/`.
+        files: Vec<String>,
+    },
+    /// Prints inputs in their decoded form.
+    Show {
+        /// Files in a folder with the name of their target.
+        files: Vec<String>,
+    },
+}
+
+#[derive(clap::Args, Clone, Copy)]
+struct Budget {
+    /// Host seconds per target.
+    #[arg(long, default_value_t = 10.0)]
+    seconds: f64,
+    /// Most executions per target.
+    #[arg(long, default_value_t = u64::MAX)]
+    executions: u64,
+    /// Seed of the mutations.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Budget {
+    fn limits(self) -> Limits {
+        Limits {
+            seconds: self.seconds,
+            executions: self.executions,
+            seed: self.seed,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Table(budget) => table(budget.limits()),
+        Command::Run { target, budget, save } => run(&target, budget.limits(), save),
+        Command::Replay { files } => each_file(&files, |target, bytes| (target.run)(bytes)),
+        Command::Show { files } => each_file(&files, |target, bytes| println!("{}", (target.show)(bytes))),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn named(name: &str) -> Result<&'static Target, String> {
+    let names = || ALL.iter().map(|target| target.name).collect::<Vec<_>>().join(", ");
+    find(name).ok_or_else(|| format!("{name} is not a target; the targets are: {}", names()))
+}
+
+/// Fuzzes every target. Returns true if none failed.
+fn table(limits: Limits) -> Result<bool, String> {
+    println!("| Target | Executions | Per second | Slowest, ms | Features | Inputs | Finds |");
+    println!("|---|---|---|---|---|---|---|");
+    let mut all_held = true;
+    for target in ALL {
+        let outcome = runner::with_quiet_panics(|| runner::fuzz(target, limits));
+        let finds = match &outcome.find {
+            None => "none".to_owned(),
+            Some(find) => report(target, find)?,
+        };
+        all_held &= outcome.find.is_none();
+        println!(
+            "| `{}` | {} | {:.0} | {:.1} | {} | {} | {finds} |",
+            target.name,
+            outcome.executions,
+            outcome.per_second(),
+            outcome.slowest_ms,
+            outcome.features,
+            outcome.corpus.len()
+        );
+    }
+    Ok(all_held)
+}
+
+/// Saves a failing input, prints its message, and returns the file's name.
+fn report(target: &Target, find: &runner::Find) -> Result<String, String> {
+    let folder = format!("artifacts/{}", target.name);
+    let saved = runner::save(&folder, std::slice::from_ref(&find.input)).map_err(|error| error.to_string())?;
+    let name = runner::name_of(&find.input);
+    eprintln!(
+        "{}: {}\n  input: {}",
+        target.name,
+        find.message,
+        saved.join(&name).display()
+    );
+    Ok(name)
+}
+
+fn run(name: &str, limits: Limits, save: bool) -> Result<bool, String> {
+    let target = named(name)?;
+    let outcome = runner::with_quiet_panics(|| runner::fuzz(target, limits));
+    println!(
+        "{name}: {} executions, {:.0} per second, slowest {:.1} ms, {} features, {} inputs",
+        outcome.executions,
+        outcome.per_second(),
+        outcome.slowest_ms,
+        outcome.features,
+        outcome.corpus.len()
+    );
+    if save && outcome.features == 0 {
+        return Err(format!("{name} notes no features, so its corpus is kept by hand"));
+    }
+    if save {
+        let kept = runner::with_quiet_panics(|| runner::minimise(target, &outcome.corpus));
+        let folder = runner::replace(&format!("corpus/{name}"), &kept).map_err(|error| error.to_string())?;
+        println!("{} inputs in {}", kept.len(), folder.display());
+    }
+    match &outcome.find {
+        Some(find) => report(target, find).map(|_| false),
+        None => Ok(true),
+    }
+}
+
+/// Calls `action` with each file and the target of its folder.
+fn each_file(files: &[String], action: impl Fn(&Target, &[u8])) -> Result<bool, String> {
+    for file in files {
+        let folder = Path::new(file).parent().and_then(Path::file_name);
+        let target = named(&folder.unwrap_or_default().to_string_lossy())?;
+        let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+        action(target, &bytes);
+    }
+    Ok(true)
+}

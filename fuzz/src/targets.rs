@@ -1,0 +1,121 @@
+//! The targets: one module each, with its input and its oracle.
+
+pub mod crossbar;
+
+pub mod hbm;
+
+pub mod l1;
+
+pub mod l2_slice;
+
+pub mod link_clock;
+
+pub mod npy;
+
+use std::fmt::Debug;
+
+use arbitrary::{Arbitrary, Unstructured};
+use warpwave::oracle;
+
+/// A fuzz target.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The name, also of its file in `fuzz_targets/` and of its folders.
+    pub name: &'static str,
+    /// What it holds the code to.
+    pub claim: &'static str,
+    /// Folders of inputs that it only reads, from the root of the repository.
+    pub also_reads: &'static [&'static str],
+    /// Decodes an input and checks it. Panics at a violation.
+    pub run: fn(&[u8]),
+    /// Decodes an input and formats it.
+    pub show: fn(&[u8]) -> String,
+}
+
+/// A target with input type `$input` and oracle `$check`.
+macro_rules! target {
+    ($name:literal, $input:ty, $check:path, $claim:literal) => {
+        target!($name, $input, $check, $claim, &[])
+    };
+    ($name:literal, $input:ty, $check:path, $claim:literal, $also_reads:expr) => {
+        Target {
+            name: $name,
+            claim: $claim,
+            also_reads: $also_reads,
+            run: |bytes| oracle::replay(bytes, $check),
+            show: |bytes| show::<$input>(bytes),
+        }
+    };
+}
+
+/// All targets, by name.
+pub const ALL: &[Target] = &[
+    target!(
+        "crossbar",
+        crossbar::Input,
+        crossbar::check,
+        "every packet arrives once, in order, at its output; ports keep their rate; no input starves"
+    ),
+    target!(
+        "hbm",
+        hbm::Input,
+        hbm::check,
+        "bytes are those of a memory without time; no DRAM timing is violated"
+    ),
+    target!(
+        "l1",
+        l1::Input,
+        l1::check,
+        "one response each; a load sees every earlier store of its SM, and nothing else"
+    ),
+    target!(
+        "l2_slice",
+        l2_slice::Input,
+        l2_slice::check,
+        "requests for a sector take effect in order; a write-back leaves the newest bytes in memory"
+    ),
+    target!(
+        "link_clock",
+        link_clock::Input,
+        link_clock::check,
+        "messages are visible in the cycles of a model of queues, for any tiles, quantum and order of ticks"
+    ),
+    target!(
+        "memory_traffic",
+        oracle::MemoryTraffic,
+        oracle::memory_traffic,
+        "the whole memory system returns the bytes of a memory without time"
+    ),
+    target!(
+        "npy",
+        npy::Input,
+        npy::check,
+        "any bytes are read or refused; what is written reads back"
+    ),
+    target!(
+        "ptx_text",
+        oracle::PtxText<'_>,
+        oracle::ptx_text,
+        "any text compiles or is refused with findings in the text",
+        &["hw/ptx/tests/ok", "hw/ptx/tests/err", "testbench/corpus/ptx"]
+    ),
+    target!(
+        "random_programs",
+        oracle::RandomProgram,
+        oracle::random_programs,
+        "a random program leaves the same memory on machine and reference"
+    ),
+];
+
+/// The target of this name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    ALL.iter().find(|target| target.name == name)
+}
+
+/// Decodes an input as libFuzzer does, and formats it.
+fn show<'a, T: Arbitrary<'a> + Debug>(bytes: &'a [u8]) -> String {
+    match T::arbitrary_take_rest(Unstructured::new(bytes)) {
+        Ok(input) => format!("{input:#?}"),
+        Err(error) => error.to_string(),
+    }
+}

@@ -1,0 +1,185 @@
+//! Target: one crossbar network between random senders and receivers.
+//!
+//! Oracles: each packet arrives once, at its output, in order; an output keeps the cycles of each packet; no input starves.
+
+use std::collections::VecDeque;
+
+use arbitrary::Arbitrary;
+use warpwave_components::proto::header::{Direction, Header};
+use warpwave_components::proto::mem::{Packet, PacketKind};
+use warpwave_components::xbar::crossbar::{Config, Crossbar};
+use warpwave_hw::path::Path;
+use warpwave_hw::time::{Cycle, Domain};
+use warpwave_isa::inst::AtomOp;
+
+use crate::draw::{Pace, one_of, up_to, within};
+use crate::harness::{SecondRun, Sink, Source, Wiring, World, check as check_component, combine};
+use crate::parts::{Request, clock};
+
+/// A network and its traffic.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Input {
+    second: SecondRun,
+    #[arbitrary(with = one_of(&[Direction::Request, Direction::Response]))]
+    direction: Direction,
+    #[arbitrary(with = within(1..=5))]
+    inputs: usize,
+    #[arbitrary(with = one_of(&[2, 1, 3, 5, 70]))]
+    outputs: usize,
+    #[arbitrary(with = one_of(&[32, 1, 7, 128]))]
+    bytes_per_cycle: u32,
+    #[arbitrary(with = within(1..=3))]
+    depth: u32,
+    #[arbitrary(with = clock)]
+    clock: Domain,
+    paces: [Pace; 4],
+    #[arbitrary(with = up_to(60))]
+    requests: Vec<Request>,
+}
+
+/// A packet on its way: its input, its tag, and its cycles of the crossbar's clock.
+#[derive(Clone, Copy)]
+struct Expected {
+    tag: u32,
+    cycles: u64,
+}
+
+struct Neighbours {
+    input: Input,
+    sources: Vec<Source<Box<Packet>>>,
+    sinks: Vec<Sink<Box<Packet>>>,
+    /// The packets from each input to each output, in order.
+    expected: Vec<Vec<VecDeque<Expected>>>,
+    left: usize,
+    /// For each output, the first edge at which the next packet may leave the crossbar.
+    free_at: Vec<u64>,
+}
+
+/// Data bytes of a packet in a direction, from the table of the crossbar's page.
+fn data_bytes(packet: &Packet, direction: Direction) -> u64 {
+    let sectors = 32 * u64::from(packet.sectors.count_ones());
+    let words = packet
+        .atomic
+        .as_ref()
+        .map_or(0, |atomic| atomic.n as u64 * u64::from(atomic.ty.bytes()));
+    let is_cas = packet.atomic.as_ref().is_some_and(|atomic| atomic.op == AtomOp::Cas);
+    match (packet.kind, direction) {
+        (PacketKind::Store, Direction::Request) | (PacketKind::Load, Direction::Response) => sectors,
+        (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) if is_cas => 2 * words,
+        (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) => words,
+        (PacketKind::Atomic, Direction::Response) => words,
+        _ => 0,
+    }
+}
+
+impl Neighbours {
+    fn start(&mut self) {
+        let Input {
+            inputs,
+            outputs,
+            direction,
+            bytes_per_cycle,
+            ..
+        } = self.input;
+        self.expected = vec![vec![VecDeque::new(); outputs]; inputs];
+        self.free_at = vec![0; outputs];
+        self.left = self.input.requests.len();
+        let mut at = 0;
+        for (tag, request) in self.input.requests.iter().enumerate() {
+            at += request.gap;
+            let (from, to) = (
+                usize::from(request.choice) % inputs,
+                usize::from(request.line) * 3 % outputs,
+            );
+            let mut packet = request.packet(request.line.into(), tag as u32);
+            (packet.slice, packet.sm) = match direction {
+                Direction::Request => (to as u16, from as u16),
+                Direction::Response => (from as u16, to as u16),
+            };
+            let cycles = data_bytes(&packet, direction).div_ceil(bytes_per_cycle.into()).max(1);
+            let tag = tag as u32;
+            self.expected[from][to].push_back(Expected { tag, cycles });
+            self.sources[from].push(at, packet);
+        }
+    }
+
+    fn arrived(&mut self, to: usize, packet: &Packet, now: Cycle) {
+        let from = match self.input.direction {
+            Direction::Request => packet.sm,
+            Direction::Response => packet.slice,
+        };
+        let expected = self.expected[usize::from(from)][to].pop_front();
+        let expected = expected.unwrap_or_else(|| panic!("cycle {now}: output {to} got packet {}", packet.tag));
+        assert_eq!(
+            packet.tag, expected.tag,
+            "cycle {now}: order from input {from} to output {to}"
+        );
+        // The packet left at the latest edge before this cycle. An edge later, the next one may leave.
+        let latest = self.input.clock.edges(now).start;
+        assert!(
+            latest > self.free_at[to] || self.free_at[to] == 0,
+            "cycle {now}: output {to} serves packet {} by edge {latest}, and is busy to {}",
+            packet.tag,
+            self.free_at[to]
+        );
+        self.free_at[to] += expected.cycles;
+        self.left -= 1;
+    }
+}
+
+impl World for Neighbours {
+    fn tick(&mut self, now: Cycle) -> bool {
+        self.sources.iter_mut().for_each(|source| source.tick(now));
+        for to in 0..self.sinks.len() {
+            if let Some(packet) = self.sinks[to].take(now) {
+                self.arrived(to, &packet, now);
+            }
+        }
+        self.left > 0
+    }
+
+    fn reset(&mut self) {
+        self.sources.iter_mut().for_each(Source::clear);
+        self.sinks.iter_mut().for_each(Sink::clear);
+        self.start();
+    }
+
+    fn digest(&self) -> u64 {
+        combine(self.sinks.iter().map(Sink::digest))
+    }
+}
+
+/// Runs the network.
+///
+/// # Panics
+/// If a packet is lost, doubled, late in order or at another output, or if the network breaks the contract.
+pub fn check(input: Input) {
+    let build = |wiring: &Wiring| {
+        let sideband = match input.direction {
+            Direction::Request => |packet: &Box<_>| Header::of(packet, Direction::Request).sideband(),
+            Direction::Response => |packet: &Box<_>| Header::of(packet, Direction::Response).sideband(),
+        };
+        let (sources, ins): (Vec<_>, Vec<_>) = (0..input.inputs).map(|_| wiring.input(1, input.depth)).unzip();
+        let (outs, sinks): (Vec<_>, Vec<_>) = (0..input.outputs).map(|_| wiring.output(1, 2)).unzip();
+        let config = Config {
+            direction: input.direction,
+            bytes_per_cycle: input.bytes_per_cycle,
+            clock: input.clock,
+        };
+        let paced = sinks.into_iter().zip(input.paces.iter().cycle());
+        let mut world = Neighbours {
+            sources: sources
+                .into_iter()
+                .map(|port| Source::with_sideband(port, sideband))
+                .collect(),
+            sinks: paced.map(|(port, pace)| Sink::new(port, *pace)).collect(),
+            expected: Vec::new(),
+            left: 0,
+            free_at: Vec::new(),
+            input: input.clone(),
+        };
+        world.start();
+        (Crossbar::new(Path::root("xbar"), config, ins, outs), world)
+    };
+    check_component(build, input.second, 100_000);
+}
