@@ -11,6 +11,7 @@
 mod build;
 mod engine;
 mod factory;
+mod fault;
 mod gpc;
 mod launch_log;
 mod memory;
@@ -20,6 +21,7 @@ mod subcore;
 mod wiring;
 
 pub use factory::{BeforeL1Ports, Factory};
+pub use fault::{FaultReport, UnknownLink};
 
 use std::any::Any;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use thiserror::Error;
 use warpwave_hw::clock::{Clock, Pause, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
+use warpwave_hw::link::fault::LinkCheck;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
@@ -64,6 +67,8 @@ pub struct Gpu {
     launches: u32,
     /// Cycles of the latest launch.
     latest: Launched,
+    /// The checks of the links with faults.
+    faults: Vec<LinkCheck>,
 }
 
 /// First and last cycle of a launch.
@@ -106,6 +111,9 @@ pub enum LaunchError {
     /// The caller asked to stop.
     #[error("cancelled in cycle {0}")]
     Cancelled(Cycle),
+    /// The check of a faulty link found a violation, or the fault broke an invariant of a component.
+    #[error("{0}")]
+    Fault(FaultReport),
 }
 
 impl Gpu {
@@ -130,6 +138,7 @@ impl Gpu {
                 start: Cycle::ZERO,
                 end: Cycle::ZERO,
             },
+            faults: Vec::new(),
             config,
         }
     }
@@ -226,6 +235,33 @@ impl Gpu {
         let end = limit.map_or(Cycle::NEVER, |cycles| start + cycles);
         launch_log::launch_begins(&grid, start);
         self.grids.send(start, Arc::new(grid));
+        let ended = match self.faults.is_empty() {
+            true => Ok(self.run_grid(start, end, each_quantum)),
+            // A fault may break an invariant of a component, which panics.
+            false => fault::broken_invariant(|| self.run_grid(start, end, each_quantum)),
+        };
+        let stopped = self.clock.now();
+        let mut result = match ended {
+            Ok(result) => self.fault_report(None).map_or(result, Err),
+            Err(broken) => Err(self.fault_report(Some(broken)).expect("an invariant broke")),
+        };
+        self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
+        launch_log::launch_ends(self.launches - 1, start, stopped, &result);
+        if let Ok(launched) = &result {
+            self.drain(launched.end);
+            // Messages that were in flight at the end have arrived now.
+            result = self.fault_report(None).map_or(result, Err);
+        }
+        result
+    }
+
+    /// Runs the clock from `start` until the grid has ended, nothing can move, or `end`.
+    fn run_grid(
+        &mut self,
+        start: Cycle,
+        end: Cycle,
+        each_quantum: &mut dyn FnMut(&Pause<'_>) -> bool,
+    ) -> Result<Launched, LaunchError> {
         let mut event = None;
         let mut cancelled = false;
         let mut search = StandstillSearch::new(self.config.gigathread.standstill_cycles, start);
@@ -234,7 +270,8 @@ impl Gpu {
             let stop = self.clock.run_observed(end.min(search.next()), |pause| {
                 event = self.events.recv(pause.now());
                 cancelled = !each_quantum(pause);
-                event.is_some() || cancelled
+                let is_faulty = fault::finding(&self.faults, pause.now(), false).is_some();
+                event.is_some() || cancelled || is_faulty
             });
             if stop != Stop::Limit || self.clock.now() >= end {
                 break stop;
@@ -244,7 +281,7 @@ impl Gpu {
                 break stop;
             }
         };
-        let result = match (event, stop, standstill) {
+        match (event, stop, standstill) {
             (Some(GridEvent::Done { at, .. }), ..) => Ok(Launched { start, end: at }),
             (Some(GridEvent::Trap(trap)), ..) => Err(LaunchError::Trap(trap)),
             (None, Stop::Condition, _) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
@@ -257,14 +294,7 @@ impl Gpu {
                 at: self.clock.now(),
                 waits: self.waits(),
             })),
-        };
-        let stopped = self.clock.now();
-        self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
-        launch_log::launch_ends(self.launches - 1, start, stopped, &result);
-        if let Ok(launched) = &result {
-            self.drain(launched.end);
         }
-        result
     }
 
     /// Bytes of the L1 during a grid: the unified array less the carve-out that the grid's occupancy needs ([`occupancy`]).

@@ -27,7 +27,7 @@
 
 mod error;
 mod layer;
-mod nearest;
+pub(crate) mod nearest;
 
 pub use error::{EntryFault, PresetError};
 

@@ -24,6 +24,7 @@ mod stamp;
 
 pub mod arrivals;
 pub mod delay;
+pub mod fault;
 pub mod monitor;
 pub mod stall;
 pub mod wires;

@@ -8,6 +8,7 @@
 //! | 3 | the simulated program trapped |
 //! | 4 | deadlock or cycle limit |
 //! | 5 | every `expect` passed, but an `assert` failed |
+//! | 6 | a fault that `--fault` injected was found |
 //! | 130 | interrupted |
 //!
 //! Results go to standard output; errors go to standard error and say what is wrong, where, and what to do.

@@ -25,6 +25,8 @@
 pub use warpwave_components as components;
 pub use warpwave_hw as hw;
 
+pub mod fault;
+
 pub mod gpu;
 
 pub mod scenario;

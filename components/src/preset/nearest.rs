@@ -5,7 +5,7 @@ use strsim::levenshtein;
 /// The known names that `given` may misspell, at most three, the nearest first.
 ///
 /// A dotted key is compared whole and by its last part, so `queue_depth` finds `sm.lsu.queue_depth`. Keys that end in `given` come first.
-pub(super) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let limit = 2 + given.len() / 4;
     let rank = |name: &'a str| {
         let whole = levenshtein(given, name);

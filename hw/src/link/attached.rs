@@ -1,42 +1,71 @@
-//! Attachments of a sending end, for tests and waveforms: a monitor that sees its messages, and a stall that delays them.
+//! Attachments of a sending end, for tests and waveforms: a monitor that sees its messages, a stall that delays them, and a fault.
 
 use tracing::trace;
 
 use super::OutPort;
-use super::monitor::Monitor;
+use super::fault::{FaultyLink, FaultySender, Filter, Outgoing};
+use super::monitor::{Monitor, joined};
 use super::stall::Stall;
+use super::wires::Payload;
 use crate::time::Cycle;
 
-/// The monitor and the stall of a sending end. An end without either has no `Attached`.
+/// The attachments of a sending end. An end without any has no `Attached`.
 pub(super) struct Attached<T> {
     monitor: Option<Box<dyn Monitor<T>>>,
     stall: Option<Stall>,
+    fault: Option<Box<dyn Filter<T>>>,
 }
 
 impl<T> OutPort<T> {
     /// Sends a message of an end with attachments.
     #[cold]
     pub(super) fn send_attached(&mut self, now: Cycle, extra: u64, sideband: u16, message: T) {
-        let delay = self.notify_and_delay(now, extra, &message);
+        let delay = self.notify_and_stall(now, &message);
+        let outgoing = Outgoing {
+            message,
+            extra,
+            sideband,
+        };
+        let Some(fault) = self.attached.as_mut().and_then(|attached| attached.fault.as_mut()) else {
+            return self.put_later(now, delay, outgoing);
+        };
+        let Some((outgoing, fault_delay)) = fault.before(now, outgoing) else {
+            return;
+        };
+        self.put_later(now, delay + fault_delay, outgoing);
+        let has_room = self.has_room(now);
+        let fault = self.attached.as_mut().and_then(|attached| attached.fault.as_mut());
+        if let Some(next) = fault.and_then(|fault| fault.after(now, has_room)) {
+            self.put_later(now, 0, next);
+        }
+    }
+
+    /// Puts a message into the link, delayed by `delay` cycles, cut off at the horizon.
+    fn put_later(&mut self, now: Cycle, delay: u64, outgoing: Outgoing<T>) {
+        let after = u64::from(self.latency) + outgoing.extra;
+        let delay = delay.min(u64::from(self.max_latency).saturating_sub(after));
         if delay > 0 {
             trace!(cycle = now.0, path = %self.config.path, cycles = delay, "stall injected");
         }
-        self.put(now, u64::from(self.latency) + extra + delay, sideband, message);
+        self.put(now, after + delay, outgoing.sideband, outgoing.message);
     }
 
-    /// Shows the message to the monitor. Returns the delay of the stall, in cycles, cut off at the horizon.
-    fn notify_and_delay(&mut self, now: Cycle, extra: u64, message: &T) -> u64 {
+    /// Shows the message to the monitor. Returns the delay of the stall, in cycles.
+    fn notify_and_stall(&mut self, now: Cycle, message: &T) -> u64 {
         let Some(attached) = &mut self.attached else { return 0 };
         if let Some(monitor) = &mut attached.monitor {
             monitor.sent(now, message);
         }
-        let most = u64::from(self.max_latency).saturating_sub(u64::from(self.latency) + extra);
-        attached.stall.as_ref().map_or(0, |stall| stall.delay(now).min(most))
+        attached.stall.as_ref().map_or(0, |stall| stall.delay(now))
     }
 
-    /// Attaches a monitor, which sees every message sent from now on.
-    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.attach().monitor = Some(monitor);
+    /// Attaches a monitor, which sees every message sent from now on. Other monitors stay.
+    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>)
+    where
+        T: 'static,
+    {
+        let attached = self.attach();
+        attached.monitor = Some(joined(attached.monitor.take(), monitor));
     }
 
     /// Attaches a [stall](super::stall), which delays messages at random from now on.
@@ -44,10 +73,19 @@ impl<T> OutPort<T> {
         self.attach().stall = Some(stall);
     }
 
+    /// Attaches a [fault](super::fault), and the check that finds it. The receiving end needs [`InPort::check`](super::InPort::check).
+    pub fn inject(&mut self, link: FaultyLink)
+    where
+        T: Payload,
+    {
+        self.attach().fault = Some(Box::new(FaultySender::new(link)));
+    }
+
     fn attach(&mut self) -> &mut Attached<T> {
         let nothing = || Attached {
             monitor: None,
             stall: None,
+            fault: None,
         };
         self.attached.get_or_insert_with(|| Box::new(nothing()))
     }

@@ -15,6 +15,29 @@ pub trait Monitor<T>: Send {
     fn taken(&mut self, _now: Cycle, _message: &T) {}
 }
 
+/// Two monitors of one end.
+struct Joined<T>(Box<dyn Monitor<T>>, Box<dyn Monitor<T>>);
+
+impl<T> Monitor<T> for Joined<T> {
+    fn sent(&mut self, now: Cycle, message: &T) {
+        self.0.sent(now, message);
+        self.1.sent(now, message);
+    }
+
+    fn taken(&mut self, now: Cycle, message: &T) {
+        self.0.taken(now, message);
+        self.1.taken(now, message);
+    }
+}
+
+/// `new`, after the monitor that is there already.
+pub(super) fn joined<T: 'static>(old: Option<Box<dyn Monitor<T>>>, new: Box<dyn Monitor<T>>) -> Box<dyn Monitor<T>> {
+    match old {
+        Some(old) => Box::new(Joined(old, new)),
+        None => new,
+    }
+}
+
 /// The messages that a [`MessageLog`] has recorded.
 pub type Messages<T> = Arc<Mutex<Vec<(Cycle, T)>>>;
 
@@ -56,7 +79,7 @@ pub struct Checker<T> {
 }
 
 impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
-    /// Attaches a checker to both ends of an empty link. It replaces other monitors.
+    /// Attaches a checker to both ends of an empty link.
     pub fn attach(link: &LinkConfig, output: &mut OutPort<T>, input: &mut InPort<T>) -> Checker<T> {
         let in_flight = InFlight::default();
         let end = || Checker {

@@ -1,8 +1,10 @@
 //! The receiving end: peeks at messages, takes them, and frees their slots.
 
 use super::InPort;
-use super::monitor::Monitor;
+use super::fault::{CheckedReceiver, LinkCheck};
+use super::monitor::{Monitor, joined};
 use super::stamp::{FIRST_SLOT, HEADER, LINK_NUMBER, Stamp, WAITED_FOR, next_slot};
+use super::wires::Payload;
 use crate::time::Cycle;
 use crate::warm::{Warm, prefetch};
 
@@ -133,9 +135,21 @@ impl<T> InPort<T> {
         }
     }
 
-    /// Attaches a monitor, which sees every message taken from now on.
-    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>) {
-        self.monitor = Some(Box::new(monitor));
+    /// Attaches a monitor, which sees every message taken from now on. Other monitors stay.
+    pub fn watch(&mut self, monitor: Box<dyn Monitor<T>>)
+    where
+        T: 'static,
+    {
+        let old = self.monitor.take().map(|monitor| *monitor);
+        self.monitor = Some(Box::new(joined(old, monitor)));
+    }
+
+    /// Attaches the check of a [fault](super::fault), which sees every message taken from now on.
+    pub fn check(&mut self, check: LinkCheck)
+    where
+        T: Payload,
+    {
+        self.watch(Box::new(CheckedReceiver(check)));
     }
 }
 

@@ -3,19 +3,24 @@
 //! A waveform derives the handshake from these events: valid, ready, occupancy and payload. Without an observer a message costs one
 //! branch.
 
+use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::fault::FaultyLink;
 use super::monitor::Monitor;
 use super::{InPort, LinkConfig, OutPort};
 use crate::time::Cycle;
 
 /// A message with a number for waveforms.
-pub trait Payload {
+pub trait Payload: Clone + Debug + Send + 'static {
     /// The meaning of the number, as one word.
     const NAME: &'static str;
 
     /// The number, at most 48 bits.
     fn summary(&self) -> u64;
+
+    /// Changes one bit of the message, for a [fault](super::fault).
+    fn corrupt(&mut self);
 }
 
 /// An event at one end of a link.
@@ -61,6 +66,11 @@ pub struct LinkEnd<'a> {
 pub trait LinkObserver {
     /// The log for the events of this end, and the link's number. `None` if the end is not watched.
     fn end(&mut self, end: &LinkEnd<'_>) -> Option<(LinkEventLog, u32)>;
+
+    /// The fault of this end's link, and its check. `None` for a link without a fault.
+    fn fault(&mut self, _end: &LinkEnd<'_>) -> Option<FaultyLink> {
+        None
+    }
 }
 
 /// A monitor that logs the events of one end.
@@ -108,6 +118,9 @@ impl<T: Payload> Show for OutPort<T> {
         if let Some((log, link)) = observer.end(&end) {
             self.watch(Box::new(EventMonitor { log, link }));
         }
+        if let Some(faulty) = observer.fault(&end) {
+            self.inject(faulty);
+        }
     }
 
     fn clear_inputs(&mut self) {}
@@ -124,6 +137,9 @@ impl<T: Payload> Show for InPort<T> {
         };
         if let Some((log, link)) = observer.end(&end) {
             self.watch(Box::new(EventMonitor { log, link }));
+        }
+        if let Some(faulty) = observer.fault(&end) {
+            self.check(faulty.check);
         }
     }
 
@@ -187,19 +203,27 @@ macro_rules! show_ports {
     };
 }
 
-impl<T: Payload + ?Sized> Payload for Box<T> {
+impl<T: Payload> Payload for Box<T> {
     const NAME: &'static str = T::NAME;
 
     fn summary(&self) -> u64 {
         (**self).summary()
     }
+
+    fn corrupt(&mut self) {
+        (**self).corrupt();
+    }
 }
 
-impl<T: Payload + ?Sized> Payload for Arc<T> {
+impl<T: Payload + Sync> Payload for Arc<T> {
     const NAME: &'static str = T::NAME;
 
     fn summary(&self) -> u64 {
         (**self).summary()
+    }
+
+    fn corrupt(&mut self) {
+        Arc::make_mut(self).corrupt();
     }
 }
 
@@ -208,5 +232,9 @@ impl Payload for u64 {
 
     fn summary(&self) -> u64 {
         self & 0xffff_ffff_ffff
+    }
+
+    fn corrupt(&mut self) {
+        *self ^= 1 << 5;
     }
 }

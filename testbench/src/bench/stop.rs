@@ -20,6 +20,8 @@ pub enum StopReason {
     Standstill,
     /// The limit of cycles was reached.
     Limit,
+    /// A fault injected into a link was found.
+    Fault,
     /// The launch did not begin, so it has no cycles.
     Refused,
 }
@@ -34,6 +36,7 @@ impl StopReason {
             StopReason::Limit => "limit",
             StopReason::Refused => "refused",
             StopReason::Standstill => "standstill",
+            StopReason::Fault => "fault",
         }
     }
 }
@@ -44,6 +47,7 @@ impl Run {
         Some(match self.stopped.as_ref()?.1 {
             LaunchError::Cancelled(_) => StopReason::Interrupted,
             LaunchError::Trap(_) => StopReason::Trap,
+            LaunchError::Fault(_) => StopReason::Fault,
             LaunchError::Sim(SimError::Deadlock { .. }) => StopReason::Deadlock,
             LaunchError::Sim(SimError::Standstill { .. }) => StopReason::Standstill,
             LaunchError::Sim(SimError::CycleLimit { .. }) => StopReason::Limit,

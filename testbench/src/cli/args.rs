@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use warpwave::fault::LinkFault;
 use warpwave::reference::Checks;
 
 /// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
@@ -136,6 +137,9 @@ pub struct Run {
     /// Change a number or a policy of the GPU, such as sm.lsu.queue_depth=8
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, help_heading = "Machine")]
     pub set: Vec<(String, String)>,
+    /// Put a fault on a link: LINK:KIND[@cycle=N], kinds delay, stall, drop, duplicate, corrupt, reorder
+    #[arg(long = "fault", value_name = "FAULT", help_heading = "Machine")]
+    pub faults: Vec<LinkFault>,
     /// Change a named constant of the scenario, such as n=4096 or 'n=64 KiB'
     #[arg(long = "const", value_name = "NAME=VALUE", value_parser = name_value, help_heading = "Run")]
     pub constants: Vec<(String, String)>,

@@ -18,6 +18,8 @@ pub const TRAP: u8 = 3;
 pub const STUCK: u8 = 4;
 /// Every `expect` passed, but an `assert` failed.
 pub const UNMET: u8 = 5;
+/// A fault that `--fault` injected was found.
+pub const FAULT: u8 = 6;
 /// Interrupted from the keyboard, by the convention of shells.
 pub const INTERRUPTED: u8 = 130;
 

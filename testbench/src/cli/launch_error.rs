@@ -11,7 +11,7 @@ use warpwave_hw::error::SimError;
 use warpwave_isa::program::{Assertion, Param, Program, Variable};
 use warpwave_isa::space::{Space, bank0};
 
-use super::failure::{Failure, INTERRUPTED, STUCK, TRAP};
+use super::failure::{FAULT, Failure, INTERRUPTED, STUCK, TRAP};
 
 /// Limit of the listed components that wait.
 const MAX_WAITS: usize = 24;
@@ -33,6 +33,10 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
              use smaller buffers, or set memory_bytes"
         )),
         LaunchError::TooLong { .. } => Failure::input(format!("{place}: {error}; split the kernel")),
+        LaunchError::Fault(report) => Failure {
+            code: FAULT,
+            text: format!("{place}: {report}\n  the fault was injected with --fault; the results are not valid"),
+        },
         LaunchError::Cancelled(at) => Failure {
             code: INTERRUPTED,
             text: format!("{place}: interrupted in cycle {at}; the summary covers the cycles before it"),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
 use warpwave::bench::{Bench, Options, Run};
+use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
 use warpwave::report::{csv, json, metrics, text};
@@ -183,6 +184,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     outputs.check(&inputs)?;
     outputs.try_all()?;
     let record = record(job, args, &outputs, &inputs);
+    inject(bench, args)?;
     let mut wave = Wave::begin(args, scenario, record, bench)?;
     let mut reports = ReportFiles::begin(args, bench)?;
     let mut run = simulate(bench, scenario, args, &mut wave, &mut reports);
@@ -206,6 +208,9 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     if is_cut {
         return written;
     }
+    if run.stopped.is_none() {
+        say(args, &faults_acted(bench, args)?)?;
+    }
     let checked = args
         .checks()
         .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
@@ -216,10 +221,42 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     worse(written, ended)
 }
 
+/// Injects the faults of `--fault`.
+fn inject(bench: &mut Bench, args: &args::Run) -> Result<(), Failure> {
+    for LinkFault { link, fault } in &args.faults {
+        bench.gpu_mut().inject(link, *fault).map_err(Failure::input)?;
+    }
+    if !args.faults.is_empty() {
+        // A broken invariant is part of the report.
+        panic::set_hook(Box::new(|_| {}));
+    }
+    Ok(())
+}
+
+/// A line per fault of a run that ended well. A fault that did not act is an error: the run has shown nothing.
+fn faults_acted(bench: &Bench, args: &args::Run) -> Result<String, Failure> {
+    let mut out = String::new();
+    for (LinkFault { link, .. }, acted) in args.faults.iter().zip(bench.gpu().faults_acted()) {
+        let Some(at) = acted else {
+            return Err(Failure::input(format!(
+                "the fault of {link} did not act: the link carried no message in its time, or never had room for two; \
+                 choose another link or an earlier cycle"
+            )));
+        };
+        let _ = write!(
+            out,
+            "\n{link}: the fault acted in cycle {at}, and every message arrived once, in order\n"
+        );
+    }
+    Ok(out)
+}
+
 /// The options of a run. `--max-cycles` wins over the scenario.
 fn options(scenario: &Scenario, args: &args::Run) -> Options {
+    // The report of a broken invariant needs one thread. Results do not depend on the number.
+    let threads = if args.faults.is_empty() { args.threads } else { 1 };
     Options {
-        threads: args.threads.into(),
+        threads: threads.into(),
         max_cycles: args.max_cycles.or(scenario.max_cycles),
     }
 }
@@ -259,6 +296,7 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
         Some((_, LaunchError::Sim(SimError::Deadlock { .. }))) => Some("deadlock"),
         Some((_, LaunchError::Sim(SimError::Standstill { .. }))) => Some("standstill"),
         Some((_, LaunchError::Sim(SimError::CycleLimit { .. }))) => Some("cycle_limit"),
+        Some((_, LaunchError::Fault(_))) => Some("fault"),
         Some((_, LaunchError::Cancelled(_))) => Some("interrupt"),
         Some((_, LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. })) => None,
         None => is_wrong.then_some("failed_expectation"),

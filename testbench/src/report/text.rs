@@ -218,6 +218,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
         StopReason::Deadlock => "a deadlock",
         StopReason::Standstill => "a standstill",
         StopReason::Limit => "the cycle limit",
+        StopReason::Fault => "a fault",
     };
     writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")
 }

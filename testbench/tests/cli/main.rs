@@ -4,6 +4,7 @@ mod check;
 #[path = "../dump/mod.rs"]
 mod dump;
 mod ending;
+mod fault;
 mod globals;
 mod input;
 mod language;

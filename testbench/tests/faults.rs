@@ -1,0 +1,171 @@
+//! A fault of each kind on a link of each type. Delays and stalls give right results, every other fault is found.
+//!
+//! The test writes the table of `docs/faults.md` anew if `WARPWAVE_WRITE_FAULTS` is set.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use warpwave::bench::{Bench, Options, Run, StopReason};
+use warpwave::fault::KINDS;
+use warpwave::scenario::builtin;
+use warpwave_components::config::GpuConfig;
+use warpwave_components::gpu::LaunchError;
+use warpwave_components::preset;
+use warpwave_hw::link::fault::{Fault, FaultKind, Violation};
+use warpwave_hw::link::wires::{LinkEnd, LinkEventLog, LinkObserver};
+use warpwave_hw::time::Cycle;
+
+/// Kernels that use shared memory, barriers, clusters, bulk copies and matrix products.
+const SCENARIOS: [&str; 3] = ["cluster_histogram", "tma_bulk_scale", "wgmma_gemm"];
+
+/// The fault acts on the first message of the link.
+const FROM: Cycle = Cycle(0);
+
+const OPTIONS: Options = Options {
+    threads: 1,
+    max_cycles: Some(200_000),
+};
+
+fn tiny() -> GpuConfig {
+    preset::load("tiny", &[]).unwrap().config
+}
+
+/// Runs a scenario with a fault. Returns the run, and whether the fault acted.
+fn run(scenario: &str, link: &str, kind: FaultKind) -> (Run, bool) {
+    let scenario = builtin::load(scenario).unwrap();
+    let mut bench = Bench::new(&scenario, tiny()).unwrap();
+    let fault = Fault {
+        kind,
+        from: FROM,
+        cycles: 40,
+        seed: 7,
+    };
+    bench
+        .gpu_mut()
+        .inject(link, fault)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let run = bench.run(OPTIONS, &mut |_| true);
+    let acted = bench.gpu().faults_acted()[0].is_some();
+    (run, acted)
+}
+
+/// Counts the ends of each link.
+#[derive(Default)]
+struct Ends(BTreeMap<String, u32>);
+
+impl LinkObserver for Ends {
+    fn end(&mut self, end: &LinkEnd<'_>) -> Option<(LinkEventLog, u32)> {
+        *self.0.entry(end.link.path.to_string()).or_default() += 1;
+        None
+    }
+}
+
+/// The links between two components, by type: the path with `N` for every index.
+fn links_by_type() -> BTreeMap<String, Vec<String>> {
+    let scenario = builtin::load(SCENARIOS[0]).unwrap();
+    let mut bench = Bench::new(&scenario, tiny()).unwrap();
+    let mut ends = Ends::default();
+    let tiles = bench.gpu_mut().clock_mut().tiles_mut().iter_mut();
+    tiles
+        .flat_map(|tile| tile.components_mut())
+        .for_each(|component| component.ports(&mut ends));
+    let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (path, _) in ends.0.into_iter().filter(|(_, ends)| *ends == 2) {
+        let parts = path.split('[').enumerate().map(|(n, part)| match part.split_once(']') {
+            Some((_, rest)) if n > 0 => format!("[N]{rest}"),
+            _ => part.to_owned(),
+        });
+        types.entry(parts.collect()).or_default().push(path);
+    }
+    types
+}
+
+/// The first scenario and link of a type that carry a message.
+fn first_in_use(links: &[String]) -> Option<(&'static str, &str)> {
+    let uses = SCENARIOS
+        .iter()
+        .flat_map(|&scenario| links.iter().map(move |link| (scenario, &link[..])));
+    uses.into_iter()
+        .find(|(scenario, link)| run(scenario, link, FaultKind::Delay).1)
+}
+
+/// The link whose messages must not be late. The CTA manager sends the start of a warp to the scheduler and to the dispatch unit in one
+/// cycle. The dispatch unit needs it before the first instruction.
+const PUNCTUAL: &str = "gpu.gpc[0].sm[0].subcore[0].start";
+
+/// The outcome of a fault as a cell of the table. A wrong outcome is an error.
+fn outcome(scenario: &str, link: &str, kind: FaultKind) -> Result<&'static str, String> {
+    let (run, acted) = run(scenario, link, kind);
+    let is_right = run.stopped.is_none() && run.differences.is_empty();
+    let finding = match &run.stopped {
+        Some((_, LaunchError::Fault(report))) => report.finding.as_ref(),
+        _ => None,
+    };
+    let wrong = |what: String| Err(format!("{link}, {kind:?}: {what}"));
+    match kind {
+        _ if !acted => match is_right {
+            true => Ok("no room"),
+            false => wrong(format!("did not act, but {:?}", run.stopped)),
+        },
+        FaultKind::Delay | FaultKind::Stall if link == PUNCTUAL && run.stopped_by() == Some(StopReason::Fault) => {
+            Ok("invariant")
+        }
+        FaultKind::Delay | FaultKind::Stall if is_right => Ok("right"),
+        FaultKind::Delay | FaultKind::Stall => wrong(format!("{:?} {:?}", run.stopped, run.differences)),
+        _ if run.stopped_by() != Some(StopReason::Fault) => wrong(format!("{:?} {:?}", run.stopped, run.differences)),
+        _ => match finding {
+            Some(finding) if finding.link.as_str() != link => wrong(format!("found at {}", finding.link)),
+            Some(finding) => Ok(match finding.violation {
+                Violation::Lost => "lost",
+                Violation::Duplicated => "doubled",
+                Violation::Changed => "changed",
+                Violation::OutOfOrder => "out of order",
+            }),
+            None => Ok("invariant"),
+        },
+    }
+}
+
+#[test]
+fn every_fault_is_found_and_every_delay_gives_the_right_result() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut table = "| Link | Scenario |".to_owned();
+    KINDS.iter().for_each(|(name, _)| table += &format!(" {name} |"));
+    table += &format!("\n|---|---|{}\n", "---|".repeat(KINDS.len()));
+    let (mut wrong, mut found, mut unused) = (Vec::new(), 0, Vec::new());
+    for (name, links) in links_by_type() {
+        let Some((scenario, link)) = first_in_use(&links) else {
+            unused.push(name);
+            continue;
+        };
+        table += &format!("| `{name}` | `{scenario}` |");
+        for (_, kind) in KINDS {
+            let cell = outcome(scenario, link, kind).unwrap_or_else(|what| {
+                wrong.push(what);
+                "WRONG"
+            });
+            found += usize::from(!["right", "no room", "WRONG"].contains(&cell));
+            table += &format!(" {cell} |");
+        }
+        table += "\n";
+    }
+    let _ = std::panic::take_hook();
+    table += &format!("\nWithout a message in these scenarios: `{}`.\n", unused.join("`, `"));
+    assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
+    assert!(found >= 40, "{found} faults found:\n{table}");
+    compare_with_page(&table);
+}
+
+/// Compares the table with the page, or writes it there.
+fn compare_with_page(table: &str) {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/faults.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (head, old) = text
+        .split_once("<!-- table -->\n\n")
+        .expect("the page has a mark before its table");
+    if std::env::var_os("WARPWAVE_WRITE_FAULTS").is_some() {
+        std::fs::write(&page, format!("{head}<!-- table -->\n\n{table}")).unwrap();
+    } else {
+        assert_eq!(old, table, "write the page with WARPWAVE_WRITE_FAULTS=1");
+    }
+}
