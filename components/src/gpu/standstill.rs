@@ -25,7 +25,7 @@ use warpwave_isa::flow::Flow;
 use warpwave_isa::inst::Inst;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Program, WordSource};
-use warpwave_isa::reg::{Guard, RegSet};
+use warpwave_isa::reg::RegSet;
 use warpwave_isa::space::Space;
 
 use crate::sm::subcore::dispatch::Dispatch;
@@ -223,11 +223,8 @@ fn state(slot: usize, warp: &Warp, file: &RegFile) -> u64 {
 
 /// True if the warp waits at a barrier, or branches to itself for ever.
 fn is_blocked(warp: &Warp) -> bool {
-    let branches_to_itself = |pc: u32| {
-        let inst = warp.inst(pc);
-        inst.op == Opcode::Bra && inst.guard == Guard::ALWAYS && inst.target == pc
-    };
-    warp.is_held_at_barrier() || !warp.flow.active().is_empty() && branches_to_itself(warp.flow.pc())
+    let is_in_a_loop = || warp.grid.program.branches_to_itself(warp.flow.pc());
+    warp.is_held_at_barrier() || !warp.flow.active().is_empty() && is_in_a_loop()
 }
 
 /// What the running warps poll: one sentence for each address, with the number of warps and the value that they read.

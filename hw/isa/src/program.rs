@@ -343,6 +343,12 @@ impl Program {
         &self.code
     }
 
+    /// True if the instruction at `pc` always branches to itself: a warp that gets there never ends.
+    pub fn branches_to_itself(&self, pc: u32) -> bool {
+        let inst = &self.code[pc as usize];
+        inst.op == Opcode::Bra && inst.guard == Guard::ALWAYS && inst.target == pc
+    }
+
     /// Returns the decoded instructions, indexed by program counter.
     pub fn decoded(&self) -> &[Decoded] {
         &self.decoded

@@ -1,6 +1,8 @@
 //! Texts that would cost much host time or memory: each is refused, or compiles fast in little memory.
+//!
+//! No test measures time: a busy host would fail it. With the growth that a comment names, the tests here take minutes instead of seconds.
+//! The benchmark `load` has the figures.
 
-use std::time::{Duration, Instant};
 use warpwave_ptx::diag::{Diagnostic, render_all};
 
 const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
@@ -34,12 +36,10 @@ fn repeated(n: usize, each: impl Fn(usize) -> String) -> String {
     (0..n).map(each).collect()
 }
 
-/// Compiles without findings. A growth fault would take more than ten times `seconds`.
-fn compiles_within(seconds: u64, text: &str) {
-    let start = Instant::now();
+/// Compiles without findings.
+fn compiles(text: &str) {
     let found = findings(text);
     assert!(found.is_empty(), "{:?}", found.first());
-    assert!(start.elapsed() < Duration::from_secs(seconds), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -163,11 +163,9 @@ fn long_names_are_shortened_in_messages() {
 
 /// Every digit of a name was once tried as the start of the number.
 #[test]
-fn register_name_with_many_digits_is_resolved_fast() {
+fn register_name_with_many_digits_is_resolved() {
     let text = kernel(&format!("mov.u32 %r{}, 1;", "1".repeat(1_000_000)));
-    let start = Instant::now();
     assert_eq!(findings(&text).len(), 1);
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     // The largest number has 7 digits, and the name of a family can end in digits.
     let lines = |lines: &str| findings(&format!("{HEAD}.entry k() {{ {lines} ret; }}")).len();
     assert_eq!(lines(".reg .b32 %q<1048576>; mov.u32 %q1048575, %q0;"), 0);
@@ -178,40 +176,38 @@ fn register_name_with_many_digits_is_resolved_fast() {
 
 /// 3,000 divisions are 350,000 instructions. Liveness with a cost of blocks times registers took minutes and gigabytes.
 #[test]
-fn kernel_of_hundreds_of_thousands_of_instructions_compiles_in_seconds() {
-    compiles_within(60, &kernel(&"div.rn.f64 %d1, %d2, %d3;\n".repeat(3000)));
+fn kernel_of_hundreds_of_thousands_of_instructions_compiles() {
+    compiles(&kernel(&"div.rn.f64 %d1, %d2, %d3;\n".repeat(3000)));
 }
 
 /// 8,000 values are live at once, with 255 registers. The time to choose spilled values once grew with the cube of their number.
 #[test]
-fn thousands_of_live_values_are_spilled_in_seconds() {
+fn thousands_of_live_values_are_spilled() {
     let load = repeated(8000, |n| format!("ld.global.u32 %a{n}, [%d1+{}];\n", 4 * n));
     let store = repeated(8000, |n| format!("st.global.u32 [%d1+{}], %a{n};\n", 4 * n));
-    compiles_within(30, &kernel(&format!(".reg .b32 %a<8000>;\n{load}{store}")));
+    compiles(&kernel(&format!(".reg .b32 %a<8000>;\n{load}{store}")));
 }
 
 /// Each of 300 functions calls all of them. The saved values were once recomputed for every call.
 #[test]
-fn functions_that_all_call_each_other_are_refused_in_seconds() {
+fn functions_that_all_call_each_other_are_refused() {
     let heads = repeated(300, |n| format!(".func f{n}();\n"));
     let calls = repeated(300, |n| format!("call f{n};\n"));
     let bodies = repeated(300, |n| format!(".func f{n}() {{ {calls} ret; }}\n"));
     let text = format!("{HEAD}{heads}{bodies}.entry k() {{ call f0; ret; }}");
-    let start = Instant::now();
     let found = findings(&text);
     assert!(found[0].message.contains("calls"), "{:?}", found[0]);
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
 }
 
 /// Facts of the whole module are computed once, and not once per kernel.
 #[test]
-fn thousands_of_kernels_compile_in_seconds() {
+fn thousands_of_kernels_compile() {
     let kernels = repeated(10_000, |n| {
         format!(".entry k{n}() {{ .reg .b32 %r<4>; mov.u32 %r1, {n}; ret; }}\n")
     });
-    compiles_within(20, &format!("{HEAD}{kernels}"));
+    compiles(&format!("{HEAD}{kernels}"));
     let functions = repeated(3000, |n| {
         format!(".func f{n}() {{ ret; }}\n.entry k{n}() {{ call f{n}; ret; }}\n")
     });
-    compiles_within(20, &format!("{HEAD}{functions}"));
+    compiles(&format!("{HEAD}{functions}"));
 }

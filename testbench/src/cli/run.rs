@@ -1,6 +1,6 @@
 //! `warpwave run`: runs scenarios, prints a summary, checks every `expect` and `assert`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -184,6 +184,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     outputs.check(&inputs)?;
     outputs.try_all()?;
     let record = record(job, args, &outputs, &inputs);
+    warn_of_endless_loops(bench, scenario);
     inject(bench, args)?;
     let mut wave = Wave::begin(args, scenario, record, bench)?;
     let mut reports = ReportFiles::begin(args, bench)?;
@@ -219,6 +220,21 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         None => verdict.and_then(|text| say(args, &text)).and(checked),
     };
     worse(written, ended)
+}
+
+/// Warns of each branch to itself in a kernel that is launched.
+fn warn_of_endless_loops(bench: &Bench, scenario: &Scenario) {
+    let lines = bench.programs().iter().flat_map(|program| {
+        let pcs = 0..program.code().len() as u32;
+        let endless = pcs.filter(|&pc| program.branches_to_itself(pc));
+        endless.map(|pc| program.code()[pc as usize].line)
+    });
+    for line in lines.collect::<BTreeSet<u32>>() {
+        warn(&format!(
+            "{}:{line}: this branch to itself has no exit: a warp that gets there never ends",
+            scenario.ptx_path
+        ));
+    }
 }
 
 /// Injects the faults of `--fault`.
