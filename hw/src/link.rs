@@ -18,6 +18,7 @@
 //! A sender checks [`OutPort::has_room`] first: a send without room panics. [`OutPort::await_room`] wakes a sender when a slot may be free.
 
 mod attached;
+pub mod payload;
 mod receive;
 mod sideband;
 mod stamp;

@@ -1,6 +1,6 @@
 //! A fault of each kind on a link of each type. Delays and stalls give right results, every other fault is found.
 //!
-//! The test writes the table of `docs/faults.md` anew if `WARPWAVE_WRITE_FAULTS` is set.
+//! With `WARPWAVE_WRITE_FAULTS` the test writes the table of `docs/faults.md`. Otherwise it compares.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -321,13 +321,24 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
 fn check_refresh(hbm: &Hbm, burst: u32, faults: &mut Faults) {
     let t = &hbm.timing;
     let sum = |cycles: &[u32]| cycles.iter().copied().map(u64::from).sum::<u64>();
-    // Check bits can follow the last burst of a write.
-    let write_end = sum(&[t.wl, burst, burst, t.t_wr, t.t_rp]);
-    let row_end = sum(&[t.t_rc]).max(write_end).max(sum(&[t.t_rtp, t.t_rp]));
+    // Each end of an open row, with the keys that make it late. Check bits can follow the last burst of a write.
+    let row_ends = [
+        (sum(&[t.t_rc]), "`hbm.timing.t_rc`"),
+        (
+            sum(&[t.wl, burst, burst, t.t_wr, t.t_rp]),
+            "`hbm.timing.wl` + two bursts + `hbm.timing.t_wr` + `hbm.timing.t_rp`",
+        ),
+        (sum(&[t.t_rtp, t.t_rp]), "`hbm.timing.t_rtp` + `hbm.timing.t_rp`"),
+    ];
+    let (row_end, keys) = row_ends
+        .into_iter()
+        .max_by_key(|(end, _)| *end)
+        .expect("there are three");
     let least = sum(&[t.t_rfc, t.t_rcd, 1]) + row_end;
-    let why = "or every refresh delays the next one, and no request is served \
-               (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + the end of an open row)";
-    faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, why);
+    let why = format!(
+        "or every refresh delays the next one, and no request is served (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + 1 + {keys})"
+    );
+    faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, &why);
 }
 
 /// A latency in total is at least the sum of its stages.

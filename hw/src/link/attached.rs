@@ -5,8 +5,8 @@ use tracing::trace;
 use super::OutPort;
 use super::fault::{FaultyLink, FaultySender, Filter, Outgoing};
 use super::monitor::{Monitor, joined};
+use super::payload::Payload;
 use super::stall::Stall;
-use super::wires::Payload;
 use crate::time::Cycle;
 
 /// The attachments of a sending end. An end without any has no `Attached`.

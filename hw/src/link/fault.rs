@@ -24,8 +24,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::monitor::Monitor;
+use super::payload::Payload;
 use super::stall::Stall;
-use super::wires::Payload;
 use crate::path::Path;
 use crate::time::Cycle;
 

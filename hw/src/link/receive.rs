@@ -3,8 +3,8 @@
 use super::InPort;
 use super::fault::{CheckedReceiver, LinkCheck};
 use super::monitor::{Monitor, joined};
+use super::payload::Payload;
 use super::stamp::{FIRST_SLOT, HEADER, LINK_NUMBER, Stamp, WAITED_FOR, next_slot};
-use super::wires::Payload;
 use crate::time::Cycle;
 use crate::warm::{Warm, prefetch};
 

@@ -3,25 +3,13 @@
 //! A waveform derives the handshake from these events: valid, ready, occupancy and payload. Without an observer a message costs one
 //! branch.
 
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fault::FaultyLink;
 use super::monitor::Monitor;
+pub use super::payload::Payload;
 use super::{InPort, LinkConfig, OutPort};
 use crate::time::Cycle;
-
-/// A message with a number for waveforms.
-pub trait Payload: Clone + Debug + Send + 'static {
-    /// The meaning of the number, as one word.
-    const NAME: &'static str;
-
-    /// The number, at most 48 bits.
-    fn summary(&self) -> u64;
-
-    /// Changes one bit of the message, for a [fault](super::fault).
-    fn corrupt(&mut self);
-}
 
 /// An event at one end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -201,40 +189,4 @@ macro_rules! show_ports {
             }
         }
     };
-}
-
-impl<T: Payload> Payload for Box<T> {
-    const NAME: &'static str = T::NAME;
-
-    fn summary(&self) -> u64 {
-        (**self).summary()
-    }
-
-    fn corrupt(&mut self) {
-        (**self).corrupt();
-    }
-}
-
-impl<T: Payload + Sync> Payload for Arc<T> {
-    const NAME: &'static str = T::NAME;
-
-    fn summary(&self) -> u64 {
-        (**self).summary()
-    }
-
-    fn corrupt(&mut self) {
-        Arc::make_mut(self).corrupt();
-    }
-}
-
-impl Payload for u64 {
-    const NAME: &'static str = "number";
-
-    fn summary(&self) -> u64 {
-        self & 0xffff_ffff_ffff
-    }
-
-    fn corrupt(&mut self) {
-        *self ^= 1 << 5;
-    }
 }

@@ -305,7 +305,7 @@ fn bank_timing_that_contradicts_itself_is_named() {
             "`hbm.timing.t_rc` is 46: it must be at least 47, `hbm.timing.t_ras` + `hbm.timing.t_rp`",
             // 350 + 14 + 46 + 1
             "`hbm.timing.t_refi` is 410: it must be at least 411, or every refresh delays the next one, and no request is served \
-             (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + the end of an open row)",
+             (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + 1 + `hbm.timing.t_rc`)",
             // 3 + 1 + 14 + 14 + 2 + 26 cycles beyond the 112 of an L2 hit.
             "`hbm.access_latency` is 171: it must be at least 172, \
              `l2.hit_latency` + 3 + a command cycle + `hbm.timing.t_rcd` + `hbm.timing.cl` + a burst (`hbm.burst_bytes` over \
