@@ -2,6 +2,10 @@
 
 pub mod crossbar;
 
+pub mod cta_manager;
+
+pub mod gigathread;
+
 pub mod hbm;
 
 pub mod l1;
@@ -10,7 +14,11 @@ pub mod l2_slice;
 
 pub mod link_clock;
 
+pub mod lsu;
+
 pub mod npy;
+
+pub mod shared_memory;
 
 use std::fmt::Debug;
 
@@ -57,6 +65,18 @@ pub const ALL: &[Target] = &[
         "every packet arrives once, in order, at its output; ports keep their rate; no input starves"
     ),
     target!(
+        "cta_manager",
+        cta_manager::Input,
+        cta_manager::check,
+        "warps start once; a barrier opens after its last arrival; a CTA ends after its last warp"
+    ),
+    target!(
+        "gigathread",
+        gigathread::Input,
+        gigathread::check,
+        "every CTA is sent once to an SM with room; a grid ends once, after its last CTA"
+    ),
+    target!(
         "hbm",
         hbm::Input,
         hbm::check,
@@ -79,6 +99,12 @@ pub const ALL: &[Target] = &[
         link_clock::Input,
         link_clock::check,
         "messages are visible in the cycles of a model of queues, for any tiles, quantum and order of ticks"
+    ),
+    target!(
+        "lsu",
+        lsu::Input,
+        lsu::check,
+        "accesses of a warp take effect in program order; one return, one credit, one acknowledgement"
     ),
     target!(
         "memory_traffic",
@@ -104,6 +130,12 @@ pub const ALL: &[Target] = &[
         oracle::RandomProgram,
         oracle::random_programs,
         "a random program leaves the same memory on machine and reference"
+    ),
+    target!(
+        "shared_memory",
+        shared_memory::Input,
+        shared_memory::check,
+        "accesses take effect in order, lane by lane; each returns once, to its sub-core"
     ),
 ];
 
