@@ -1,5 +1,7 @@
 //! The targets: one module each, with its input and its oracle.
 
+pub mod control_flow;
+
 pub mod crossbar;
 
 pub mod cta_manager;
@@ -17,6 +19,8 @@ pub mod link_clock;
 pub mod lsu;
 
 pub mod npy;
+
+pub mod scheduler;
 
 pub mod shared_memory;
 
@@ -58,6 +62,12 @@ macro_rules! target {
 
 /// All targets, by name.
 pub const ALL: &[Target] = &[
+    target!(
+        "control_flow",
+        control_flow::Input,
+        control_flow::check,
+        "each thread executes what it executes alone; lanes leave a region together"
+    ),
     target!(
         "crossbar",
         crossbar::Input,
@@ -130,6 +140,12 @@ pub const ALL: &[Target] = &[
         oracle::RandomProgram,
         oracle::random_programs,
         "a random program leaves the same memory on machine and reference"
+    ),
+    target!(
+        "scheduler",
+        scheduler::Input,
+        scheduler::check,
+        "a warp issues in program order, never before its registers, predicates and fences allow"
     ),
     target!(
         "shared_memory",

@@ -91,7 +91,7 @@ impl AccessSpec {
         };
         let data = usize::from(data);
         for (n, word) in inst.operands.words.iter_mut().enumerate() {
-            let value = |lane: usize| u32::from(self.data) * 0x0101_0101 ^ (lane / 2 * 0x1_0001 + n) as u32;
+            let value = |lane: usize| (u32::from(self.data) * 0x0101_0101) ^ (lane / 2 * 0x1_0001 + n) as u32;
             *word = match n.cmp(&data) {
                 std::cmp::Ordering::Less => Lanes(addresses.map(|address| (address >> (32 * n)) as u32)),
                 _ => Lanes(std::array::from_fn(value)),

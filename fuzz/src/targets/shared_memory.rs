@@ -67,13 +67,16 @@ static GRID: LazyLock<Arc<Grid>> = LazyLock::new(|| {
     })
 });
 
+/// Another SM: its accesses, their responses, and what it expects.
+type LineSource = (Source<Box<Packet>>, Sink<Box<Packet>>, Owed);
+
 struct Neighbours {
     input: Input,
     lsu: Source<Box<WarpInst>>,
     subcores: Vec<Sink<Box<WarpInst>>>,
     /// Results of each access that has not returned, by its number.
     expected: Vec<Option<Vec<[u32; WARP_SIZE]>>>,
-    lines: Vec<(Source<Box<Packet>>, Sink<Box<Packet>>, Owed)>,
+    lines: Vec<LineSource>,
     remote: PlainMemory,
 }
 
