@@ -24,6 +24,10 @@ pub mod scheduler;
 
 pub mod shared_memory;
 
+pub mod toml_text;
+
+pub mod vcd;
+
 use std::fmt::Debug;
 
 use arbitrary::{Arbitrary, Unstructured};
@@ -152,6 +156,18 @@ pub const ALL: &[Target] = &[
         shared_memory::Input,
         shared_memory::check,
         "accesses take effect in order, lane by lane; each returns once, to its sub-core"
+    ),
+    target!(
+        "toml_text",
+        toml_text::Input,
+        toml_text::check,
+        "any text loads or is refused with an error; what loads agrees with itself"
+    ),
+    target!(
+        "vcd",
+        vcd::Input,
+        vcd::check,
+        "a reader finds the changes that were written"
     ),
 ];
 

@@ -95,12 +95,12 @@ static EMPTY: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
 fn program(choices: &[u8]) -> Arc<Grid> {
     let exit = INSTS.len() - 1;
     let chosen = choices.iter().map(|choice| usize::from(*choice) % exit);
-    let mut code: Vec<Inst> = chosen.map(|n| INSTS[n].clone()).collect();
+    let mut code: Vec<Inst> = chosen.map(|n| INSTS[n]).collect();
     let last = code.len() as u32;
     for (pc, inst) in (0..).zip(&mut code).filter(|(_, inst)| inst.op == Opcode::Bra) {
         inst.target = (pc + 2).min(last);
     }
-    code.push(INSTS[exit].clone());
+    code.push(INSTS[exit]);
     let program = Arc::new(Program::new("fuzz", code, Requirements::default()));
     let timing = timing::table(&program, &TINY.sm);
     Arc::new(Grid {
