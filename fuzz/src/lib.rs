@@ -11,6 +11,7 @@
 //! - [`harness`]: runs one component with its world, and checks the contract that every component keeps.
 //! - [`draw`]: draws values of inputs from bytes.
 //! - [`parts`]: packets, grids and configurations for the targets.
+//! - [`warp_access`]: memory instructions of warps.
 //! - [`features`]: what a run reached. The runner keeps an input that reaches something new.
 //! - [`runner`]: fuzzes on stable Rust, without libFuzzer.
 //!
@@ -23,6 +24,8 @@ pub mod features;
 pub mod harness;
 
 pub mod parts;
+
+pub mod warp_access;
 
 pub mod runner;
 

@@ -189,7 +189,7 @@ impl PlainMemory {
 }
 
 /// Changes a word as an atomic does. Returns the old value.
-fn change_word(op: AtomOp, word: &mut [u8], operand: u64, compare: u64) -> u64 {
+pub(crate) fn change_word(op: AtomOp, word: &mut [u8], operand: u64, compare: u64) -> u64 {
     let bits = 8 * word.len() as u32;
     let fit = |value: u64| value & (u64::MAX >> (64 - bits));
     let old = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));

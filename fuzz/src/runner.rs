@@ -17,6 +17,9 @@ pub use store::{corpus, name_of, regressions, replace, save};
 /// Longest input, in bytes.
 const MAX_BYTES: usize = 4096;
 
+/// Most inputs of a saved corpus.
+const MOST_KEPT: usize = 60;
+
 /// Attempts to shrink a failing input.
 const SHRINK_ATTEMPTS: usize = 3000;
 
@@ -138,7 +141,7 @@ fn shrink(target: &Target, mut input: Vec<u8>, random: &mut fastrand::Rng) -> Ve
     input
 }
 
-/// The fewest and smallest inputs that reach all features of `inputs`, chosen greedily.
+/// The fewest and smallest inputs that reach all features of `inputs`, chosen greedily. At most [`MOST_KEPT`] inputs.
 pub fn minimise(target: &Target, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut inputs: Vec<_> = inputs
         .iter()
@@ -153,7 +156,7 @@ pub fn minimise(target: &Target, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
             let new = found.difference(&reached).count();
             (new.min(8), std::cmp::Reverse(input.len()))
         })
-        .filter(|(_, found)| !found.is_subset(&reached))
+        .filter(|(_, found)| !found.is_subset(&reached) && kept.len() < MOST_KEPT)
     {
         reached.extend(found);
         kept.push(input.clone());

@@ -1,6 +1,12 @@
 //! The targets: one module each, with its input and its oracle.
 
+pub mod control_flow;
+
 pub mod crossbar;
+
+pub mod cta_manager;
+
+pub mod gigathread;
 
 pub mod hbm;
 
@@ -10,7 +16,17 @@ pub mod l2_slice;
 
 pub mod link_clock;
 
+pub mod lsu;
+
 pub mod npy;
+
+pub mod scheduler;
+
+pub mod shared_memory;
+
+pub mod toml_text;
+
+pub mod vcd;
 
 use std::fmt::Debug;
 
@@ -51,10 +67,28 @@ macro_rules! target {
 /// All targets, by name.
 pub const ALL: &[Target] = &[
     target!(
+        "control_flow",
+        control_flow::Input,
+        control_flow::check,
+        "each thread executes what it executes alone; lanes leave a region together"
+    ),
+    target!(
         "crossbar",
         crossbar::Input,
         crossbar::check,
         "every packet arrives once, in order, at its output; ports keep their rate; no input starves"
+    ),
+    target!(
+        "cta_manager",
+        cta_manager::Input,
+        cta_manager::check,
+        "warps start once; a barrier opens after its last arrival; a CTA ends after its last warp"
+    ),
+    target!(
+        "gigathread",
+        gigathread::Input,
+        gigathread::check,
+        "every CTA is sent once to an SM with room; a grid ends once, after its last CTA"
     ),
     target!(
         "hbm",
@@ -81,6 +115,12 @@ pub const ALL: &[Target] = &[
         "messages are visible in the cycles of a model of queues, for any tiles, quantum and order of ticks"
     ),
     target!(
+        "lsu",
+        lsu::Input,
+        lsu::check,
+        "accesses of a warp take effect in program order; one return, one credit, one acknowledgement"
+    ),
+    target!(
         "memory_traffic",
         oracle::MemoryTraffic,
         oracle::memory_traffic,
@@ -104,6 +144,30 @@ pub const ALL: &[Target] = &[
         oracle::RandomProgram,
         oracle::random_programs,
         "a random program leaves the same memory on machine and reference"
+    ),
+    target!(
+        "scheduler",
+        scheduler::Input,
+        scheduler::check,
+        "a warp issues in program order, never before its registers, predicates and fences allow"
+    ),
+    target!(
+        "shared_memory",
+        shared_memory::Input,
+        shared_memory::check,
+        "accesses take effect in order, lane by lane; each returns once, to its sub-core"
+    ),
+    target!(
+        "toml_text",
+        toml_text::Input,
+        toml_text::check,
+        "any text loads or is refused with an error; what loads agrees with itself"
+    ),
+    target!(
+        "vcd",
+        vcd::Input,
+        vcd::check,
+        "a reader finds the changes that were written"
     ),
 ];
 

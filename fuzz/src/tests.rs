@@ -8,11 +8,11 @@ use std::path::Path;
 use crate::runner::{corpus, regressions};
 use crate::targets::ALL;
 
-/// Inputs of noise for each target. A program takes a thousand times longer than a component.
+/// Inputs of noise for each target. A program takes a hundred times longer than a component.
 fn n_noise(target: &str) -> u64 {
     match target {
         "memory_traffic" => 20,
-        "random_programs" => 100,
+        "random_programs" | "toml_text" => 100,
         _ => 300,
     }
 }

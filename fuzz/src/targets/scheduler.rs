@@ -1,0 +1,440 @@
+//! Target: one warp scheduler with its scoreboards, between CTA manager, dispatch unit, branch unit and LSU.
+//!
+//! Oracle: each warp issues its instructions in program order, each once. No instruction issues while a register or predicate that it
+//! touches has a pending write, or while its fence or guard must wait. A warp ends once, with nothing in flight.
+
+use std::sync::{Arc, LazyLock};
+
+use arbitrary::Arbitrary;
+use warpwave_components::config::SchedulerPolicy;
+use warpwave_components::proto::issue::{Issue, Release};
+use warpwave_components::proto::launch::{Grid, ResultWait};
+use warpwave_components::proto::predecoded;
+use warpwave_components::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpStart};
+use warpwave_components::sm::subcore::scheduler::{Config, Ports, Scheduler};
+use warpwave_components::sm::timing;
+use warpwave_hw::link::OutPort;
+use warpwave_hw::path::Path;
+use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::LaneMask;
+use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::program::{Program, Requirements};
+
+use crate::draw::{Pace, one_of, up_to, within};
+use crate::harness::{SecondRun, Sink, Wiring, World, check as check_component, combine};
+use crate::parts::TINY;
+use crate::warp_access::grid;
+
+/// A scheduler and its warps.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct Input {
+    second: SecondRun,
+    #[arbitrary(with = one_of(&[SchedulerPolicy::LooseRoundRobin, SchedulerPolicy::GreedyThenOldest, SchedulerPolicy::OldestFirst]))]
+    policy: SchedulerPolicy,
+    #[arbitrary(with = within(1..=4))]
+    ibuffer_entries: u32,
+    #[arbitrary(with = within(1..=8))]
+    fetch_latency: u32,
+    #[arbitrary(with = within(1..=12))]
+    branch_latency: u32,
+    #[arbitrary(with = within(1..=12))]
+    guard_latency: u32,
+    #[arbitrary(with = within(1..=4))]
+    memory_queue: u32,
+    issue_pace: Pace,
+    event_pace: Pace,
+    /// Cycles of a pipe, of the memory queue and of the memory, chosen by program counter.
+    delays: [Delays; 4],
+    /// Starts of warps: cycles after the previous start. Warp n takes slot n modulo 4, once it is free.
+    #[arbitrary(with = up_to(6))]
+    starts: Vec<Gap>,
+    /// The program, as choices among [`MENU`]. An EXIT follows.
+    #[arbitrary(with = up_to(16))]
+    code: Vec<u8>,
+}
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct Gap(#[arbitrary(with = one_of(&[1, 5, 30, 200]))] u64);
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct Delays {
+    #[arbitrary(with = one_of(&[4, 1, 2, 13, 40]))]
+    pipe: u64,
+    #[arbitrary(with = one_of(&[2, 1, 9, 50]))]
+    queue: u64,
+    #[arbitrary(with = one_of(&[20, 0, 1, 150]))]
+    memory: u64,
+}
+
+/// The instructions of a program: few registers, so that hazards are common. A taken branch skips the next instruction.
+const MENU: &str = "FFMA R0, R1, R2, R3
+    FADD R3, R0, R1
+    IADD3 R2, PT, R0, R1, RZ, PT
+    LD.B32 R4, [R6]
+    LD.B64 R0, [R6]
+    ST.B32 [R6], R0
+    LD.SHARED.B32 R1, [R2]
+    RED.ADD.U32.B32 [R6], R4
+    ISETP.LT.AND.S32 P0, PT, R1, R2, PT, PT
+    ISETP.LT.AND.S32 P1, PT, R4, R2, P0, PT
+    @P0 IADD3 R4, PT, R1, R2, RZ, PT
+    @!P1 LD.B32 R3, [R6]
+    SEL R3, R1, R2, P0
+    MEMBAR.GPU
+    @P0 BRA 0
+    BRA 0
+    SHFL.BFLY R1, P1, R0, 0x10, 0x1f
+    FADD R7, R7, R7
+    EXIT";
+
+static INSTS: LazyLock<Vec<Inst>> = LazyLock::new(|| grid(MENU).program.code().to_vec());
+static EMPTY: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
+
+/// The grid with the program of an input.
+fn program(choices: &[u8]) -> Arc<Grid> {
+    let exit = INSTS.len() - 1;
+    let chosen = choices.iter().map(|choice| usize::from(*choice) % exit);
+    let mut code: Vec<Inst> = chosen.map(|n| INSTS[n]).collect();
+    let last = code.len() as u32;
+    for (pc, inst) in (0..).zip(&mut code).filter(|(_, inst)| inst.op == Opcode::Bra) {
+        inst.target = (pc + 2).min(last);
+    }
+    code.push(INSTS[exit]);
+    let program = Arc::new(Program::new("fuzz", code, Requirements::default()));
+    let timing = timing::table(&program, &TINY.sm);
+    Arc::new(Grid {
+        predecoded: predecoded::table(&program, &timing),
+        timing,
+        program,
+        ..EMPTY.clone()
+    })
+}
+
+/// An instruction in flight.
+struct InFlight {
+    pc: u32,
+    /// Cycle of issue, or a later one if the pace hides it.
+    issued: u64,
+    /// Still in the memory queue.
+    queued: bool,
+    /// First cycle in which the scheduler knows the end. `None` before it.
+    ends: Option<u64>,
+}
+
+/// A warp of the model.
+struct Warp {
+    pc: u32,
+    in_flight: Vec<InFlight>,
+    /// Cycle of issue of the last writer of each predicate with a fixed latency.
+    written: [Option<u64>; 7],
+}
+
+/// Messages that leave in order of their cycles, at most one per cycle.
+struct Late<T> {
+    port: OutPort<T>,
+    waiting: Vec<(u64, T)>,
+}
+
+impl<T: Send> Late<T> {
+    /// Sends the first due message. Returns it to `sent`.
+    fn tick(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
+        let first = (0..self.waiting.len()).min_by_key(|n| self.waiting[*n].0);
+        if let Some(n) = first.filter(|n| self.waiting[*n].0 <= now.0)
+            && self.port.has_room(now)
+        {
+            let (_, message) = self.waiting.remove(n);
+            sent(&message);
+            self.port.send(now, message);
+        }
+    }
+}
+
+struct Neighbours {
+    input: Input,
+    grid: Arc<Grid>,
+    command: Late<WarpCommand>,
+    release: Late<Release>,
+    resolved: Late<Resolved>,
+    ack: Late<LsuAck>,
+    issue: Sink<Issue>,
+    event: Sink<WarpEvent>,
+    warps: [Option<Warp>; 4],
+    n_started: usize,
+    next_start: u64,
+    n_done: usize,
+}
+
+impl Neighbours {
+    fn start_next(&mut self, now: Cycle) {
+        let Some(gap) = self.input.starts.get(self.n_started) else {
+            return;
+        };
+        let slot = self.n_started % 4;
+        if self.warps[slot].is_some() || now.0 < self.next_start {
+            return;
+        }
+        self.next_start = now.0 + gap.0;
+        self.n_started += 1;
+        self.warps[slot] = Some(Warp {
+            pc: 0,
+            in_flight: Vec::new(),
+            written: [None; 7],
+        });
+        let start = WarpStart {
+            warp: slot as u8,
+            cta: 0,
+            index: slot as u32,
+            block: [0; 3],
+            shared_base: 0,
+            lanes: LaneMask::ALL,
+            grid: self.grid.clone(),
+        };
+        self.command.waiting.push((now.0, WarpCommand::Start(start)));
+    }
+
+    fn take_issue(&mut self, now: Cycle) {
+        let Some(issue) = self.issue.take(now) else { return };
+        // With a slow dispatch unit the instruction may have been issued earlier.
+        let issued = if self.input.issue_pace == Pace::ALWAYS {
+            now.0 - 1
+        } else {
+            now.0
+        };
+        self.check_issue(issue, issued);
+        let (slot, pc) = (issue.warp(), issue.pc());
+        let delays = self.input.delays[pc as usize % 4];
+        let (inst, decoded) = self.grid.instruction(pc);
+        let (queued, done) = (now.0 + delays.queue, now.0 + delays.queue + 1 + delays.memory);
+        let is_posted = self.grid.timing[pc as usize].is_posted;
+        match decoded.pipe {
+            Pipe::Control => self.resolved.waiting.push((now.0 + delays.pipe, resolve(slot, pc))),
+            Pipe::Lsu => {
+                self.ack.waiting.push((queued, LsuAck::QueueCredit { warp: slot }));
+                match is_posted {
+                    true => self.ack.waiting.push((done, LsuAck::StoreDone { warp: slot })),
+                    false => self.release.waiting.push((done, Release::new(slot, pc, issue.group()))),
+                }
+            }
+            _ => self
+                .release
+                .waiting
+                .push((now.0 + delays.pipe, Release::new(slot, pc, issue.group()))),
+        }
+        let warp = self.warps[usize::from(slot)].as_mut().expect("checked above");
+        if inst.op == Opcode::Bra {
+            warp.pc = if is_taken(pc) { inst.target } else { pc + 1 };
+        } else {
+            warp.pc = pc + 1;
+        }
+        let is_fixed = self.grid.timing[pc as usize].result == ResultWait::Fixed;
+        let written = (0..7).filter(|pred| is_fixed && decoded.pred_defs >> pred & 1 == 1);
+        written.for_each(|pred| warp.written[pred] = Some(issued));
+        warp.in_flight.push(InFlight {
+            pc,
+            issued,
+            queued: decoded.pipe == Pipe::Lsu,
+            ends: None,
+        });
+    }
+
+    /// Checks that an instruction may issue.
+    fn check_issue(&self, issue: Issue, issued: u64) {
+        let pc = issue.pc();
+        let warp = self.warps[usize::from(issue.warp())]
+            .as_ref()
+            .expect("the warp of an issue runs");
+        // A branch that reads nothing is resolved in the scheduler.
+        let mut next = warp.pc;
+        while next != pc && self.grid.predecoded[next as usize].target == predecoded::IssueTarget::Resolved {
+            next = self.grid.program.code()[next as usize].target;
+        }
+        assert_eq!(pc, next, "the next instruction of warp {}", issue.warp());
+        assert_eq!(issue.active(), LaneMask::ALL, "lanes of warp {}", issue.warp());
+        let (inst, decoded) = self.grid.instruction(pc);
+        let pending = warp
+            .in_flight
+            .iter()
+            .filter(|other| other.ends.is_none_or(|end| end > issued));
+        for other in pending {
+            let (earlier, of_earlier) = self.grid.instruction(other.pc);
+            let hazard =
+                of_earlier.defs.intersects(&decoded.touches) || of_earlier.pred_defs & decoded.pred_touches != 0;
+            let waits = earlier.op == Opcode::Membar || of_earlier.pipe == Pipe::Control;
+            let orders = inst.op == Opcode::Membar && of_earlier.pipe == Pipe::Lsu;
+            assert!(
+                !(hazard || waits || orders),
+                "warp {}: {inst:?} issues in cycle {issued} before {earlier:?} of cycle {} ends",
+                issue.warp(),
+                other.issued
+            );
+        }
+        let written = warp.written.get(usize::from(inst.guard.pred.0)).copied().flatten();
+        let least = u64::from(self.input.guard_latency);
+        assert!(
+            written.is_none_or(|at| issued >= at + least || self.input.issue_pace != Pace::ALWAYS),
+            "guard of {inst:?}"
+        );
+        let queued = self
+            .warps
+            .iter()
+            .flatten()
+            .flat_map(|warp| &warp.in_flight)
+            .filter(|other| other.queued)
+            .count();
+        let most = self.input.memory_queue as usize;
+        assert!(
+            decoded.pipe != Pipe::Lsu || queued < most,
+            "{queued} entries of the memory queue are in use"
+        );
+    }
+
+    fn take_event(&mut self, now: Cycle) {
+        let Some(event) = self.event.take(now) else { return };
+        let WarpEvent::Done { warp: slot } = event else {
+            panic!("no warp arrives or traps: {event:?}")
+        };
+        let warp = self.warps[usize::from(slot)].take().expect("a warp ends once");
+        assert!(
+            warp.in_flight.iter().all(|inst| inst.ends.is_some() && !inst.queued),
+            "warp {slot} ends in flight"
+        );
+        let mut pc = warp.pc;
+        while self.grid.program.code()[pc as usize].op == Opcode::Bra {
+            pc = self.grid.program.code()[pc as usize].target;
+        }
+        assert_eq!(
+            pc as usize,
+            self.grid.program.code().len() - 1,
+            "warp {slot} ends before its EXIT"
+        );
+        self.n_done += 1;
+    }
+
+    fn respond(&mut self, now: Cycle) {
+        let (warps, grid) = (&mut self.warps, &self.grid);
+        // The scheduler sees a message a cycle later.
+        let seen = Some(now.0 + 1);
+        let mut first = |slot: u8, wanted: &dyn Fn(&InFlight) -> bool, change: &dyn Fn(&mut InFlight)| {
+            let warp = warps[usize::from(slot)]
+                .as_mut()
+                .expect("messages belong to running warps");
+            let found = warp.in_flight.iter_mut().find(|inst| wanted(inst));
+            found.into_iter().for_each(change);
+        };
+        let runs = |inst: &InFlight, pc: u32| inst.pc == pc && inst.ends.is_none();
+        let end = |inst: &mut InFlight| inst.ends = seen;
+        self.release.tick(now, |release| {
+            first(release.warp(), &|inst| runs(inst, release.pc()), &end)
+        });
+        self.resolved.tick(now, |resolved| {
+            first(resolved.warp, &|inst| runs(inst, resolved.pc), &end)
+        });
+        self.ack.tick(now, |ack| match ack {
+            LsuAck::QueueCredit { warp } => first(*warp, &|inst| inst.queued, &|inst| inst.queued = false),
+            LsuAck::StoreDone { warp } => {
+                let is_store = |inst: &InFlight| grid.timing[inst.pc as usize].is_posted && inst.ends.is_none();
+                first(*warp, &is_store, &end);
+            }
+        });
+    }
+}
+
+/// Branches of even program counters are taken.
+fn is_taken(pc: u32) -> bool {
+    pc.is_multiple_of(2)
+}
+
+/// The branch unit's answer.
+fn resolve(warp: u8, pc: u32) -> Resolved {
+    Resolved {
+        warp,
+        pc,
+        lanes: if is_taken(pc) { LaneMask::ALL } else { LaneMask::NONE },
+        a: 0,
+        b: 0,
+        count: 0,
+        apart: LaneMask::NONE,
+    }
+}
+
+impl World for Neighbours {
+    fn tick(&mut self, now: Cycle) -> bool {
+        self.take_event(now);
+        self.take_issue(now);
+        self.start_next(now);
+        self.command.tick(now, |_| ());
+        self.respond(now);
+        self.n_done < self.input.starts.len()
+    }
+
+    fn reset(&mut self) {
+        self.command.waiting.clear();
+        self.release.waiting.clear();
+        self.resolved.waiting.clear();
+        self.ack.waiting.clear();
+        self.issue.clear();
+        self.event.clear();
+        self.warps = Default::default();
+        (self.n_started, self.next_start, self.n_done) = (0, 0, 0);
+    }
+
+    fn digest(&self) -> u64 {
+        combine([self.issue.digest(), self.event.digest()])
+    }
+}
+
+/// Runs the scheduler.
+///
+/// # Panics
+/// If an instruction issues out of order or too early, if a warp never ends, or if the scheduler breaks the contract.
+pub fn check(input: Input) {
+    let grid = program(&input.code);
+    let build = |wiring: &Wiring| {
+        fn late<T>(port: OutPort<T>) -> Late<T> {
+            let waiting = Vec::new();
+            Late { port, waiting }
+        }
+        let (command, commands) = wiring.input(1, 2);
+        let (release, releases) = wiring.input(1, 2);
+        let (resolved, branches) = wiring.input(1, 2);
+        let (ack, acks) = wiring.input(1, 2);
+        let (issue, issued) = wiring.output(1, 2);
+        let (event, events) = wiring.output(1, 2);
+        let ports = Ports {
+            command: commands,
+            event,
+            issue,
+            release: releases,
+            resolved: branches,
+            ack: acks,
+        };
+        let config = Config {
+            subcore: 0,
+            warps: 4,
+            policy: input.policy,
+            ibuffer_entries: input.ibuffer_entries,
+            fetch_latency: input.fetch_latency,
+            branch_latency: input.branch_latency,
+            guard_latency: input.guard_latency,
+            memory_queue: input.memory_queue,
+            core_khz: 1_000_000,
+        };
+        let world = Neighbours {
+            grid: grid.clone(),
+            command: late(command),
+            release: late(release),
+            resolved: late(resolved),
+            ack: late(ack),
+            issue: Sink::new(issued, input.issue_pace),
+            event: Sink::new(events, input.event_pace),
+            warps: Default::default(),
+            n_started: 0,
+            next_start: 0,
+            n_done: 0,
+            input: input.clone(),
+        };
+        (Scheduler::new(Path::root("scheduler"), config, ports), world)
+    };
+    check_component(build, input.second, 200_000);
+}
