@@ -1,5 +1,7 @@
 //! The lessons: their page, their command, and what no scenario can say.
 
+mod scheduler;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
