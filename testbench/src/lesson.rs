@@ -79,10 +79,6 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
     ),
     ("constant-memory", "Misses of the constant caches are not modelled."),
     (
-        "texture",
-        "Images lie in row-major order, so neighbours in a column are far apart.",
-    ),
-    (
         "peak-flops",
         "Peaks of the tensor types; `tensor-core` has FP16 of an A100.",
     ),
