@@ -80,7 +80,7 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
     ("constant-memory", "Misses of the constant caches are not modelled."),
     (
         "peak-flops",
-        "Peaks of the tensor types; `tensor-core` has FP16 of an A100.",
+        "On `gtx1080ti`, `m2070` and `rtx3090`; tensor types of other GPUs than H100 and A100.",
     ),
     (
         "barrier",
