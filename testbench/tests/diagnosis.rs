@@ -37,7 +37,7 @@ fn line_in(text: &str) -> usize {
 }
 
 /// Scenario, words of its first line, and the PTX at the line that it names. The last one is empty where no line is named.
-const LESSONS: [(&str, &[&str], &str); 12] = [
+const LESSONS: [(&str, &[&str], &str); 16] = [
     (
         "transpose_naive",
         &["uncoalesced store", "30 sectors a request where 4 would do"],
@@ -73,6 +73,30 @@ const LESSONS: [(&str, &[&str], &str); 12] = [
         "",
     ),
     ("divergence", &["divergence: 1.", "of 32 lanes"], "bra"),
+    (
+        "transpose",
+        &[
+            "(naive)",
+            "uncoalesced store",
+            "31.2 sectors a request where 4 would do",
+        ],
+        "st.global",
+    ),
+    (
+        "occupancy-is-not-speed",
+        &["(full)", "uncoalesced load", "32 sectors a request where 4 would do"],
+        "ld.global",
+    ),
+    (
+        "bank-conflicts",
+        &["(s32)", "32-way bank conflict", "32 passes a load where 1 would do"],
+        "ld.shared",
+    ),
+    (
+        "register-pressure",
+        &["(capped)", "spilled registers", "bytes a thread in local memory"],
+        "",
+    ),
     ("saxpy", &["grid too small: 40 blocks on 132 SMs, 0.04 waves"], ""),
 ];
 

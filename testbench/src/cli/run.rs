@@ -10,7 +10,7 @@ use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
 use warpwave::report::{csv, json, metrics, text};
-use warpwave::scenario::{Draft, OtherRun, Scenario, npy};
+use warpwave::scenario::{Draft, OtherRun, Scenario, builtin, npy};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
@@ -114,8 +114,15 @@ fn as_expected(scenario: &Scenario, result: Result<(), Failure>, args: &args::Ru
 }
 
 /// The scenarios of `args`, given by name or folder. A wrong name is an error in its place.
+///
+/// An option that writes a file takes one scenario. So the name of a scenario and of a folder is then that of the scenario.
 fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
-    let find = |name: &String| match Draft::find_all(name) {
+    let is_one = |name: &str| args.writes_files() && builtin::exists(name);
+    let drafts = |name: &str| match is_one(name) {
+        true => Draft::find(name).map(|draft| vec![draft]),
+        false => Draft::find_all(name),
+    };
+    let find = |name: &String| match drafts(name) {
         Ok(drafts) => drafts.into_iter().map(|draft| job(draft, args)).collect(),
         Err(error) => vec![Err(Failure::input(error))],
     };

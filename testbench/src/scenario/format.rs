@@ -98,7 +98,7 @@ mod elements;
 
 mod machine;
 
-pub(super) use arg::{Arg, Image, ImageAddress, ImageFilter, ImageRead, TensorMap};
+pub(super) use arg::{Arg, Image, ImageAddress, ImageFilter, ImageOrder, ImageRead, TensorMap};
 pub(super) use assert::{Assert, ExpectFailure, OtherRun, Within};
 pub(super) use elements::{ElementSource, Expect, Expects, SourceTable, Text};
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Resolves texture and surface arguments.
 
-use warpwave_isa::exec::texture::{AddressMode, Texture};
+use warpwave_isa::exec::texture::{AddressMode, BLOCK_BYTES, BLOCK_ROWS, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
 use super::dtype::Dtype;
-use super::format::{self, ImageAddress, ImageFilter, ImageRead};
+use super::format::{self, ImageAddress, ImageFilter, ImageOrder, ImageRead};
 use super::resolve::find_buffer;
 use super::{Arg, Buffer, Fault, Image};
 
@@ -39,6 +39,17 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
     if linear_filter && !normalized_values && !matches!(channel, Ty::F16 | Ty::F32) {
         return Err(not("filter = \"linear\" on integers needs read = \"normalized\""));
     }
+    let order = match image.order {
+        ImageOrder::Rows => TexelOrder::Rows,
+        ImageOrder::Blocks => TexelOrder::Blocks,
+    };
+    let row = width * u64::from(channels) * buffer.layout.dtype.bytes() as u64;
+    let is_whole = row.is_multiple_of(BLOCK_BYTES) && (height / layers).is_multiple_of(BLOCK_ROWS);
+    if order == TexelOrder::Blocks && !is_whole {
+        return Err(not(
+            "order = \"blocks\" needs rows of whole 64 bytes, and a multiple of 8 rows",
+        ));
+    }
     Ok(Image {
         buffer: index,
         texture: Texture {
@@ -57,6 +68,7 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
             normalized_coords: image.normalized,
             linear_filter,
             normalized_values,
+            order,
         },
     })
 }

@@ -156,6 +156,11 @@ fn texture_has_the_sizes_of_its_buffer() {
     assert!(refused("[3, 5, 3]", "").contains("buffer `b` cannot be an image: its shape must be [width]"));
     assert!(refused("[7, 5]", ", layers = 3").contains("its number of rows must be a multiple of its layers"));
     assert!(refused("[5]", ", filter = \"linear\"").contains("on integers needs read = \"normalized\""));
+    let blocks = ", order = \"blocks\"";
+    assert!(load(&text("[8, 64]", blocks), &[]).is_ok());
+    for shape in ["[8, 63]", "[12, 64]", "[64]"] {
+        assert!(refused(shape, blocks).contains("needs rows of whole 64 bytes, and a multiple of 8 rows"));
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Textures and surfaces, against images sampled in plain Rust.
 
 use warpwave::scenario::dtype::Dtype;
-use warpwave_isa::exec::texture::{AddressMode, Texture};
+use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
 use super::Kernel;
@@ -20,6 +20,7 @@ fn image(width: u32, height: u32, channels: u8, channel: Ty) -> Texture {
         normalized_coords: false,
         linear_filter: false,
         normalized_values: false,
+        order: TexelOrder::Rows,
     }
 }
 

@@ -4,7 +4,7 @@ use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::scenario::dtype::Dtype;
 use warpwave_components::preset;
-use warpwave_isa::exec::texture::{AddressMode, Texture};
+use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
 use super::Kernel;
@@ -42,6 +42,7 @@ const IMAGE: Texture = Texture {
     normalized_coords: false,
     linear_filter: false,
     normalized_values: false,
+    order: TexelOrder::Rows,
 };
 
 /// A kernel of one form. Registers hold small numbers, and `%d1` the address of a buffer. The kernel stores its registers into the

@@ -1,7 +1,7 @@
 //! 3D images, layers, gathers and queries, against images sampled in plain Rust.
 
 use warpwave::scenario::dtype::Dtype;
-use warpwave_isa::exec::texture::{AddressMode, Texture};
+use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
 use super::Kernel;
@@ -22,6 +22,7 @@ fn image() -> Texture {
         normalized_coords: false,
         linear_filter: false,
         normalized_values: false,
+        order: TexelOrder::Rows,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The lessons: their page, their command, and what no scenario can say.
 
+mod scheduler;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -134,4 +136,18 @@ fn hierarchy_is_the_scope_tree_of_the_waveform() {
             .count()
     };
     assert_eq!((count("gpc"), count("sm")), (8, 132));
+}
+
+/// The lesson `barrier` has two scenarios: one with its name, and one in which half a block skips the barrier.
+#[test]
+fn name_of_a_lesson_and_its_folder_is_one_scenario_where_a_file_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let both = warpwave(folder.path(), &["run", "barrier"]);
+    assert_eq!(both.code, Some(0), "{}", both.err);
+    assert!(both.out.contains("barrier-half: failed as expected"), "{}", both.out);
+    let one = warpwave(folder.path(), &["run", "barrier", "--json", "barrier.json"]);
+    assert_eq!(one.code, Some(0), "{}", one.err);
+    assert!(!one.out.contains("barrier-half"), "{}", one.out);
+    let suite = warpwave(folder.path(), &["test", "barrier"]);
+    assert!(suite.out.contains("\n2 passed, 0 failed in "), "{}", suite.out);
 }

@@ -20,7 +20,25 @@ pub enum AddressMode {
     Border,
 }
 
-/// A texture or surface in device memory, stored by rows and slices.
+/// Order of an image's texels in device memory. Slices follow each other in both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum TexelOrder {
+    /// Row after row.
+    #[default]
+    Rows,
+    /// Blocks of 64 bytes by 8 rows, row of blocks after row of blocks. A block has 16 sectors of 16 bytes by 2 rows.
+    ///
+    /// It is the order of a vendor's arrays, with a block of one GOB: `DRM_FORMAT_MOD_NVIDIA_16BX2_BLOCK(0)` of the Linux kernel. A row
+    /// has whole 64 bytes, and a slice a multiple of 8 rows.
+    Blocks,
+}
+
+/// Bytes of a row of a block.
+pub const BLOCK_BYTES: u64 = 64;
+/// Rows of a block.
+pub const BLOCK_ROWS: u64 = 8;
+
+/// A texture or surface in device memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Texture {
     /// Address of the first texel.
@@ -43,6 +61,8 @@ pub struct Texture {
     pub linear_filter: bool,
     /// True if integers are read as floats from 0 or -1 to 1.
     pub normalized_values: bool,
+    /// Order of the texels in memory.
+    pub order: TexelOrder,
 }
 
 impl Texture {
@@ -62,8 +82,21 @@ impl Texture {
     }
 
     fn address_of(&self, [x, y, z]: [u32; 3]) -> u64 {
-        let row = u64::from(z) * self.slice() + u64::from(y) * self.pitch();
-        self.base + row + u64::from(x) * u64::from(self.texel_bytes())
+        self.address_of_byte([u64::from(x) * u64::from(self.texel_bytes()), y.into(), z.into()])
+    }
+
+    /// Address of byte `x` of row `y` of slice `z`.
+    fn address_of_byte(&self, [x, y, z]: [u64; 3]) -> u64 {
+        let in_slice = match self.order {
+            TexelOrder::Rows => y * self.pitch() + x,
+            TexelOrder::Blocks => {
+                let block = y / BLOCK_ROWS * BLOCK_ROWS * self.pitch() + x / BLOCK_BYTES * BLOCK_BYTES * BLOCK_ROWS;
+                // 2 columns of sectors, each of 4 rows of 2 sectors.
+                let sector = x % 64 / 32 * 8 + y % 8 / 2 * 2 + x % 32 / 16;
+                block + sector * 32 + y % 2 * 16 + x % 16
+            }
+        };
+        self.base + z * self.slice() + in_slice
     }
 }
 
@@ -135,11 +168,12 @@ type Axis = [(Option<u32>, f32); 2];
 /// Returns the texels of a fetch and their number. `integers` is true if coordinates count texels.
 ///
 /// ```
-/// use warpwave_isa::exec::texture::{AddressMode, FetchMode, TexCoord, Texture, texels};
+/// use warpwave_isa::exec::texture::{AddressMode, FetchMode, TexCoord, TexelOrder, Texture, texels};
 /// use warpwave_isa::inst::Ty;
 /// let image = Texture {
 ///     base: 0x1000, width: 8, height: 4, depth: 1, channel: Ty::F32, channels: 1,
 ///     address_mode: AddressMode::Clamp, normalized_coords: false, linear_filter: true, normalized_values: false,
+///     order: TexelOrder::Rows,
 /// };
 /// let coord = TexCoord { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
 /// let (found, n) = texels(&image, &coord, false, FetchMode::Sample);
@@ -363,11 +397,74 @@ pub fn surface_address(
         BoundaryMode::Zero => return Ok(None),
         BoundaryMode::Clamp => [0, 1, 2].map(|n| at[n].clamp(0, ends[n])),
     };
-    Ok(Some(
-        surface.base + z as u64 * surface.slice() + y as u64 * surface.pitch() + x as u64,
-    ))
+    Ok(Some(surface.address_of_byte([x as u64, y as u64, z as u64])))
 }
 
 /// Error: coordinates beyond the edge of a surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfBounds;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image of 4-byte texels in blocks: 2 blocks of 16 x 8 texels side by side, 3 below each other, in 2 slices.
+    const IMAGE: Texture = Texture {
+        base: 0x1000,
+        width: 32,
+        height: 24,
+        depth: 2,
+        channel: Ty::U32,
+        channels: 1,
+        address_mode: AddressMode::Clamp,
+        normalized_coords: false,
+        linear_filter: false,
+        normalized_values: false,
+        order: TexelOrder::Blocks,
+    };
+
+    #[test]
+    fn sector_of_an_image_in_blocks_has_16_bytes_of_two_rows() {
+        let offset = |x, y, z| IMAGE.address_of([x, y, z]) - IMAGE.base;
+        let sector = |x, y| offset(x, y, 0) / 32;
+        for (at, wanted) in [
+            ((0, 0, 0), 0),
+            ((3, 1, 0), 16 + 12),     // the last texel of the first sector
+            ((4, 0, 0), 32),          // the sector to the right
+            ((0, 2, 0), 64),          // the sector below
+            ((8, 0, 0), 256),         // the right half of the block
+            ((16, 0, 0), 512),        // the next block
+            ((0, 8, 0), 1024),        // the next row of blocks
+            ((0, 0, 1), 32 * 24 * 4), // the next slice
+        ] {
+            let (x, y, z) = at;
+            assert_eq!(offset(x, y, z), wanted, "{at:?}");
+        }
+        let mut column: Vec<_> = (0..8).map(|y| sector(5, y)).collect();
+        column.dedup();
+        assert_eq!(column.len(), 4, "8 texels of a column lie in 4 sectors");
+    }
+
+    #[test]
+    fn every_texel_of_an_image_in_blocks_has_its_own_bytes_and_none_is_left() {
+        let all = (0..2).flat_map(|z| (0..24).flat_map(move |y| (0..32).map(move |x| [x, y, z])));
+        let mut found: Vec<_> = all.map(|at| IMAGE.address_of(at)).collect();
+        found.sort_unstable();
+        let wanted: Vec<_> = (0..32 * 24 * 2).map(|n| IMAGE.base + 4 * n).collect();
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn surface_and_texture_have_the_same_addresses_in_blocks() {
+        let at = |x: u32, y: u32| TexCoord {
+            dimensions: 2,
+            layered: false,
+            at: [x, y, 0],
+        };
+        for (x, y) in [(0, 0), (7, 3), (31, 23)] {
+            let (found, _) = texels(&IMAGE, &at(x, y), true, FetchMode::Sample);
+            let surface = surface_address(&IMAGE, &at(4 * x, y), 4, BoundaryMode::Trap);
+            assert_eq!(surface, Ok(found[0].address));
+        }
+    }
+}

@@ -45,6 +45,8 @@ pub(in crate::scenario) struct Image {
     // 0 if left out. The image reader takes 0 as 1.
     #[serde(default)]
     pub layers: u32,
+    #[serde(default)]
+    pub order: ImageOrder,
 }
 
 /// The address mode: the texel of a coordinate outside the image.
@@ -56,6 +58,15 @@ pub(in crate::scenario) enum ImageAddress {
     Wrap,
     Mirror,
     Border,
+}
+
+/// The order of the texels in the buffer.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::scenario) enum ImageOrder {
+    #[default]
+    Rows,
+    Blocks,
 }
 
 /// The filter mode.

@@ -1,6 +1,6 @@
 //! Textures and surfaces: texel fetches, filtered images, surface loads and stores (CUDA C Programming Guide, texture fetching).
 
-use warpwave_isa::exec::texture::{AddressMode, Texture};
+use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
 use crate::case::{Case, ceil, image, input, int, output, scalar};
@@ -23,6 +23,7 @@ fn texture(width: usize, height: usize, channels: u8, channel: Ty) -> Texture {
         normalized_coords: false,
         linear_filter: false,
         normalized_values: false,
+        order: TexelOrder::Rows,
     }
 }
 

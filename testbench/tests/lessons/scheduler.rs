@@ -1,0 +1,165 @@
+//! The scheduler lessons, cycle for cycle: the machine's issues are those of a drawing, and those of a program of ten lines.
+
+use std::collections::BTreeMap;
+
+use warpwave::bench::{Bench, Options};
+use warpwave::lesson;
+use warpwave::scenario::Draft;
+use warpwave::watch::{EventCollector, Listener};
+use warpwave_components::preset;
+use warpwave_components::proto::event::{Event, EventKind};
+use warpwave_isa::opcode::Opcode;
+
+/// Collects the issues of the last launch, which has one block.
+#[derive(Default)]
+struct Issues {
+    grid: u32,
+    /// Index in the block of the warp in each slot of each scheduler.
+    warps: BTreeMap<(u8, u8), u32>,
+    /// Cycle, scheduler, warp of the block, program counter.
+    issues: Vec<(u64, u8, u32, usize)>,
+}
+
+impl Listener for Issues {
+    fn event(&mut self, _sm: u16, event: &Event) {
+        let slot = (event.subcore, event.warp);
+        match event.kind {
+            EventKind::Start { grid, index, .. } => {
+                if grid != self.grid {
+                    (self.grid, self.issues) = (grid, Vec::new());
+                }
+                self.warps.insert(slot, index);
+            }
+            EventKind::Issue { pc, .. } => {
+                self.issues
+                    .push((event.at.0, event.subcore, self.warps[&slot], pc as usize));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The issues of a run after its barrier. Cycle 1 is the first with an issue.
+struct Timeline {
+    /// Warp and operation of each cycle and scheduler.
+    issues: BTreeMap<(u64, u8), (u32, Opcode)>,
+    /// Warp of the last issue before the barrier opened.
+    last: u32,
+}
+
+impl Timeline {
+    fn of(name: &str, constants: &[(&str, &str)], set: &[(&str, &str)]) -> Timeline {
+        let draft = Draft::find(name).unwrap().with_constants(constants).unwrap();
+        let mut settings = draft.settings();
+        settings.extend(set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        let config = preset::load("toy", &settings).unwrap().config;
+        let scenario = draft.build(Some(&config)).unwrap();
+        let mut bench = Bench::new(&scenario, config).unwrap();
+        let mut collector = EventCollector::begin(bench.gpu_mut());
+        let mut seen = Issues::default();
+        let options = Options {
+            threads: 1,
+            max_cycles: None,
+        };
+        let run = bench.run(options, &mut |progress| {
+            collector.collect(progress.now, &mut [&mut seen]);
+            true
+        });
+        assert!(run.stopped.is_none() && run.differences.is_empty(), "{name}");
+        let code = run.launches.last().unwrap().program.code();
+        let is_barrier = |pc: usize| code[pc].op == Opcode::Bar;
+        let arrival = seen.issues.iter().rposition(|&(.., pc)| is_barrier(pc)).unwrap();
+        let after = &seen.issues[arrival + 1..];
+        let start = after[0].0 - 1;
+        let shown = |&(at, subcore, warp, pc): &(u64, u8, u32, usize)| ((at - start, subcore), (warp, code[pc].op));
+        Timeline {
+            issues: after.iter().map(shown).collect(),
+            last: seen.issues[arrival].2,
+        }
+    }
+
+    /// The row of a warp in a drawing: E an instruction, L its load, R the first use of the loaded value, dots between.
+    fn row(&self, warp: u32, cycles: u64) -> String {
+        let mut row = format!("    warp {warp}  ");
+        let mut letters = ["E", " "];
+        for cycle in 1..=cycles {
+            let mut here = self.issues.range((cycle, 0)..(cycle + 1, 0));
+            let op = here.find_map(|(_, &(of, op))| (of == warp).then_some(op));
+            let letter = letters[usize::from(op.is_none())];
+            letters = match (letter, op) {
+                (_, Some(Opcode::Ld)) => ["R", "."],
+                ("R", _) => [" ", " "],
+                _ => letters,
+            };
+            let letter = if op == Some(Opcode::Ld) { "L" } else { letter };
+            row.push_str(&format!("{letter:>3}"));
+        }
+        row.trim_end().to_owned()
+    }
+}
+
+#[test]
+fn four_warps_issue_in_the_cycles_that_the_lesson_draws() {
+    let timeline = Timeline::of("scheduler-timeline", &[], &[]);
+    let text = lesson::find("scheduler-timeline").unwrap().text;
+    for warp in 0..4 {
+        let row = timeline.row(warp, 13);
+        assert!(
+            text.lines().any(|line| line.trim_end() == row),
+            "`{row}` is not in\n{text}"
+        );
+    }
+}
+
+/// With one scheduler, 4 loads take the cycles 1 to 4. Each value comes 8 cycles after its load.
+#[test]
+fn four_warps_of_one_scheduler_load_in_turn_and_resume_in_turn() {
+    let timeline = Timeline::of("scheduler-timeline-turns", &[], &[]);
+    let rows: Vec<_> = (0..4).map(|warp| timeline.row(warp, 12)).collect();
+    let wanted = [
+        "    warp 0    L  .  .  .  .  .  .  .  R",
+        "    warp 1       L  .  .  .  .  .  .  .  R",
+        "    warp 2          L  .  .  .  .  .  .  .  R",
+        "    warp 3             L  .  .  .  .  .  .  .  R",
+    ];
+    assert_eq!(rows, wanted);
+}
+
+/// The course's algorithm: the warp of each cycle, where `latency` cycles lie between a load and the use of its value.
+fn ten_lines(warps: u32, latency: u64, is_oldest_first: bool, mut last: u32) -> Vec<Option<u32>> {
+    let mut state = vec![(0, 0); warps as usize]; // Operations since the last use, and the cycle in which the value comes.
+    let issue = |now| {
+        let is_ready = |&warp: &u32| matches!(state[warp as usize], (done, due) if done > 0 || due <= now);
+        let in_turn = |warp: &u32| (warp + warps - last - 1) % warps;
+        let order = |warp: &u32| if is_oldest_first { *warp } else { in_turn(warp) };
+        last = (0..warps).filter(is_ready).min_by_key(order)?;
+        let (done, due) = &mut state[last as usize];
+        (*done, *due) = if *done == 4 {
+            (0, now + latency)
+        } else {
+            (*done + 1, *due)
+        };
+        Some(last)
+    };
+    (1..=CYCLES).map(issue).collect()
+}
+
+/// Cycles compared: fewer than a lone warp takes for its 24 rounds of 12 cycles.
+const CYCLES: u64 = 280;
+
+#[test]
+fn ten_lines_predict_every_issue_of_1_to_32_warps_under_both_policies() {
+    let memories = [("1", 8), ("9", 16)]; // `toy`: a value is usable 7 cycles later than `sm.ideal_memory_latency` says.
+    for (name, is_oldest_first) in [("scheduler-toy", false), ("scheduler-toy-oldest", true)] {
+        for warps in 1..=32 {
+            let (memory, latency) = memories[warps as usize % 2];
+            let constants = [("warps", &*warps.to_string())];
+            let timeline = Timeline::of(name, &constants, &[("sm.ideal_memory_latency", memory)]);
+            let found: Vec<_> = (1..=CYCLES)
+                .map(|cycle| timeline.issues.get(&(cycle, 0)).map(|(warp, _)| *warp))
+                .collect();
+            let wanted = ten_lines(warps, latency, is_oldest_first, timeline.last);
+            assert_eq!(found, wanted, "{name}, {warps} warps, latency {latency}");
+        }
+    }
+}
