@@ -130,6 +130,6 @@ impl Gpu {
     pub(super) fn fault_report(&self, broken: Option<String>) -> Option<LaunchError> {
         let finding = finding(&self.faults, self.clock.now(), true);
         let is_fault = finding.is_some() || broken.is_some();
-        is_fault.then(|| LaunchError::Fault(FaultReport { finding, broken }))
+        is_fault.then_some(LaunchError::Fault(FaultReport { finding, broken }))
     }
 }

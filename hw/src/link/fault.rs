@@ -338,8 +338,11 @@ mod tests {
         (output, input, check)
     }
 
-    /// Sends 100 + t in each cycle t from 1 to 6. Returns what arrives when, and what the check finds.
-    fn run(kind: FaultKind) -> (Vec<(u64, u64)>, Option<(u64, Violation)>) {
+    /// What arrives when, and what the check finds: the number of a message, and the violation.
+    type Outcome = (Vec<(u64, u64)>, Option<(u64, Violation)>);
+
+    /// Sends 100 + t in each cycle t from 1 to 6.
+    fn run(kind: FaultKind) -> Outcome {
         let (mut output, mut input, check) = faulty(kind);
         let mut arrived = Vec::new();
         for now in (1..20).map(Cycle) {
