@@ -6,14 +6,15 @@
 //!   interconnect   |------- 2 ------->|------- 4 ------->|
 //! ```
 //!
-//! The *quantum* L, also called the lookahead, is at most the shortest latency of a link between tiles, and at most [`MAX_QUANTUM`].
-//! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later. If the tile graph is
-//! bipartite, each link between tiles joins a leaf and an interconnect tile (module `role`). So the two roles run in turn. A role may run
-//! L cycles past the last cycle that the other role has finished.
+//! The *quantum* L, also called the lookahead, is the shortest latency of a link between tiles, capped at [`MAX_QUANTUM`].
+//! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later.
+//!
+//! Each tile has a *role*, leaf or interconnect, if every link between tiles can join the two roles (module `role`). The roles then run
+//! in turn. A role runs at most L cycles ahead of the other role.
 //!
 //! A *window* is the range of cycles that one role runs in one turn. The first window of a run has at most L cycles, a later one at most
 //! 2 L. If no tile is due in the next cycle, the clock jumps to the earliest due cycle. The first window after a jump has at most L cycles.
-//! If the tile graph is not bipartite, all tiles are leaves and a window has at most L cycles.
+//! Without two such roles, all tiles are leaves and a window has at most L cycles.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -37,8 +38,8 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-// A sender's cycle is at most L - 1 after its receiver's next cycle. A link between tiles adds at most half a horizon. The sum is below one
-// horizon, so a wake-up fits on the receiver's timing wheel.
+// A tile that sends is at most L - 1 cycles ahead of the next cycle of the tile that receives. A link between tiles adds at most half a
+// horizon. The sum is below one horizon, so a wake-up fits on the receiver's timing wheel.
 /// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
 pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
 
@@ -145,8 +146,7 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Skips to cycle `at` without ticks, unless the clock is there already. A trace window whose first cycle is before
-    /// the clock's new cycle begins.
+    /// Skips to cycle `at` without ticks, unless the clock is there already. Trace windows with a first cycle before `at` begin.
     ///
     /// # Panics
     /// If a component of a tile with idle-skipping is due before cycle `at`.
@@ -176,8 +176,8 @@ impl Clock {
 
     /// Runs the cycles before `limit`, until `stop` returns true or no component is due.
     ///
-    /// The clock calls `stop` after each window, in a long jump, after a jump to the limit, and when no component is due. The argument is
-    /// the first cycle that some tile has not run yet.
+    /// The clock calls `stop` after each window, and when no component is due. In a jump it calls `stop` where a message to the host can
+    /// become visible, and at the limit. The argument is the first cycle that some tile has not run yet.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -199,7 +199,7 @@ impl Clock {
 
     /// Advances in steps of `step` cycles, until all components are quiescent after two steps in a row.
     ///
-    /// Returns after a step that ends in a deadlock: no component is due, but one is not quiescent. Without idle-skipping a deadlock is not
+    /// Returns after a step that ends in a deadlock: no component is due, but one still holds work. Without idle-skipping a deadlock is not
     /// detected. If the machine becomes quiescent, the number of steps is the same with and without idle-skipping.
     ///
     /// # Panics
@@ -219,8 +219,8 @@ impl Clock {
 
     /// Starts the worker threads and calls `action` with their leader, on this thread.
     fn with_leader<T>(&mut self, action: impl FnOnce(&mut Leader) -> Option<T>) -> T {
-        // A reset adds wake-ups to the tile's wheel, but not to the due table. Here each entry
-        // gets its tile's next due cycle, if that is earlier.
+        // A reset adds wake-ups to the tile's wheel, but not to the due table. So each entry of the table is lowered to the next due
+        // cycle of its tile.
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }

@@ -5,14 +5,14 @@
 //!           <-- credit, stamped with the cycle from which the slot is free -----------------------
 //! ```
 //!
-//! Every message goes through the channel. A link of depth n has n slots, used in turn. Each slot has a stamp beside the channel (module
-//! `stamp`). An end reads the stamp before it touches the channel, so a channel operation never fails.
+//! Every message goes through the channel. A link of depth n has n slots, used in turn. Each slot has a stamp, stored outside the channel
+//! (module `stamp`). An end reads the stamp before it touches the channel, so a channel operation never fails.
 //!
 //! # Promises
 //! - A message sent in cycle t is visible in t + latency at the earliest, in the order of sending.
 //! - A slot emptied in cycle t is free again in t + credit latency. That latency is 1 inside a tile, and the link's latency between tiles.
-//! - Visibility and room depend on stamps alone. A stamp of another tile takes effect in a cycle that this tile has not run yet. So
-//!   visibility and room are the same for any tick order, quantum or number of threads.
+//! - Visibility and room depend on stamps alone. A stamp that another tile writes names a cycle that this tile has not run yet.
+//!   So visibility and room are the same for any tick order, quantum or number of threads.
 //! - A link of latency 1 carries a message per cycle at depth 2, one every two cycles at depth 1.
 //!
 //! A sender checks [`OutPort::has_room`] first: a send without room panics. [`OutPort::await_room`] wakes a sender when a slot may be free.
@@ -102,7 +102,7 @@ pub struct InPort<T> {
     config: Arc<LinkConfig>,
 }
 
-// A pointer to a trait object is two words. The second box is one word, which keeps `InPort` small.
+// `InPort` boxes a monitor twice: a pointer to a trait object is two words, the outer pointer is one.
 /// A boxed monitor. [`InPort`] boxes it again.
 type BoxedMonitor<T> = Box<dyn Monitor<T>>;
 
@@ -246,7 +246,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // The receiver's `ArrivalMask` can defer wake-ups. Then the receiver wakes when the deferral ends, if that is after `visible`.
+        // The receiver wakes in `visible`, or later if its `ArrivalMask` ignores this link until then.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade.
-//! Grade A is read from the primary text or data, B from a careful digest of it, and C is recalled from memory. An error is
+//! Grade A is read from the primary text or data. Grade B is read from a reliable secondary source. Grade C is recalled from memory. An error is
 //! (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application benchmark. This
 //! keeps presets from being tuned to applications.
 

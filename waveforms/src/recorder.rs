@@ -1,6 +1,7 @@
 //! Records the signals of one tile, on the host thread that runs the tile: the initial values, then the changes.
 //!
-//! At the end of each clock window the changes move to a buffer, which module `merge` reads. So a tile takes the lock once per clock window.
+//! A clock window is a range of cycles that the tile runs without a pause. At its end the changes move to a buffer, which module `merge`
+//! reads. So a tile takes the lock once per clock window. The trace window is the range of cycles that the user records.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +20,7 @@ pub type Change = (u32, Option<u64>);
 /// The changes of one tile, and their cycles.
 #[derive(Default, Debug)]
 pub struct Batch {
-    /// The value of each recorded signal at the start of the trace window. `None` in every batch except the first.
+    /// The value of each recorded signal at the start of the trace window. Only the first batch has initial values.
     pub initial: Option<Vec<Option<u64>>>,
     /// Each cycle with changes, in order, with the end of its range in `changes`.
     pub cycles: Vec<(Cycle, usize)>,
@@ -179,7 +180,7 @@ impl Sampler for Recorder {
     }
 
     fn flush(&mut self, _end: Cycle) {
-        // No watched component has ticked since the trace window began. The current values are the trace window's initial values.
+        // `has_begun` is false if no watched component has ticked in the trace window. Then the current values are the initial values.
         if !self.has_begun {
             self.begin_window();
         }

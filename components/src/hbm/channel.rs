@@ -25,7 +25,7 @@
 //! | one burst, row open | `enqueue_latency` + 1 + CL + cycles of a burst + `response_latency` |
 //! | one burst, bank closed | tRCD more |
 //! | one burst, another row open | tRP + tRCD more |
-//! | each further burst of a line | tCCD_L more: the same bank group |
+//! | each further burst of a line | tCCD_L more, since a line lies in one bank group |
 //!
 //! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests that get the next commands. The row policy
 //! (`row_policy`) closes rows that no request needs. The last column command of a request transfers all its bytes from or to the storage.
@@ -73,10 +73,10 @@ use command::{Command, show_command};
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from acceptance to the queue: the part of `hbm.access_latency` that no other stage takes.
+    /// Command cycles from acceptance to the queue: `hbm.access_latency` less the cycles of all other stages.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response. It is `hbm.latency_extra`, capped at what
-    /// the other stages leave of `hbm.access_latency`.
+    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, or less if `hbm.access_latency` has no room for
+    /// it.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -104,7 +104,7 @@ pub struct Channel {
     storage: Arc<Storage>,
     layout: Layout,
     row_policy: RowPolicy,
-    /// Burst mask of each sector mask: the bursts that hold the sectors.
+    /// By mask of sectors: the mask of the bursts that hold them.
     bursts: [u8; 1 << SECTORS],
     /// Sees every command, if set.
     observer: Option<Box<dyn CommandObserver>>,
@@ -132,11 +132,11 @@ struct State {
     responses: VecDeque<Delayed>,
     /// Index of the slice that the round robin tries first.
     next_port: usize,
-    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. A due refresh alone causes no tick: the
-    /// next command stage applies the missed refreshes.
+    /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. An idle
+    /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. It is 0 after a change of rows or direction, and after a request completes.
-    /// A new request whose row is not open also sets it to 0.
+    /// First edge at which a request can get a row command. 0: the next edge searches for one. It is 0 after a change of rows, after a
+    /// change between reads and writes, after a request completes, and after a new request whose row is not open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,

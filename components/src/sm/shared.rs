@@ -10,13 +10,13 @@
 //!     lines: other SMs, bulk copy engine       products: tensor pipes
 //! ```
 //!
-//! The passes of a 32-bit access are the distinct words on its busiest bank, those of an atomic the lanes
+//! A 32-bit access takes a pass for each distinct word on its busiest bank. An atomic takes a pass for each lane on its busiest bank
 //! ([`data_banks`](crate::proto::data_banks)). The next access begins after the last pass.
 //!
 //! | Operation | Cycles, issue to dependent issue |
 //! |---|---|
 //! | load without conflict | `latency` |
-//! | each further pass | `conflict_latency_per_pass` more, and the banks are busy for 1 of these cycles |
+//! | each further pass | adds `conflict_latency_per_pass`; the banks are busy for one of these cycles |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
 //! | test of an mbarrier | `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
@@ -91,11 +91,11 @@ struct State {
     /// The bytes, up to the last one that a CTA has used: most kernels use few.
     bytes: Vec<u8>,
     current: Option<Current>,
-    /// First cycle in which the SM's own accesses leave the banks free.
+    /// The SM's own accesses occupy the banks until this cycle, exclusive.
     banks_free_at: Cycle,
     parked: ParkedTests,
     lines: Lines,
-    /// Results whose remaining latency is longer than a link can hold them.
+    /// Results with a longer remaining latency than a link can model.
     late: DelayLines<Box<WarpInst>>,
     /// Warp, program counter and passes of the access of the last tick, for the waveform.
     shown: Option<(u8, u32, u32)>,
@@ -145,7 +145,7 @@ impl SharedMemory {
         self.log = log;
     }
 
-    /// Ends the current access in the cycle of its last pass, once its link has room.
+    /// Ends the current access at its last pass, or later when its link has room.
     fn end_current(&mut self, now: Cycle) {
         let Some(current) = &self.state.current else {
             self.state.shown = None;
@@ -205,7 +205,7 @@ impl SharedMemory {
             return self.state.parked.park(warp_inst, until);
         }
         let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
-        // The banks were busy for one cycle of each further pass. The rest of its latency is added here.
+        // Each further pass adds `conflict_latency_per_pass` cycles: one with busy banks, and the rest.
         let further = u64::from(passes - 1);
         let rest = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
         let total = u64::from(latency) + further + rest;
@@ -283,7 +283,7 @@ impl Component for SharedMemory {
             self.run_products(now);
         }
         self.begin(now);
-        // Parked tests run after the accesses of this cycle. They see an mbarrier arrive of the same cycle.
+        // Parked tests run after the accesses of this cycle. They see an arrival at an mbarrier in the same cycle.
         if !self.state.parked.is_empty() {
             self.state
                 .parked

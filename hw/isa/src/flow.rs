@@ -1,7 +1,6 @@
 //! Control flow of one warp: divergence at branches, reconvergence at convergence barriers.
 //!
-//! Models the convergence barriers of Volta and later (M. Abaie Shoushtary et al., arXiv 2407.02944), without a SIMT stack. One group of
-//! lanes runs at a time.
+//! Models the convergence barriers of Volta and later (M. Abaie Shoushtary et al., arXiv 2407.02944). One group of lanes runs at a time.
 //!
 //! | event | effect |
 //! |---|---|
@@ -18,16 +17,15 @@
 //!   Volta and later.
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
-//! A BSSY checks whether its convergence barrier has live members outside the running group. If not, the running lanes become
-//! the members. Otherwise the
-//! barrier is still in use: the running lanes stop being members, and the BSYNC does not hold them. They may stay diverged: slower, but
-//! correct.
+//! A BSSY checks whether its convergence barrier has live members outside the running group. If not, the running lanes become the members.
+//! Otherwise the barrier is in use. The running lanes are then removed from its members, and its BSYNC does not hold them. They may stay
+//! diverged: slower, but correct.
 //!
 //! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
-//! cannot exchange values with each other. Then the warp reports a split exchange.
+//! cannot exchange values with each other. The warp reports a split exchange if it has to split the lanes of one exchange.
 //!
-//! GPUs before Volta have one program counter for a warp ([`Reconvergence::Stack`]): a running group that branches backward keeps
-//! running. The other lanes wait until it ends or is held, however long it spins.
+//! GPUs before Volta have a SIMT stack with one program counter for a warp. [`Reconvergence::Stack`] gives its order with the same groups:
+//! a running group that branches backward keeps running. The other lanes wait until it ends or is held, however long it spins.
 //!
 //! Held lanes may resume at different instructions, so each lane has its own resume address.
 //!
@@ -38,7 +36,7 @@ mod sync;
 use crate::lane::{LaneMask, WARP_SIZE};
 use crate::reg::ConvBarrier;
 
-/// Progress of the lanes of a warp that have diverged.
+/// Scheduling rule of diverged lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reconvergence {
     /// One program counter for the warp, and a stack of the paths that wait: GPUs before Volta. A path runs until it reconverges.
@@ -133,7 +131,7 @@ impl Flow {
         Self::with_storage(pc, lanes, self.diverged.take())
     }
 
-    /// Returns the warp with this progress of diverged lanes. A new warp has [`Reconvergence::Independent`].
+    /// Returns the warp with this scheduling rule of diverged lanes. A new warp has [`Reconvergence::Independent`].
     #[must_use]
     pub fn with_reconvergence(mut self, reconvergence: Reconvergence) -> Self {
         self.reconvergence = reconvergence;
@@ -213,7 +211,7 @@ impl Flow {
         if !stay.is_empty() {
             self.push_pending(self.pc + 1, stay);
         }
-        // Newer than the lanes that stay, so a target runs first.
+        // The targets are pushed last, so one of them runs first.
         self.push_by_target(taken, targets);
         self.resume_pending();
     }
@@ -226,7 +224,7 @@ impl Flow {
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
-            // Lanes that stay diverged, because a branch has no BSSY and BSYNC, come here. Recursive functions are one case.
+            // An earlier branch had no BSSY and BSYNC, so its lanes stay diverged. Recursive functions are one case.
             convergence.members &= !active;
         }
         self.pc += 1;

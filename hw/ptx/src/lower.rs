@@ -129,8 +129,8 @@ impl<'k> Stopwatch<'k> {
 ///
 /// # Errors
 ///
-/// Returns a diagnostic for each unsupported variable and instruction of the kernel. Otherwise, returns one if the kernel needs too many
-/// registers.
+/// Returns a diagnostic for each unsupported variable and instruction of the kernel. A kernel without these gets one if it exceeds the
+/// limit of registers.
 pub(crate) fn lower<'t, 'a>(
     checked: &'t Checked<'t, 'a>,
     module: &ModuleLayout,

@@ -12,8 +12,8 @@
 //! | Stage | What it does |
 //! |---|---|
 //! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
-//! | run timers | due sleeps end; warps whose guard predicate becomes visible are evaluated; fetch restarts at a branch target |
-//! | arrive | fetched instructions enter the instruction buffers |
+//! | run timers | due sleeps end; warps whose guard predicate becomes visible are marked for evaluation; fetch restarts at a branch target |
+//! | fill ibuffers | fetched instructions enter the instruction buffers |
 //! | evaluate | each warp whose hazards may have changed gets a stall reason, or joins the ready group of its pipe |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
 //! | fetch | at most one instruction is fetched, for one warp |
@@ -25,7 +25,7 @@
 //! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write;
 //! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
-//! - the warp's earlier instructions meet its `Order` (`proto::predecoded`): they have left the memory queue, or are complete;
+//! - its `Order` (`proto::predecoded`) holds: the warp's earlier instructions have left the memory queue, or are complete;
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
@@ -35,13 +35,13 @@
 //! |---|---|
 //! | issue to the dispatch unit | 1 |
 //! | write-back to the issue of a dependent instruction | 1 |
-//! | issue of a predicate's writer to the issue of an instruction or branch that the predicate guards | `guard_latency` |
+//! | issue of an instruction that writes a predicate to the issue of one that the predicate guards | `guard_latency` |
 //! | issue of a taken branch to the fetch at its target | `branch_latency` |
 //!
 //! # Invariants
 //! - Each cycle of a resident warp is charged to one profiler state: a stall reason, a throttle, `selected`,
 //!   `not_selected` or `dispatch_stall`.
-//! - A warp is in the ready set if and only if it has no stall reason: its `Warp::state` is `None`.
+//! - A warp is in the ready set if and only if `Warp::stall` is `None`. A throttled warp is ready: it lacks only a pipe or room.
 
 mod control;
 mod evaluate;
@@ -143,8 +143,8 @@ struct State {
     ibuffers: IBuffers,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each [`Ready`] group can issue. The LSU has two groups: a warp that waits for its full
-    /// queue is charged `lg_throttle` or `mio_throttle`. Without a credit both groups hold [`Cycle::NEVER`].
+    /// First cycle in which each [`Ready`] group can issue. The LSU has a group for each of its throttles: `lg_throttle` and
+    /// `mio_throttle`. Without a credit both hold [`Cycle::NEVER`].
     pipe_free_at: [Cycle; N_READY_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
@@ -152,8 +152,8 @@ struct State {
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when it gets a new stall reason. The second
-    /// is for a warp that exits with nothing in flight: it gets no later message.
+    /// Warps for the retire stage to test. A warp joins when one of its operations ends. It also joins when it gets a new stall reason: a
+    /// warp that exits with nothing in flight gets no later message.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
     resuming: u32,
@@ -161,8 +161,7 @@ struct State {
     guard_timers: GuardTimers,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. A charge in cycle t counts each ready warp as throttled from this cycle up
-    /// to t, exclusive.
+    /// First cycle not yet charged to the ready warps. A charge in cycle t counts them as throttled from this cycle to t - 1.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -263,7 +262,7 @@ impl Scheduler {
 
     /// Starts the fetch of one instruction, if a buffer has room.
     fn fetch(&mut self, now: Cycle) {
-        // The warp of the last fetch goes first, then the youngest of the others. Module `ibuffer` gives the order.
+        // Module `ibuffer` gives the order and its source.
         let selector = &self.selector;
         if let Some(slot) = self.state.ibuffers.fetch(now, |set| selector.youngest(set)) {
             self.emit(now, slot, EventKind::Fetch);
