@@ -27,6 +27,9 @@ const MARGINS: [f64; 4] = [64.0, 16.0, 34.0, 42.0];
 /// Width of a character, in pixels. SVG cannot measure text: this fits the font size of 12.
 const CHARACTER: f64 = 7.0;
 
+/// Width of a bold character, relative to a plain one.
+const BOLD: f64 = 1.15;
+
 /// Distance of two lines of a legend, in pixels.
 const LINE: f64 = 18.0;
 
@@ -197,8 +200,9 @@ impl Plot {
         );
         let _ = writeln!(
             out,
-            r#"<text transform="translate(14 {:.1}) rotate(-90)" text-anchor="middle">{}</text>"#,
+            r#"<text transform="translate(14 {:.1}) rotate(-90)" font-size="{:.1}" text-anchor="middle">{}</text>"#,
             (top + bottom) / 2.0,
+            Self::font(self.y.label(), 12.0, self.height),
             escaped(self.y.label())
         );
         out
@@ -224,6 +228,12 @@ impl Plot {
         out
     }
 
+    /// Font size of a text, smaller than `size` if the text is longer than `room` pixels.
+    fn font(text: &str, size: f64, room: f64) -> f64 {
+        let wanted = CHARACTER / 12.0 * size * text.chars().count() as f64;
+        size * (room / wanted).min(1.0)
+    }
+
     /// Returns the chart as one `svg` element.
     pub fn finish(self) -> Markup {
         let Plot {
@@ -233,12 +243,13 @@ impl Plot {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
                  font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\
                  <rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
-                 <text x=\"{1:.1}\" y=\"22\" font-size=\"14\" font-weight=\"bold\">{0}</text>\n{2}{3}{4}</svg>\n",
+                 <text x=\"{1:.1}\" y=\"22\" font-size=\"{5:.1}\" font-weight=\"bold\">{0}</text>\n{2}{3}{4}</svg>\n",
             escaped(title),
             self.left(),
             self.axes(),
             self.body,
-            self.legend()
+            self.legend(),
+            Self::font(title, 14.0, (width - self.left()) / BOLD)
         ))
     }
 }
@@ -284,6 +295,14 @@ mod tests {
         let outline = "M64.0 134.0L64.0 84.0L114.0 84.0L114.0 34.0L164.0 34.0L164.0 134.0Z";
         let text = plot.finish().into_string();
         assert!(text.contains(outline), "{text}");
+    }
+
+    #[test]
+    fn long_text_is_made_as_small_as_its_room() {
+        // 7 pixels a character of 12: 100 characters need 700, and half of it is there.
+        let text = "x".repeat(100);
+        assert!((Plot::font(&text, 12.0, 350.0) - 6.0).abs() < 1e-9);
+        assert!((Plot::font(&text, 12.0, 900.0) - 12.0).abs() < 1e-9);
     }
 
     #[test]
