@@ -97,6 +97,7 @@ struct Neighbours {
     input: Input,
     subcores: Vec<Subcore>,
     owed: Vec<Option<Owed>>,
+    n_owed: usize,
     shared: Sink<Box<WarpInst>>,
     to_l1: Sink<Box<Packet>>,
     from_l1: OutPort<Box<Packet>>,
@@ -138,11 +139,13 @@ impl Neighbours {
             }));
             ports.input.push(at[subcore], inst);
         }
+        self.n_owed = self.owed.len();
     }
 
     fn take_back(&mut self, inst: &WarpInst, from_shared: bool) {
         let owed = self.owed[inst.index as usize].take();
         let owed = owed.expect("an instruction returns once");
+        self.n_owed -= 1;
         assert_eq!(owed.goes_to_shared, from_shared, "the unit of {:?}", inst.inst().op);
         if !from_shared {
             check_results(inst, &owed.results);
@@ -196,7 +199,7 @@ impl World for Neighbours {
         assert!(self.trap.take(now).is_none(), "no access leaves its allocation");
         self.run_l1(now);
         let expects_ack = |subcore: &Subcore| (subcore.credits, subcore.stores) != ([0; WARPS], [0; WARPS]);
-        let is_busy = self.owed.iter().any(Option::is_some) || self.subcores.iter().any(expects_ack);
+        let is_busy = self.n_owed > 0 || self.subcores.iter().any(expects_ack);
         is_busy || self.to_l1.is_ready(now) || self.responses.iter().any(|waiting| !waiting.is_empty())
     }
 
@@ -281,6 +284,7 @@ pub fn check(input: Input) {
         let mut world = Neighbours {
             subcores,
             owed: Vec::new(),
+            n_owed: 0,
             shared: Sink::new(shared, input.paces[8]),
             to_l1: Sink::new(to_l1, input.paces[9]),
             from_l1,
