@@ -48,7 +48,7 @@ pub struct Input {
     /// Starts of warps: cycles after the previous start. Warp n takes slot n modulo 4, once it is free.
     #[arbitrary(with = up_to(6))]
     starts: Vec<Gap>,
-    /// The program, as choices among [`MENU`]. An EXIT follows.
+    /// The program, as choices among `MENU`. An EXIT follows.
     #[arbitrary(with = up_to(16))]
     code: Vec<u8>,
 }
