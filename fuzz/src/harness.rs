@@ -145,6 +145,47 @@ impl<T: Send> Source<T> {
     }
 }
 
+/// Sends messages in order of their cycles, at most one per cycle.
+pub struct Late<T> {
+    port: OutPort<T>,
+    waiting: Vec<(u64, T)>,
+}
+
+impl<T: Send> Late<T> {
+    /// A sender without messages.
+    pub fn new(port: OutPort<T>) -> Self {
+        let waiting = Vec::new();
+        Late { port, waiting }
+    }
+
+    /// Adds a message, to be sent from cycle `at` on.
+    pub fn push(&mut self, at: u64, message: T) {
+        self.waiting.push((at, message));
+    }
+
+    /// Sends the first due message, if the link has room. Calls `sent` with it.
+    pub fn tick(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
+        let first = (0..self.waiting.len()).min_by_key(|n| self.waiting[*n].0);
+        if let Some(n) = first.filter(|n| self.waiting[*n].0 <= now.0)
+            && self.port.has_room(now)
+        {
+            let (_, message) = self.waiting.remove(n);
+            sent(&message);
+            self.port.send(now, message);
+        }
+    }
+
+    /// True if no message waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Forgets all messages.
+    pub fn clear(&mut self) {
+        self.waiting.clear();
+    }
+}
+
 /// Takes messages at a pace, and hashes the cycles in which it took them.
 pub struct Sink<T> {
     port: InPort<T>,

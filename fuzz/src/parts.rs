@@ -209,7 +209,11 @@ pub(crate) fn change_word(op: AtomOp, word: &mut [u8], operand: u64, compare: u6
 
 /// The responses that a component owes: what each tag must bring.
 #[derive(Clone, Default)]
-pub struct Owed(Vec<Option<Box<Packet>>>);
+pub struct Owed {
+    /// The response to each tag.
+    by_tag: Vec<Option<Box<Packet>>>,
+    n: usize,
+}
 
 impl Owed {
     /// Performs a request on the memory, and remembers its response under its tag.
@@ -217,9 +221,10 @@ impl Owed {
         let mut response = Box::new(packet.clone());
         memory.perform(&mut response);
         let tag = packet.tag as usize;
-        self.0.resize(self.0.len().max(tag + 1), None);
-        assert!(self.0[tag].is_none(), "the world uses tag {tag} twice");
-        self.0[tag] = Some(response);
+        self.by_tag.resize(self.by_tag.len().max(tag + 1), None);
+        assert!(self.by_tag[tag].is_none(), "the world uses tag {tag} twice");
+        self.by_tag[tag] = Some(response);
+        self.n += 1;
     }
 
     /// Checks a response: owed once, with the right bytes or old values.
@@ -227,8 +232,9 @@ impl Owed {
     /// # Panics
     /// If it is not owed, or differs.
     pub fn response(&mut self, found: &Packet) {
-        let owed = self.0.get_mut(found.tag as usize).and_then(Option::take);
+        let owed = self.by_tag.get_mut(found.tag as usize).and_then(Option::take);
         let owed = owed.unwrap_or_else(|| panic!("a response that is not owed: {found:?}"));
+        self.n -= 1;
         let same = (owed.kind, owed.line, owed.sectors) == (found.kind, found.line, found.sectors);
         assert!(same, "another response: {found:?}, owed {owed:?}");
         match owed.kind {
@@ -257,6 +263,6 @@ impl Owed {
 
     /// True if every response has come.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.n == 0
     }
 }

@@ -141,7 +141,7 @@ fn shrink(target: &Target, mut input: Vec<u8>, random: &mut fastrand::Rng) -> Ve
     input
 }
 
-/// The fewest and smallest inputs that reach all features of `inputs`, chosen greedily. At most `MOST_KEPT` inputs.
+/// The fewest and smallest inputs that reach all features of `inputs`, chosen greedily. At most 60 inputs.
 pub fn minimise(target: &Target, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut inputs: Vec<_> = inputs
         .iter()

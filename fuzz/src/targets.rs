@@ -6,6 +6,8 @@ pub mod crossbar;
 
 pub mod cta_manager;
 
+pub mod dispatch;
+
 pub mod gigathread;
 
 pub mod hbm;
@@ -83,6 +85,12 @@ pub const ALL: &[Target] = &[
         cta_manager::Input,
         cta_manager::check,
         "warps start once; a barrier opens after its last arrival; a CTA ends after its last warp"
+    ),
+    target!(
+        "dispatch",
+        dispatch::Input,
+        dispatch::check,
+        "a pipe gets the operands of a register file without time; each instruction is released once"
     ),
     target!(
         "gigathread",

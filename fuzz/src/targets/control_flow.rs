@@ -1,4 +1,4 @@
-//! Target: [`Flow`], the control flow of a warp, against one interpreter per thread.
+//! Target: `Flow`, the control flow of a warp, against one interpreter per thread.
 //!
 //! Oracle: each thread executes the instructions that it executes alone, in the same order, and every program ends. If every region has a
 //! convergence barrier, its threads leave it together.
@@ -177,7 +177,7 @@ impl Assembler {
         self.ops.push(Op::Work);
     }
 
-    /// A forward branch to a place that [`Assembler::land`] sets.
+    /// A forward branch to a place that `land` sets.
     fn jump(&mut self, condition: Condition) -> usize {
         self.ops.push(Op::Branch(condition, 0, u32::MAX));
         self.ops.len() - 1

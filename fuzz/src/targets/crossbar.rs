@@ -53,6 +53,39 @@ struct Neighbours {
     left: usize,
     /// For each output, the first edge at which the next packet may leave the crossbar.
     free_at: Vec<u64>,
+    turns: Turns,
+}
+
+/// Whose turn it was at each output. Exact on the global clock, with receivers that always take.
+#[derive(Default)]
+struct Turns {
+    is_exact: bool,
+    /// Cycle in which each packet was sent, by tag.
+    sent_at: Vec<u64>,
+    /// First cycle in which the next head of each input may leave.
+    free_at: Vec<u64>,
+    /// Cycle and input of each packet that left through an output.
+    served: Vec<Vec<(u64, usize)>>,
+}
+
+impl Turns {
+    /// Checks that no other input left twice through the output while this packet waited there.
+    fn check(&mut self, (from, to): (usize, usize), expected: Expected, now: Cycle) {
+        // The links on both sides take a cycle.
+        let left = now.0 - 1;
+        let waits_from = self.free_at[from].max(self.sent_at[expected.tag as usize] + 1);
+        let during = self.served[to].iter().filter(|(at, _)| (waits_from..left).contains(at));
+        let mut times = vec![0; self.free_at.len()];
+        during.for_each(|(_, input)| times[*input] += 1);
+        let starves = self.is_exact && times.iter().any(|n| *n > 1);
+        assert!(
+            !starves,
+            "packet {} of input {from} waits from {waits_from} to {left} while output {to} serves {times:?}",
+            expected.tag
+        );
+        self.free_at[from] = left + expected.cycles;
+        self.served[to].push((left, from));
+    }
 }
 
 /// Data bytes of a packet in a direction, from the table of the crossbar's page.
@@ -84,6 +117,13 @@ impl Neighbours {
         self.expected = vec![vec![VecDeque::new(); outputs]; inputs];
         self.free_at = vec![0; outputs];
         self.left = self.input.requests.len();
+        let takes_always = self.input.paces.iter().all(|pace| *pace == Pace::ALWAYS);
+        self.turns = Turns {
+            is_exact: takes_always && self.input.clock == Domain::GLOBAL,
+            sent_at: vec![0; self.left],
+            free_at: vec![0; inputs],
+            served: vec![Vec::new(); outputs],
+        };
         let mut at = 0;
         for (tag, request) in self.input.requests.iter().enumerate() {
             at += request.gap;
@@ -123,13 +163,17 @@ impl Neighbours {
             self.free_at[to]
         );
         self.free_at[to] += expected.cycles;
+        self.turns.check((from.into(), to), expected, now);
         self.left -= 1;
     }
 }
 
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
-        self.sources.iter_mut().for_each(|source| source.tick(now));
+        for source in &mut self.sources {
+            let sent_at = &mut self.turns.sent_at;
+            source.tick_with(now, |packet| sent_at[packet.tag as usize] = now.0);
+        }
         for to in 0..self.sinks.len() {
             if let Some(packet) = self.sinks[to].take(now) {
                 self.arrived(to, &packet, now);
@@ -176,6 +220,7 @@ pub fn check(input: Input) {
             expected: Vec::new(),
             left: 0,
             free_at: Vec::new(),
+            turns: Turns::default(),
             input: input.clone(),
         };
         world.start();

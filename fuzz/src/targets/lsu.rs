@@ -1,7 +1,7 @@
 //! Target: one LSU with its coalescer, between sub-cores and an L1.
 //!
 //! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction returns once, with
-//! one credit. A store or reduction is acknowledged once, after its last response.
+//! one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every earlier store of its warp.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -63,11 +63,13 @@ const PROGRAM: &str = "LD.B32 R0, [R2]
     RED.ADD.U32.B32 [R2], R4
     ATOM.ADD.U32.B32 R0, [R2], R4, RZ
     ATOM.CAS.U64.B64 R0, [R2], R4, R6
+    MEMBAR.GPU
     LD.SHARED.B32 R0, [R2]
     ST.SHARED.B32 [R2], R4";
 
 /// Instructions of the program from this one on go to shared memory.
-const SHARED: u32 = 10;
+const SHARED: u32 = 11;
+const FENCE: u32 = 10;
 
 static GRID: LazyLock<Arc<Grid>> = LazyLock::new(|| {
     Arc::new(Grid {
@@ -81,11 +83,15 @@ static GRID: LazyLock<Arc<Grid>> = LazyLock::new(|| {
 struct Owed {
     results: Vec<[u32; WARP_SIZE]>,
     goes_to_shared: bool,
+    /// For a fence: its warp on the SM, and the memory of this warp.
+    fence: Option<(usize, Vec<u8>)>,
 }
 
 /// A sub-core: what it sends, takes, and still expects.
 struct Subcore {
     input: Source<Box<WarpInst>>,
+    /// A fence has not returned. The sub-core sends nothing before, as a scheduler would for its warp.
+    waits: bool,
     output: Sink<Box<WarpInst>>,
     ack: Sink<LsuAck>,
     /// Credits and acknowledgements of stores that each warp expects.
@@ -97,6 +103,7 @@ struct Neighbours {
     input: Input,
     subcores: Vec<Subcore>,
     owed: Vec<Option<Owed>>,
+    n_owed: usize,
     shared: Sink<Box<WarpInst>>,
     to_l1: Sink<Box<Packet>>,
     from_l1: OutPort<Box<Packet>>,
@@ -125,27 +132,49 @@ impl Neighbours {
             inst.subcore = subcore as u8;
             inst.issued = Cycle(at[subcore]);
             inst.index = self.owed.len() as u32;
-            let results = match is_shared {
+            let results = match is_shared || pc == FENCE {
                 true => Vec::new(),
                 false => perform(&inst, &mut memories[warp], region),
             };
+            // A fence without lanes orders nothing.
+            let orders = pc == FENCE && !inst.lanes.is_empty();
+            let fence = orders.then(|| (warp, memories[warp].clone()));
             let ports = &mut self.subcores[subcore];
             ports.credits[usize::from(spec.warp)] += 1;
             ports.stores[usize::from(spec.warp)] += u32::from(inst.info.is_posted);
             self.owed.push(Some(Owed {
                 results,
                 goes_to_shared: is_shared,
+                fence,
             }));
             ports.input.push(at[subcore], inst);
         }
+        self.n_owed = self.owed.len();
     }
 
     fn take_back(&mut self, inst: &WarpInst, from_shared: bool) {
         let owed = self.owed[inst.index as usize].take();
         let owed = owed.expect("an instruction returns once");
+        self.n_owed -= 1;
         assert_eq!(owed.goes_to_shared, from_shared, "the unit of {:?}", inst.inst().op);
         if !from_shared {
             check_results(inst, &owed.results);
+        }
+        if let Some((warp, expected)) = owed.fence {
+            self.subcores[usize::from(inst.subcore)].waits = false;
+            self.check_memory(warp, &expected);
+        }
+    }
+
+    /// Checks the memory of a warp in the L1.
+    fn check_memory(&mut self, warp: usize, expected: &[u8]) {
+        let first = BASE + warp as u64 * REGION;
+        for (line, expected) in (first..).step_by(128).zip(expected.chunks(128)) {
+            assert_eq!(
+                self.l1.line(line),
+                expected,
+                "line {line:#x} of warp {warp} after a fence"
+            );
         }
     }
 
@@ -171,7 +200,12 @@ impl Neighbours {
     fn run_subcores(&mut self, now: Cycle) {
         for n in 0..self.subcores.len() {
             let subcore = &mut self.subcores[n];
-            subcore.input.tick(now);
+            if !subcore.waits {
+                let waits = &mut subcore.waits;
+                subcore
+                    .input
+                    .tick_with(now, |inst| *waits = inst.pc == FENCE && !inst.lanes.is_empty());
+            }
             if let Some(ack) = subcore.ack.take(now) {
                 let left = match ack {
                     LsuAck::QueueCredit { warp } => &mut subcore.credits[usize::from(warp)],
@@ -196,13 +230,14 @@ impl World for Neighbours {
         assert!(self.trap.take(now).is_none(), "no access leaves its allocation");
         self.run_l1(now);
         let expects_ack = |subcore: &Subcore| (subcore.credits, subcore.stores) != ([0; WARPS], [0; WARPS]);
-        let is_busy = self.owed.iter().any(Option::is_some) || self.subcores.iter().any(expects_ack);
+        let is_busy = self.n_owed > 0 || self.subcores.iter().any(expects_ack);
         is_busy || self.to_l1.is_ready(now) || self.responses.iter().any(|waiting| !waiting.is_empty())
     }
 
     fn reset(&mut self) {
         for subcore in &mut self.subcores {
             subcore.input.clear();
+            subcore.waits = false;
             subcore.output.clear();
             subcore.ack.clear();
             (subcore.credits, subcore.stores) = Default::default();
@@ -257,6 +292,7 @@ pub fn check(input: Input) {
             acks.push(ack);
             subcores.push(Subcore {
                 input: Source::new(source),
+                waits: false,
                 output: Sink::new(sink, input.paces[n]),
                 ack: Sink::new(acknowledged, input.paces[4 + n]),
                 credits: [0; WARPS],
@@ -281,6 +317,7 @@ pub fn check(input: Input) {
         let mut world = Neighbours {
             subcores,
             owed: Vec::new(),
+            n_owed: 0,
             shared: Sink::new(shared, input.paces[8]),
             to_l1: Sink::new(to_l1, input.paces[9]),
             from_l1,

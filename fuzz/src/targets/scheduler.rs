@@ -13,7 +13,6 @@ use warpwave_components::proto::predecoded;
 use warpwave_components::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpStart};
 use warpwave_components::sm::subcore::scheduler::{Config, Ports, Scheduler};
 use warpwave_components::sm::timing;
-use warpwave_hw::link::OutPort;
 use warpwave_hw::path::Path;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::Inst;
@@ -22,7 +21,7 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Program, Requirements};
 
 use crate::draw::{Pace, one_of, up_to, within};
-use crate::harness::{SecondRun, Sink, Wiring, World, check as check_component, combine};
+use crate::harness::{Late, SecondRun, Sink, Wiring, World, check as check_component, combine};
 use crate::parts::TINY;
 use crate::warp_access::grid;
 
@@ -49,7 +48,7 @@ pub struct Input {
     /// Starts of warps: cycles after the previous start. Warp n takes slot n modulo 4, once it is free.
     #[arbitrary(with = up_to(6))]
     starts: Vec<Gap>,
-    /// The program, as choices among [`MENU`]. An EXIT follows.
+    /// The program, as choices among `MENU`. An EXIT follows.
     #[arbitrary(with = up_to(16))]
     code: Vec<u8>,
 }
@@ -130,26 +129,6 @@ struct Warp {
     written: [Option<u64>; 7],
 }
 
-/// Messages that leave in order of their cycles, at most one per cycle.
-struct Late<T> {
-    port: OutPort<T>,
-    waiting: Vec<(u64, T)>,
-}
-
-impl<T: Send> Late<T> {
-    /// Sends the first due message. Returns it to `sent`.
-    fn tick(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
-        let first = (0..self.waiting.len()).min_by_key(|n| self.waiting[*n].0);
-        if let Some(n) = first.filter(|n| self.waiting[*n].0 <= now.0)
-            && self.port.has_room(now)
-        {
-            let (_, message) = self.waiting.remove(n);
-            sent(&message);
-            self.port.send(now, message);
-        }
-    }
-}
-
 struct Neighbours {
     input: Input,
     grid: Arc<Grid>,
@@ -190,7 +169,7 @@ impl Neighbours {
             lanes: LaneMask::ALL,
             grid: self.grid.clone(),
         };
-        self.command.waiting.push((now.0, WarpCommand::Start(start)));
+        self.command.push(now.0, WarpCommand::Start(start));
     }
 
     fn take_issue(&mut self, now: Cycle) {
@@ -206,20 +185,17 @@ impl Neighbours {
         let delays = self.input.delays[pc as usize % 4];
         let (inst, decoded) = self.grid.instruction(pc);
         let (queued, done) = (now.0 + delays.queue, now.0 + delays.queue + 1 + delays.memory);
-        let is_posted = self.grid.timing[pc as usize].is_posted;
+        let release = Release::new(slot, pc, issue.group());
         match decoded.pipe {
-            Pipe::Control => self.resolved.waiting.push((now.0 + delays.pipe, resolve(slot, pc))),
+            Pipe::Control => self.resolved.push(now.0 + delays.pipe, resolve(slot, pc)),
             Pipe::Lsu => {
-                self.ack.waiting.push((queued, LsuAck::QueueCredit { warp: slot }));
-                match is_posted {
-                    true => self.ack.waiting.push((done, LsuAck::StoreDone { warp: slot })),
-                    false => self.release.waiting.push((done, Release::new(slot, pc, issue.group()))),
+                self.ack.push(queued, LsuAck::QueueCredit { warp: slot });
+                match self.grid.timing[pc as usize].is_posted {
+                    true => self.ack.push(done, LsuAck::StoreDone { warp: slot }),
+                    false => self.release.push(done, release),
                 }
             }
-            _ => self
-                .release
-                .waiting
-                .push((now.0 + delays.pipe, Release::new(slot, pc, issue.group()))),
+            _ => self.release.push(now.0 + delays.pipe, release),
         }
         let warp = self.warps[usize::from(slot)].as_mut().expect("checked above");
         if inst.op == Opcode::Bra {
@@ -369,10 +345,10 @@ impl World for Neighbours {
     }
 
     fn reset(&mut self) {
-        self.command.waiting.clear();
-        self.release.waiting.clear();
-        self.resolved.waiting.clear();
-        self.ack.waiting.clear();
+        self.command.clear();
+        self.release.clear();
+        self.resolved.clear();
+        self.ack.clear();
         self.issue.clear();
         self.event.clear();
         self.warps = Default::default();
@@ -391,10 +367,6 @@ impl World for Neighbours {
 pub fn check(input: Input) {
     let grid = program(&input.code);
     let build = |wiring: &Wiring| {
-        fn late<T>(port: OutPort<T>) -> Late<T> {
-            let waiting = Vec::new();
-            Late { port, waiting }
-        }
         let (command, commands) = wiring.input(1, 2);
         let (release, releases) = wiring.input(1, 2);
         let (resolved, branches) = wiring.input(1, 2);
@@ -422,10 +394,10 @@ pub fn check(input: Input) {
         };
         let world = Neighbours {
             grid: grid.clone(),
-            command: late(command),
-            release: late(release),
-            resolved: late(resolved),
-            ack: late(ack),
+            command: Late::new(command),
+            release: Late::new(release),
+            resolved: Late::new(resolved),
+            ack: Late::new(ack),
             issue: Sink::new(issued, input.issue_pace),
             event: Sink::new(events, input.event_pace),
             warps: Default::default(),

@@ -76,6 +76,7 @@ struct Neighbours {
     subcores: Vec<Sink<Box<WarpInst>>>,
     /// Results of each access that has not returned, by its number.
     expected: Vec<Option<Vec<[u32; WARP_SIZE]>>>,
+    n_expected: usize,
     lines: Vec<LineSource>,
     remote: PlainMemory,
 }
@@ -98,6 +99,7 @@ impl Neighbours {
             self.expected.push(Some(perform(&inst, &mut memory, 0)));
             self.lsu.push(at, inst);
         }
+        self.n_expected = self.expected.len();
         self.start_lines();
     }
 
@@ -126,6 +128,7 @@ impl World for Neighbours {
                 assert_eq!(usize::from(inst.subcore), subcore, "the sub-core of an access");
                 let expected = self.expected[inst.index as usize].take();
                 check_results(&inst, &expected.expect("an access returns once"));
+                self.n_expected -= 1;
             }
         }
         for (source, sink, owed) in &mut self.lines {
@@ -134,7 +137,7 @@ impl World for Neighbours {
                 owed.response(&response);
             }
         }
-        let is_done = self.expected.iter().all(Option::is_none) && self.lines.iter().all(|(.., owed)| owed.is_empty());
+        let is_done = self.n_expected == 0 && self.lines.iter().all(|(.., owed)| owed.is_empty());
         !is_done
     }
 
@@ -193,6 +196,7 @@ pub fn check(input: Input) {
             lsu: Source::new(lsu),
             subcores: sinks.map(|(port, pace)| Sink::new(port, pace)).collect(),
             expected: Vec::new(),
+            n_expected: 0,
             lines,
             remote: PlainMemory::default(),
             input: input.clone(),
