@@ -133,9 +133,9 @@ fn all_scenarios_run_and_the_greatest_exit_code_is_returned() {
 
 #[test]
 fn folder_of_scenarios_runs_each_of_them() {
-    let answer = warpwave(&["run", "transpose", "--gpu", "tiny"]);
+    let answer = warpwave(&["run", "reduce", "--gpu", "tiny"]);
     assert_eq!(answer.code, 0, "{}", answer.err);
-    for name in ["transpose_naive", "transpose_padded", "transpose_tiled"] {
+    for name in ["reduce_interleaved", "reduce_sequential", "reduce_shuffle"] {
         assert!(answer.out.contains(&format!("{name} on tiny")), "{}", answer.out);
     }
 }
