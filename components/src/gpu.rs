@@ -13,6 +13,7 @@ mod engine;
 mod factory;
 mod fault;
 mod gpc;
+mod hang;
 mod launch_log;
 mod memory;
 mod sm;
@@ -22,6 +23,7 @@ mod wiring;
 
 pub use factory::{BeforeL1Ports, Factory};
 pub use fault::{FaultReport, UnknownLink};
+pub use hang::Hang;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use thiserror::Error;
 use warpwave_hw::clock::{Clock, Pause, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::fault::LinkCheck;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::tile::Tile;
@@ -47,6 +50,7 @@ use crate::sm::shared::SharedMemory;
 use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
+use hang::Polls;
 use standstill::StandstillSearch;
 
 // The host sees the end of a grid only after a quantum. Without the alignment, the next launch would depend on the quantum.
@@ -69,6 +73,9 @@ pub struct Gpu {
     latest: Launched,
     /// The checks of the links with faults.
     faults: Vec<LinkCheck>,
+    /// Why the latest launch hangs, if it does.
+    hang: Option<Hang>,
+    checks_invariants: bool,
 }
 
 /// First and last cycle of a launch.
@@ -139,6 +146,8 @@ impl Gpu {
                 end: Cycle::ZERO,
             },
             faults: Vec::new(),
+            hang: None,
+            checks_invariants: false,
             config,
         }
     }
@@ -158,6 +167,11 @@ impl Gpu {
         self.latest
     }
 
+    /// Why the latest launch hangs: a deadlock, or a standstill. `None` for any other end.
+    pub fn hang(&self) -> Option<&Hang> {
+        self.hang.as_ref()
+    }
+
     /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -166,6 +180,12 @@ impl Gpu {
     /// The clock, to set threads and quantum, and to watch components.
     pub fn clock_mut(&mut self) -> &mut Clock {
         &mut self.clock
+    }
+
+    /// Checks the invariants of every component after each window of later launches, and at their ends. A broken one panics with path,
+    /// cycle and values.
+    pub fn check_invariants(&mut self) {
+        self.checks_invariants = true;
     }
 
     /// Every component, in the order in which the machine was built.
@@ -220,6 +240,7 @@ impl Gpu {
         if instructions > MAX_INSTRUCTIONS {
             return Err(LaunchError::TooLong { instructions });
         }
+        self.hang = None;
         grid.id = self.launches;
         self.launches += 1;
         let _span = launch_log::enter_launch(&grid, self.clock.now());
@@ -249,6 +270,11 @@ impl Gpu {
         launch_log::launch_ends(self.launches - 1, start, stopped, &result);
         if let Ok(launched) = &result {
             self.drain(launched.end);
+            if self.checks_invariants {
+                let now = self.clock.now();
+                self.components()
+                    .for_each(|component| assert_invariants(component, now));
+            }
             // Messages that were in flight at the end have arrived now.
             result = self.fault_report(None).map_or(result, Err);
         }
@@ -267,7 +293,11 @@ impl Gpu {
         let mut search = StandstillSearch::new(self.config.gigathread.standstill_cycles, start);
         let mut standstill = None;
         let stop = loop {
+            let checks = self.checks_invariants;
             let stop = self.clock.run_observed(end.min(search.next()), |pause| {
+                if checks {
+                    pause.each_component(&mut |component| assert_invariants(component, pause.now()));
+                }
                 event = self.events.recv(pause.now());
                 cancelled = !each_quantum(pause);
                 let is_faulty = fault::finding(&self.faults, pause.now(), false).is_some();
@@ -285,14 +315,17 @@ impl Gpu {
             (Some(GridEvent::Done { at, .. }), ..) => Ok(Launched { start, end: at }),
             (Some(GridEvent::Trap(trap)), ..) => Err(LaunchError::Trap(trap)),
             (None, Stop::Condition, _) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
-            (None, _, Some(found)) => Err(LaunchError::Sim(self.standstill(found))),
+            (None, _, Some(since)) => Err(LaunchError::Sim(SimError::Standstill {
+                since,
+                waits: self.explain_hang(&search.polls()),
+            })),
             (None, Stop::Limit, None) => Err(LaunchError::Sim(SimError::CycleLimit {
                 limit: end,
                 waits: self.waits(),
             })),
             (None, _, None) => Err(LaunchError::Sim(SimError::Deadlock {
                 at: self.clock.now(),
-                waits: self.waits(),
+                waits: self.explain_hang(&Polls::new()),
             })),
         }
     }
@@ -343,10 +376,15 @@ impl Gpu {
         launch_log::slices_done(command, self.clock.now());
     }
 
-    /// The error for a launch that stands still: what its warps poll, then what each component waits for.
-    fn standstill(&self, (since, mut waits): (Cycle, Vec<String>)) -> SimError {
-        waits.extend(self.waits());
-        SimError::Standstill { since, waits }
+    /// Explains a launch that hangs: its wait-for graph, then what each component waits for.
+    fn explain_hang(&mut self, polls: &Polls) -> Vec<String> {
+        let n_sms = self.config.n_sms() as usize;
+        let tiles = self.clock.tiles();
+        // The front tile comes first, then one tile per SM.
+        let hang = Hang::explain(&tiles[0], &tiles[1..=n_sms], polls);
+        let waits = hang.reasons.iter().cloned().chain(self.waits()).collect();
+        self.hang = Some(hang);
+        waits
     }
 
     fn waits(&self) -> Vec<String> {
@@ -361,6 +399,17 @@ impl Gpu {
         let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_ALIGNMENT) + LAUNCH_ALIGNMENT);
         self.events.clear();
         self.clock.reset(next);
+    }
+}
+
+/// Panics if an invariant of a component is broken.
+fn assert_invariants(component: &dyn Component, now: Cycle) {
+    let broken = Invariants::broken(|check| component.invariants(check));
+    if let Some(first) = broken.first() {
+        panic!(
+            "{}: before cycle {now} an invariant is broken: {first}",
+            component.path()
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use crate::invariant::Invariants;
 use crate::link::wires::LinkObserver;
 use crate::path::Path;
 use crate::probe::Probe;
@@ -64,6 +65,9 @@ pub trait Component: Warm + Any + Send {
 
     /// Offers the ends of its links to an observer.
     fn ports(&mut self, _observer: &mut dyn LinkObserver) {}
+
+    /// Checks the invariants of its state, between two ticks.
+    fn invariants(&self, _check: &mut Invariants) {}
 
     /// Describes what it waits for, in sentences for the report of a deadlock.
     fn waits(&self, _say: &mut dyn FnMut(String)) {}

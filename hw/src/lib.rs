@@ -79,6 +79,8 @@ pub mod path;
 
 pub mod component;
 
+pub mod invariant;
+
 pub mod link;
 
 pub mod tile;

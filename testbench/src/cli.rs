@@ -57,6 +57,8 @@ mod write;
 
 mod launch_error;
 
+mod hang;
+
 mod safety;
 
 use std::io::{self, Write};

@@ -39,6 +39,8 @@ pub mod lockstep;
 
 pub mod watch;
 
+pub mod hang;
+
 pub mod report;
 
 pub mod log;

@@ -4,6 +4,8 @@
 //!
 //! Invariant: an entry is allocated exactly while at least one of its sectors is in flight.
 
+use warpwave_hw::invariant::Invariants;
+
 use super::slots::Slots;
 use super::targets::{MissTargets, TargetQueue};
 use crate::proto::mem::{Packet, SECTORS, each_sector, n_sectors};
@@ -42,6 +44,16 @@ impl MshrTable {
     /// Number of sectors in flight.
     pub(crate) fn n_in_flight(&self) -> u32 {
         self.n_in_flight
+    }
+
+    /// Checks the counts: an entry is in use exactly while a sector of it is in flight.
+    pub(crate) fn invariants(&self, check: &mut Invariants) {
+        let sectors: u32 = self.entries.iter().map(|entry| n_sectors(entry.in_flight)).sum();
+        let used = self.entries.iter().filter(|entry| entry.in_flight != 0).count();
+        check.equal("sectors in flight", self.n_in_flight.into(), sectors.into());
+        check.at_most("sectors in flight", self.n_in_flight.into(), self.entries.len() as u64);
+        check.equal("MSHRs in use", self.in_use.len() as u64, used as u64);
+        self.targets.invariants(check);
     }
 
     /// Number of targets.
@@ -153,6 +165,25 @@ mod tests {
         assert_eq!((table.n_in_flight(), table.in_flight(entry)), (1, 0b1000));
         assert!(table.remove_sectors(entry, 0b1000));
         assert_eq!(table.n_in_flight(), 0);
+    }
+
+    #[test]
+    fn lost_sector_and_leaked_entry_break_invariants() {
+        let mut table = MshrTable::new(4, 8);
+        let entry = table.allocate();
+        table.add_sectors(entry, 0b0011);
+        let broken = |table: &MshrTable| Invariants::broken(|check| table.invariants(check));
+        assert!(broken(&table).is_empty());
+        table.entries[0].in_flight = 0b0001;
+        assert_eq!(broken(&table), ["sectors in flight: 2, not 1"]);
+        table.entries[0].in_flight = 0;
+        table.n_in_flight = 0;
+        assert_eq!(broken(&table), ["MSHRs in use: 1, not 0"]);
+        let slot = table.park(packet(), 0);
+        assert_eq!(
+            broken(&table).last().unwrap(),
+            &format!("sectors that target {slot} waits for: 0, not 1")
+        );
     }
 
     #[test]

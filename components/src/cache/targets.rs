@@ -5,6 +5,8 @@
 //!
 //! Invariant: a slot is in one queue for each sector that its packet waits for.
 
+use warpwave_hw::invariant::Invariants;
+
 use super::slots::Slots;
 use crate::proto::mem::{Packet, SECTORS};
 
@@ -57,6 +59,19 @@ impl MissTargets {
         MissTargets {
             slots: vec![FREE; max as usize],
             used: Slots::new(max),
+        }
+    }
+
+    /// Checks that each slot in use has a packet that waits for a sector.
+    pub(super) fn invariants(&self, check: &mut Invariants) {
+        let full = self.slots.iter().filter(|slot| slot.packet.is_some());
+        check.equal("targets", self.used.len() as u64, full.count() as u64);
+        for (n, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.packet.is_some()) {
+            check.equal(
+                format!("sectors that target {n} waits for"),
+                u64::from(slot.missing != 0),
+                1,
+            );
         }
     }
 

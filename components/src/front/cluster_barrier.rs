@@ -17,6 +17,7 @@
 
 use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -174,6 +175,20 @@ impl Component for ClusterBarrier {
         self.ports.show(observer);
     }
 
+    fn invariants(&self, check: &mut Invariants) {
+        for entry in &self.state.entries {
+            let (cluster, all) = (entry.cluster, u64::from(entry.all()));
+            let (arrived, ended) = (u64::from(entry.arrived), u64::from(entry.ended));
+            check.within(format!("arrived CTAs of cluster {cluster}"), arrived, all);
+            check.within(format!("ended CTAs of cluster {cluster}"), ended, arrived);
+            check.equal(
+                format!("complete barriers of cluster {cluster}"),
+                (arrived == all).into(),
+                0,
+            );
+        }
+    }
+
     fn stats(&self, report: &mut dyn Report) {
         report.count("cluster_barriers", self.state.opened);
     }
@@ -238,6 +253,19 @@ mod tests {
         // Round 2: CTA 1 has ended, so the arrival of CTA 0 in cycle 60 is the last.
         assert_eq!(times(&events, "open0"), [36, 76]);
         assert_eq!(times(&events, "open1"), [36]);
+    }
+
+    #[test]
+    fn end_without_an_arrival_breaks_an_invariant() {
+        let build = |rig: &mut Rig| {
+            let mut unit = unit(rig, [&[(0, arrive(0, false))], &[]]);
+            let entry = unit.state.entry(arrive_of(9, 0, false));
+            unit.state.entries[entry].ended = 0b10;
+            unit
+        };
+        let found = check(build, 20).unwrap_err();
+        let says = "after cycle 0 an invariant is broken: ended CTAs of cluster 9: 0x2, all within 0x0";
+        assert_eq!(found, says);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use tracing::debug;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -177,6 +178,12 @@ impl GigaThread {
             gpcs,
             ports,
         }
+    }
+
+    /// The running grid, and how many of its CTAs were sent and have ended.
+    pub(crate) fn running(&self) -> Option<(&Grid, [u64; 2])> {
+        let running = self.state.running.as_ref()?;
+        Some((&running.grid, [running.n_sent, running.n_done]))
     }
 
     fn take_events(&mut self, now: Cycle) {
@@ -378,6 +385,16 @@ impl Component for GigaThread {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        let Some(running) = &self.state.running else { return };
+        let resident: u64 = self.state.resident.iter().map(|&n| u64::from(n)).sum();
+        check.at_most("CTAs sent", running.n_sent, running.grid.ctas());
+        check.equal("resident CTAs", resident + running.n_done, running.n_sent);
+        for (sm, &n) in self.state.resident.iter().enumerate() {
+            check.at_most(format!("CTAs of SM {sm}"), n.into(), running.grid.ctas_per_sm.into());
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {

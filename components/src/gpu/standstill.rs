@@ -16,18 +16,13 @@
 //! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
-use warpwave_isa::inst::Inst;
-use warpwave_isa::opcode::Opcode;
-use warpwave_isa::program::{Program, WordSource};
-use warpwave_isa::reg::RegSet;
-use warpwave_isa::space::Space;
 
+use super::hang::{Poll, Polls, find_poll};
 use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::Scheduler;
@@ -52,11 +47,11 @@ const STRIDE: u64 = 97;
 /// Maximum number of samples of a period.
 const SAMPLES: u32 = 2048;
 
+/// Samples after which what a warp polls is no longer looked for: a value may never be in a register for long.
+const LOOKS: u32 = 64;
+
 /// Samples of a warp at its first program counters, each with other registers, after which its loop counts as progress.
 const CHANGES: u32 = 8;
-
-/// Instructions before the program counter among which the polling access of a loop is looked for.
-const LOOP_REACH: usize = 64;
 
 /// The search for a standstill during a launch.
 pub(super) struct StandstillSearch {
@@ -68,6 +63,8 @@ pub(super) struct StandstillSearch {
     next: Cycle,
     /// Samples taken in this period.
     samples: u32,
+    /// Samples in which every warp was stuck.
+    looks: u32,
     suspects: Vec<Suspect>,
 }
 
@@ -81,6 +78,8 @@ struct Suspect {
     is_stuck: bool,
     /// Samples at the first program counters with other registers.
     changes: u32,
+    /// What it polls, once that is seen.
+    poll: Option<Poll>,
 }
 
 /// The parts of a sub-core with the state of its warps.
@@ -96,6 +95,7 @@ impl StandstillSearch {
             since: start,
             next: if period == 0 { Cycle::NEVER } else { start + period },
             samples: 0,
+            looks: 0,
             suspects: Vec::new(),
         }
     }
@@ -105,13 +105,20 @@ impl StandstillSearch {
         self.next
     }
 
-    /// Checks the machine in the cycle [`StandstillSearch::next`]. Returns the last check with progress, and what the warps poll, if they
-    /// stand still.
+    /// What was seen that warps poll.
+    pub(super) fn polls(&self) -> Polls {
+        let polls = self.suspects.iter();
+        polls
+            .filter_map(|suspect| Some((suspect.place, suspect.poll.clone()?)))
+            .collect()
+    }
+
+    /// Checks the machine in the cycle [`StandstillSearch::next`]. Returns the last check with progress if the warps stand still.
     pub(super) fn check<'a>(
         &mut self,
         now: Cycle,
         components: impl Iterator<Item = &'a dyn Component> + Clone,
-    ) -> Option<(Cycle, Vec<String>)> {
+    ) -> Option<Cycle> {
         let progress = progress(components.clone());
         if progress != self.progress {
             self.progress = progress;
@@ -121,7 +128,10 @@ impl StandstillSearch {
         let subcores = subcores(components);
         self.sample(&subcores);
         if !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
-            return Some((self.since, polls(&subcores)));
+            self.looks += 1;
+            if self.looks == LOOKS || self.suspects.iter().all(|suspect| suspect.poll.is_some()) {
+                return Some(self.since);
+            }
         }
         self.samples += 1;
         match self.samples {
@@ -133,7 +143,7 @@ impl StandstillSearch {
 
     /// Begins another period.
     fn watch(&mut self, now: Cycle) {
-        (self.since, self.next, self.samples) = (now, now + self.period, 0);
+        (self.since, self.next, self.samples, self.looks) = (now, now + self.period, 0, 0);
         self.suspects.clear();
     }
 
@@ -147,6 +157,7 @@ impl StandstillSearch {
                     has_left: false,
                     is_stuck: is_blocked(warp),
                     changes: 0,
+                    poll: None,
                 })
                 .collect();
             return;
@@ -157,6 +168,9 @@ impl StandstillSearch {
             let Some(suspect) = suspects.find(|suspect| suspect.place == place) else {
                 return self.suspects.clear();
             };
+            if suspect.poll.is_none() {
+                suspect.poll = find_poll(place.1, warp, file).filter(Poll::is_complete);
+            }
             if suspect.is_stuck {
                 continue;
             }
@@ -225,71 +239,4 @@ fn state(slot: usize, warp: &Warp, file: &RegFile) -> u64 {
 fn is_blocked(warp: &Warp) -> bool {
     let is_in_a_loop = || warp.grid.program.branches_to_itself(warp.flow.pc());
     warp.is_held_at_barrier() || !warp.flow.active().is_empty() && is_in_a_loop()
-}
-
-/// What the running warps poll: one sentence for each address, with the number of warps and the value that they read.
-fn polls(subcores: &[Subcore<'_>]) -> Vec<String> {
-    let mut polls: BTreeMap<(u32, String), (u32, String)> = BTreeMap::new();
-    for ((_, slot), warp, file) in each_warp(subcores).filter(|(_, warp, _)| !warp.flow.active().is_empty()) {
-        let Some((line, what)) = poll(slot, warp, file) else {
-            continue;
-        };
-        let [x, y, z] = warp.block;
-        let first = || format!("block ({x}, {y}, {z}) warp {}", warp.index);
-        polls.entry((line, what)).or_insert_with(|| (0, first())).0 += 1;
-    }
-    let say = |((line, what), (n, first)): ((u32, String), (u32, String))| match n {
-        1 => format!("1 warp polls {what} in line {line}: {first}"),
-        _ => format!("{n} warps poll {what} in line {line}, the first of them {first}"),
-    };
-    polls.into_iter().map(say).collect()
-}
-
-/// Line, address and value of the access that a warp repeats: the last load or atomic before its program counter.
-fn poll(slot: usize, warp: &Warp, file: &RegFile) -> Option<(u32, String)> {
-    let pc = warp.flow.pc() as usize;
-    let code = &warp.grid.program.code()[..=pc];
-    let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
-    let back = code.iter().rev().take(LOOP_REACH).position(is_poll)?;
-    let at = pc - back;
-    let inst = &code[at];
-    let lane = warp.flow.active().lowest()?;
-    let decoded = &warp.grid.program.decoded()[at];
-    let word = |n: usize| match decoded.sources[usize::from(decoded.first_word[0]) + n] {
-        WordSource::Reg(reg) => u64::from(file.read(slot, reg).0[lane]),
-        WordSource::Imm(bits) => bits.into(),
-        _ => 0,
-    };
-    let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);
-    let base = if is_narrow { word(0) } else { word(0) | word(1) << 32 };
-    let address = base.wrapping_add(inst.mods.offset as i64 as u64);
-    let space = match inst.mods.space {
-        Space::Shared => "shared memory",
-        Space::Local => "local memory",
-        _ => "memory",
-    };
-    let what = match inst.op {
-        Opcode::Syncs => format!("the mbarrier at {address:#x} of {space}"),
-        _ if !keeps_result(&warp.grid.program, at) => format!("{space} at {address:#x}"),
-        _ => format!(
-            "{space} at {address:#x} and reads {}",
-            file.read(slot, inst.dst).0[lane]
-        ),
-    };
-    Some((inst.line, what))
-}
-
-/// True if the loop around an access writes its result register nowhere else. The register then has the value of the last iteration, even
-/// while the next access is in flight.
-fn keeps_result(program: &Program, at: usize) -> bool {
-    let code = program.code();
-    let is_latch = |inst: &Inst| inst.op == Opcode::Bra && inst.target as usize <= at;
-    let Some(latch) = code[at..].iter().take(LOOP_REACH).position(is_latch) else {
-        return false;
-    };
-    let (head, latch) = (code[at + latch].target as usize, at + latch);
-    let mut result = RegSet::default();
-    result.insert(code[at].dst, 1);
-    let writes = |n: usize| n != at && program.decoded()[n].defs.intersects(&result);
-    !result.is_empty() && !(head..=latch).any(writes)
 }

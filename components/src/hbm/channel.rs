@@ -46,6 +46,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -468,6 +469,10 @@ impl Component for Channel {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.slices.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        self.state.queue.invariants(self.config.hbm.queue_depth, check);
     }
 
     fn stats(&self, report: &mut dyn Report) {

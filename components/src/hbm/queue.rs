@@ -5,6 +5,7 @@
 //! Invariant: an entry is in `ready` or in `held`. A held entry waits for an older entry of the same line.
 
 use warpwave_hw::bits::ones;
+use warpwave_hw::invariant::Invariants;
 
 use super::layout::Location;
 use crate::config::MAX_CHANNEL_QUEUE;
@@ -88,6 +89,25 @@ impl Queue {
     /// Number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Checks the sets: each entry is ready or held, in the set of its bank, and a held one has an older entry of its line.
+    pub(super) fn invariants(&self, depth: u32, check: &mut Invariants) {
+        let n = self.entries.len();
+        check.at_most("entries", n as u64, depth.into());
+        let all = if n == 0 { 0 } else { u64::MAX >> (64 - n) };
+        let [reads, writes] = self.ready;
+        check.equal("ready and held entries", reads | writes | self.held, all);
+        check.equal("entries in two sets", reads & writes | (reads | writes) & self.held, 0);
+        let is_write = self.entries.iter().filter(|entry| entry.write);
+        check.equal("writes", self.n_writes as u64, is_write.count() as u64);
+        for (n, entry) in self.entries.iter().enumerate() {
+            let bank = entry.location.bank as usize;
+            check.equal(format!("bank of entry {n}"), u64::from(self.bank_of[n]), bank as u64);
+            check.equal(format!("bank bit of entry {n}"), self.of_bank[bank] >> n & 1, 1);
+            let follows = self.entries[..n].iter().any(|older| older.location == entry.location);
+            check.equal(format!("held bit of entry {n}"), self.held >> n & 1, follows.into());
+        }
     }
 
     /// Number of writes, held ones included.
@@ -199,5 +219,21 @@ impl Queue {
             first = first.min(at);
         }
         NextCommand::At(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn set_without_its_entry_breaks_an_invariant() {
+        let mut queue = Queue::new(4, 2);
+        let broken = |queue: &Queue| Invariants::broken(|check| queue.invariants(4, check));
+        assert!(broken(&queue).is_empty());
+        queue.held = 1;
+        assert_eq!(broken(&queue), ["ready and held entries: 1, not 0"]);
+        (queue.held, queue.n_writes) = (0, 2);
+        assert_eq!(broken(&queue), ["writes: 2, not 0"]);
     }
 }

@@ -52,6 +52,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -363,6 +364,10 @@ impl Component for Slice {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        self.state.mshr.invariants(check);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -108,6 +108,8 @@ pub struct Request {
     pub line: u64,
     /// Sectors, bit i for bytes 32*i on.
     pub sectors: u8,
+    /// Bytes of the line that it wrote, bit i for byte i.
+    pub written: u128,
     /// True if the L1 had all of them.
     pub l1_hit: bool,
     /// True if the L2 had all of them.
@@ -127,6 +129,7 @@ impl Request {
             kind: packet.kind,
             line: packet.line,
             sectors: packet.sectors,
+            written: packet.written(),
             l1_hit: packet.l1_hit,
             l2_hit: packet.l2_hit,
             stamps: packet.stamps,

@@ -135,6 +135,17 @@ impl Default for AtomicLanes {
     }
 }
 
+impl AtomicLanes {
+    /// Bytes of the line that the lanes of a completed atomic have written.
+    fn written(&self) -> u128 {
+        let word = (1u128 << self.ty.bytes()) - 1;
+        let lanes = self.lanes[..self.n].iter();
+        // The response holds the old value in place of the operand.
+        let wrote = lanes.filter(|lane| self.op != AtomOp::Cas || lane.value == lane.compare);
+        wrote.fold(0, |mask, lane| mask | word << lane.offset)
+    }
+}
+
 /// Applies an atomic to the bytes of one word. Returns the old value.
 pub fn apply_atomic(word: &mut [u8], op: AtomOp, ty: Ty, (operand, compare): (u64, u64)) -> u64 {
     let mut old = [0; 8];
@@ -255,6 +266,15 @@ impl Packet {
         n_sectors(self.sectors)
     }
 
+    /// Bytes that a completed request has written, bit i for byte i. A failed compare-and-swap writes none.
+    pub fn written(&self) -> u128 {
+        match (self.kind, &self.atomic) {
+            (PacketKind::Store, _) => self.byte_mask,
+            (PacketKind::Atomic | PacketKind::Reduction, Some(atomics)) => atomics.written(),
+            _ => 0,
+        }
+    }
+
     /// Number of sectors that the request changes. 0 for a load.
     #[inline]
     pub fn n_changed(&self) -> u32 {
@@ -367,6 +387,26 @@ fn copy_sector_bytes(from: &[u8; SECTOR], to: &mut [u8; SECTOR], mut mask: u32) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn completed_request_tells_which_bytes_it_wrote() {
+        let mut packet = Packet::blank();
+        assert_eq!(packet.written(), 0);
+        (packet.kind, packet.byte_mask) = (PacketKind::Store, 0xff0);
+        assert_eq!(packet.written(), 0xff0);
+        let mut atomics = AtomicLanes {
+            op: AtomOp::Cas,
+            n: 2,
+            ..AtomicLanes::default()
+        };
+        // The first lane found the value 5 that it compares with, the second one did not.
+        for (lane, (offset, value)) in [(4, 5), (64, 6)].into_iter().enumerate() {
+            (atomics.lanes[lane].offset, atomics.lanes[lane].value) = (offset, value);
+            atomics.lanes[lane].compare = 5;
+        }
+        (packet.kind, packet.atomic) = (PacketKind::Atomic, Some(Box::new(atomics)));
+        assert_eq!(packet.written(), 0xf0);
+    }
 
     #[test]
     fn packet_fills_four_host_cache_lines() {

@@ -4,6 +4,7 @@
 //!
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
+use warpwave_hw::invariant::Invariants;
 use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 /// One barrier.
@@ -77,6 +78,31 @@ impl Barriers {
         })
     }
 
+    /// Checks the counts: each warp waits at one barrier at most, and an arrival is counted once.
+    pub(super) fn invariants(&self, warps: u32, check: &mut Invariants) {
+        let mut all = 0;
+        for (number, barrier) in self.0.iter().enumerate() {
+            let waiting = barrier.waiting.count_ones();
+            check.at_most(
+                format!("warps that wait at barrier {number}"),
+                waiting.into(),
+                barrier.arrived.into(),
+            );
+            check.equal(
+                format!("warps at barrier {number} and another one"),
+                barrier.waiting & all,
+                0,
+            );
+            all |= barrier.waiting;
+        }
+        check.within("warps at barriers", all, u64::MAX >> (64 - warps));
+    }
+
+    /// Warps that wait at a barrier, bit i for warp i of the CTA.
+    pub fn waiting(&self, number: usize) -> u64 {
+        self.0[number].waiting
+    }
+
     /// Barriers with arrivals: number, warps arrived, warps needed (0: all).
     pub fn pending(&self) -> impl Iterator<Item = (usize, u32, u32)> {
         self.0
@@ -115,6 +141,23 @@ mod tests {
         barriers.arrive(arrival(0, 1));
         assert_eq!(barriers.open(2), opened(0, 0b11));
         assert_eq!(barriers.open(2), None);
+    }
+
+    #[test]
+    fn warp_at_two_barriers_or_without_an_arrival_breaks_an_invariant() {
+        let mut barriers = Barriers::default();
+        barriers.arrive(arrival(0, 3));
+        let broken = |barriers: &Barriers, warps| Invariants::broken(|check| barriers.invariants(warps, check));
+        assert!(broken(&barriers, 4).is_empty());
+        assert_eq!(broken(&barriers, 3), ["warps at barriers: 0x8, all within 0x7"]);
+        barriers.0[2].waiting = 0b1000;
+        assert_eq!(
+            broken(&barriers, 4),
+            [
+                "warps that wait at barrier 2: 1, at most 0",
+                "warps at barrier 2 and another one: 8, not 0"
+            ]
+        );
     }
 
     #[test]

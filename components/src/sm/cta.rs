@@ -36,6 +36,7 @@ use std::sync::Arc;
 use tracing::debug;
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -50,7 +51,7 @@ use crate::proto::warp::{WarpCommand, WarpEvent, WarpInfo};
 use crate::sm::barrier::{Arrival, Barriers};
 use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
-use warp_messages::{trapped, warp_start};
+use warp_messages::{shared_base, trapped, warp_start};
 
 /// Maximum number of warp slots of a sub-core.
 pub const MAX_WARPS: usize = 32;
@@ -92,24 +93,29 @@ warpwave_hw::show_ports!(Ports: launch, event, command, warp_info, warp, trap, c
 
 /// A resident CTA.
 #[derive(Clone, Debug)]
-struct Cta {
-    grid: Arc<Grid>,
+pub(crate) struct Cta {
+    pub(crate) grid: Arc<Grid>,
     /// Linear index in the grid.
     index: u64,
     /// Warps started so far.
-    started: u32,
+    pub(crate) started: u32,
     /// Warps that have not ended.
-    live: u32,
-    barriers: Barriers,
+    pub(crate) live: u32,
+    pub(crate) barriers: Barriers,
     /// Sub-core and warp slot of each warp.
-    warp_slots: [(u8, u8); 64],
+    pub(crate) warp_slots: [(u8, u8); 64],
     /// Cycle of its admission.
     admitted: Cycle,
     /// Rank and arrivals in its cluster, for a CTA of a cluster.
-    member: Option<Member>,
+    pub(crate) member: Option<Member>,
 }
 
 impl Cta {
+    /// Position in the grid.
+    pub(crate) fn block(&self) -> [u32; 3] {
+        self.grid.cta_position(self.index)
+    }
+
     /// Warp slots of these warps (bit i for warp i), as a mask for each sub-core.
     fn slots_of(&self, warps: u64) -> [u32; 8] {
         let mut slots = [0; 8];
@@ -182,6 +188,15 @@ impl CtaManager {
             config,
             ports,
         }
+    }
+
+    /// The resident CTAs, each with the first byte of its shared memory.
+    pub(crate) fn residents(&self) -> impl Iterator<Item = (&Cta, u32)> {
+        let slots = self.state.ctas.iter().enumerate();
+        slots.filter_map(|(slot, cta)| {
+            let cta = cta.as_ref()?;
+            Some((cta, shared_base(&cta.grid, slot, self.config.shared_unit)))
+        })
     }
 
     fn take_events(&mut self, now: Cycle) {
@@ -394,6 +409,33 @@ impl Component for CtaManager {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        let State { ctas, free_warps, .. } = &self.state;
+        let used = ctas.iter().enumerate().filter(|(_, cta)| cta.is_some());
+        check.equal(
+            "used CTA slots",
+            self.state.used_slots,
+            used.fold(0, |mask, (slot, _)| mask | 1 << slot),
+        );
+        check.within("ended CTAs", self.state.ended, self.state.used_slots);
+        check.within("starting CTAs", self.state.starting, self.state.used_slots);
+        let mut running = 0;
+        for cta in ctas.iter().flatten() {
+            let (index, warps) = (cta.index, cta.grid.warps());
+            check.at_most(
+                format!("started warps of CTA {index}"),
+                cta.started.into(),
+                warps.into(),
+            );
+            check.at_most(format!("live warps of CTA {index}"), cta.live.into(), warps.into());
+            running += u64::from(cta.started + cta.live).saturating_sub(warps.into());
+            cta.barriers.invariants(warps, check);
+        }
+        let slots = self.config.subcores * self.config.warps_per_subcore;
+        let free: u32 = free_warps.iter().map(|free| free.count_ones()).sum();
+        check.equal("warp slots in use", slots as u64 - u64::from(free), running);
     }
 
     fn stats(&self, report: &mut dyn Report) {

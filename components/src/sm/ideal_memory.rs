@@ -28,6 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -243,6 +244,16 @@ impl Component for IdealMemory {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        for (n, delays) in self.state.delays.iter().enumerate() {
+            let late = delays
+                .iter()
+                .zip(delays.iter().skip(1))
+                .filter(|((a, _), (b, _))| a > b);
+            check.equal(format!("packets of port {n} out of order"), late.count() as u64, 0);
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {

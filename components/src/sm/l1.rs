@@ -62,6 +62,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -323,6 +324,17 @@ impl Component for L1 {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        let state = &self.state;
+        state.mshr.table.invariants(check);
+        let late = state
+            .hits
+            .iter()
+            .zip(state.hits.iter().skip(1))
+            .filter(|((a, _), (b, _))| a > b);
+        check.equal("hits out of order", late.count() as u64, 0);
     }
 
     fn stats(&self, report: &mut dyn Report) {

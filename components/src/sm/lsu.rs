@@ -51,6 +51,7 @@ pub use stats::{Accesses, Stats};
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::delay::DelayLines;
 use warpwave_hw::link::wires::{LinkObserver, Show};
@@ -360,6 +361,16 @@ impl Component for Lsu {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        self.state.pending.invariants(check);
+        let is_joined = self.ports.cluster.is_some();
+        check.equal(
+            "remote packets without a cluster",
+            u64::from(self.state.remote_packets > 0 && !is_joined),
+            0,
+        );
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -37,6 +37,7 @@ pub use stats::{Accesses, Stats};
 
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::grow::grow;
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::delay::DelayLines;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -138,6 +139,11 @@ impl SharedMemory {
             config,
             ports,
         }
+    }
+
+    /// The bytes that CTAs have used so far.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.state.bytes
     }
 
     /// Sends events to `log` from now on.
@@ -314,6 +320,12 @@ impl Component for SharedMemory {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        check.at_most("bytes", self.state.bytes.len() as u64, self.config.bytes.into());
+        let Some(current) = &self.state.current else { return };
+        check.at_most("end of the current access", current.last.0, self.state.banks_free_at.0);
     }
 
     fn stats(&self, report: &mut dyn Report) {

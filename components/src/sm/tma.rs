@@ -26,6 +26,7 @@ mod job;
 use std::collections::VecDeque;
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -381,6 +382,18 @@ impl Component for Tma {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        let (pieces, free) = (&self.state.in_flight, &self.state.free_tags);
+        let used = pieces.iter().flatten().count();
+        check.equal(
+            "pieces in flight and free tags",
+            (used + free.len()) as u64,
+            pieces.len() as u64,
+        );
+        let reused = free.iter().filter(|&&tag| pieces[tag as usize].is_some());
+        check.equal("free tags of pieces in flight", reused.count() as u64, 0);
     }
 
     fn stats(&self, report: &mut dyn Report) {

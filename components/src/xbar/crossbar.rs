@@ -27,6 +27,7 @@
 
 use bitvec::prelude::BitVec;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -298,6 +299,24 @@ impl Component for Crossbar {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        let requests: u64 = self
+            .state
+            .outputs
+            .iter()
+            .map(|output| u64::from(output.arbiter.n_requests()))
+            .sum();
+        check.equal("requests at the outputs", requests, self.n_waiting() as u64);
+        for (n, output) in self.state.outputs.iter().enumerate() {
+            let is_requested = self.state.requested[n];
+            check.equal(
+                format!("request bit of output {n}"),
+                is_requested.into(),
+                (output.arbiter.n_requests() > 0).into(),
+            );
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {

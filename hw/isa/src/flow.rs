@@ -31,7 +31,10 @@
 //!
 //! Invariants: groups are disjoint; pending, held and running lanes together are the live lanes.
 
+mod held;
 mod sync;
+
+pub use held::{Held, Hold};
 
 use crate::lane::{LaneMask, WARP_SIZE};
 use crate::reg::ConvBarrier;

@@ -27,6 +27,11 @@ impl<T> Default for DelayLine<T> {
 }
 
 impl<T> DelayLine<T> {
+    /// Number of messages that no link holds yet.
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     /// True if the line has no message.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()

@@ -6,6 +6,7 @@ use bitvec::vec::BitVec;
 
 use super::Event;
 use crate::component::Component;
+use crate::invariant::Invariants;
 use crate::probe::Probe;
 use crate::stats::{Latency, Report};
 use crate::tile::Sampler;
@@ -156,6 +157,7 @@ impl RunRecord {
             .finding
             .take()
             .or_else(|| self.signal_fault(now, &snapshot, sampled))
+            .or_else(|| broken_invariant(now, component))
             .or(fallen);
         self.snapshots.push(snapshot);
         self.at_rest.push(is_at_rest);
@@ -236,6 +238,13 @@ impl RunRecord {
             None => Ok(()),
         }
     }
+}
+
+/// A violation: a broken invariant of the component.
+fn broken_invariant(now: Cycle, component: &dyn Component) -> Option<String> {
+    let broken = Invariants::broken(|check| component.invariants(check));
+    let first = broken.into_iter().next()?;
+    Some(format!("after cycle {now} an invariant is broken: {first}"))
 }
 
 impl Snapshot {

@@ -241,16 +241,23 @@ pub enum Check {
     Races,
     /// Reads of bytes that were never written: a warning
     Uninit,
+    /// Invariants of the components, after each window of the clock: a broken one ends the run
+    Invariants,
 }
 
 impl Run {
-    /// The checks of `--check`. `None` without the option.
+    /// True if `--check` names a check.
+    pub fn has_check(&self, check: Check) -> bool {
+        self.check.contains(&check)
+    }
+
+    /// The checks of `--check` on the reference model. `None` without one.
     pub fn checks(&self) -> Option<Checks> {
-        let has = |check| self.check.contains(&check);
-        (!self.check.is_empty()).then(|| Checks {
-            races: has(Check::Races),
-            uninit: has(Check::Uninit),
-        })
+        let checks = Checks {
+            races: self.has_check(Check::Races),
+            uninit: self.has_check(Check::Uninit),
+        };
+        (checks.races || checks.uninit).then_some(checks)
     }
 
     /// True if an option names an output file. Several scenarios would overwrite it.

@@ -162,7 +162,7 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
     });
     collector.collect(bench.gpu().clock().now(), &mut [&mut profile as &mut dyn Listener]);
     if let Some((launch, error)) = &run.stopped {
-        return Err(launch_error::stopped(&scenario, &bench, *launch, error));
+        return Err(launch_error::stopped(&scenario, &bench, *launch, (error, "")));
     }
     let changed: String = sets.iter().map(|(key, value)| format!(", {key}={value}")).collect();
     Ok(Side {

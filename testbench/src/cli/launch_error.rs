@@ -5,7 +5,7 @@ use std::fmt::Write;
 use warpwave::bench::Bench;
 use warpwave::host::Region;
 use warpwave::scenario::Scenario;
-use warpwave_components::gpu::LaunchError;
+use warpwave_components::gpu::{Hang, LaunchError};
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
 use warpwave_isa::program::{Assertion, Param, Program, Variable};
@@ -13,11 +13,18 @@ use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{FAULT, Failure, INTERRUPTED, STUCK, TRAP};
 
-/// Limit of the listed components that wait.
-const MAX_WAITS: usize = 24;
+/// Limit of the lines of each list: reasons, PTX lines, components that wait.
+const MAX_WAITS: usize = 16;
 
 /// The failure for a launch that stopped early.
-pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &LaunchError) -> Failure {
+///
+/// `writes` has a line for each polled word, from [`super::hang`].
+pub fn stopped(
+    scenario: &Scenario,
+    bench: &Bench<'_>,
+    launch: usize,
+    (error, writes): (&LaunchError, &str),
+) -> Failure {
     let place = format!("{}: launch[{launch}]", scenario.name);
     match error {
         LaunchError::Trap(trap) => Failure {
@@ -26,7 +33,7 @@ pub fn stopped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, error: &La
         },
         LaunchError::Sim(error) => Failure {
             code: STUCK,
-            text: format!("{place}: {}", stuck(error)),
+            text: format!("{place}: {}", stuck(scenario, bench.gpu().hang(), error, writes)),
         },
         LaunchError::LocalMemory { bytes } => Failure::input(format!(
             "{place}: device memory has no room for {bytes} bytes of local memory; \
@@ -173,6 +180,22 @@ fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     format!("the nearest {what} is `{name}`, {bytes} bytes at {first:#x}: the access is {place}")
 }
 
+/// Adds lines, up to a limit.
+fn list(out: &mut String, lines: &[String]) {
+    for line in lines.iter().take(MAX_WAITS) {
+        let _ = write!(out, "\n  {line}");
+    }
+    if lines.len() > MAX_WAITS {
+        let _ = write!(out, "\n  and {} more", lines.len() - MAX_WAITS);
+    }
+}
+
+/// A line of the PTX text, with its place.
+fn ptx_line(scenario: &Scenario, line: u32) -> Option<String> {
+    let text = scenario.ptx.lines().nth((line as usize).checked_sub(1)?)?;
+    Some(format!("{}:{line}: {}", scenario.ptx_path, text.trim()))
+}
+
 fn counted(bytes: u64) -> String {
     if bytes == 1 {
         "1 byte".to_owned()
@@ -181,7 +204,8 @@ fn counted(bytes: u64) -> String {
     }
 }
 
-fn stuck(error: &SimError) -> String {
+/// The text for a launch that hangs, or that reached the limit: reasons, last writes, PTX lines, components that wait, advice.
+fn stuck(scenario: &Scenario, hang: Option<&Hang>, error: &SimError, writes: &str) -> String {
     let (mut out, waits, advice) = match error {
         SimError::Deadlock { at, waits } => (
             format!("deadlock: no component can make progress after cycle {at}"),
@@ -199,12 +223,13 @@ fn stuck(error: &SimError) -> String {
             "raise --max-cycles, or check the kernel for an endless loop",
         ),
     };
-    for wait in waits.iter().take(MAX_WAITS) {
-        let _ = write!(out, "\n  {wait}");
-    }
-    if waits.len() > MAX_WAITS {
-        let _ = write!(out, "\n  and {} more", waits.len() - MAX_WAITS);
-    }
+    let n_reasons = hang.map_or(0, |hang| hang.reasons.len());
+    let (reasons, waits) = waits.split_at(n_reasons);
+    list(&mut out, reasons);
+    out.push_str(writes);
+    let lines = hang.map(|hang| hang.lines.iter().filter_map(|&line| ptx_line(scenario, line)));
+    list(&mut out, &lines.into_iter().flatten().collect::<Vec<_>>());
+    list(&mut out, waits);
     let _ = write!(out, "\n  {advice}");
     out
 }

@@ -20,6 +20,7 @@ use warpwave_hw::error::SimError;
 use super::args::{self, DEFAULT_GPU};
 use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
+use super::hang;
 use super::lab;
 use super::launch_error;
 use super::log;
@@ -193,7 +194,10 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     let record = record(job, args, &outputs, &inputs);
     warn_of_endless_loops(bench, scenario);
     inject(bench, args)?;
-    let mut wave = Wave::begin(args, scenario, record, bench)?;
+    if args.has_check(args::Check::Invariants) {
+        bench.gpu_mut().check_invariants();
+    }
+    let mut wave = Wave::begin(args, scenario, record.clone(), bench, None)?;
     let mut reports = ReportFiles::begin(args, bench)?;
     let mut run = simulate(bench, scenario, args, &mut wave, &mut reports);
     check_asserts(job, args, &mut run);
@@ -205,7 +209,9 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     say(args, &String::from_utf8_lossy(&summary))?;
     say(args, &asserted(&run))?;
     let verdict = verdict(scenario, &run);
-    let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| wave.write_flight(what));
+    let mut second = hang::repeat(scenario, &job.config, args, record, (bench, &run))?;
+    let flight = second.wave.as_mut().unwrap_or(&mut wave);
+    let flight = went_wrong(&run, verdict.is_err()).map_or(Ok(()), |what| flight.write_flight(what));
     // A write error has cut the run short: its verdict would say nothing about the kernel.
     let is_cut = wave.has_failed();
     let now = bench.gpu().clock().now();
@@ -223,7 +229,10 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         .checks()
         .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
     let ended = match &run.stopped {
-        Some((launch, error)) => worse(checked, Err(launch_error::stopped(scenario, bench, *launch, error))),
+        Some((launch, error)) => worse(
+            checked,
+            Err(launch_error::stopped(scenario, bench, *launch, (error, &second.text))),
+        ),
         None => verdict.and_then(|text| say(args, &text)).and(checked),
     };
     worse(written, ended)

@@ -21,8 +21,8 @@ use super::trigger;
 /// Cycles that the flight recorder keeps.
 const FLIGHT_CYCLES: u64 = 20_000;
 
-/// Default scopes of the flight recorder: one SM, to limit the cost, and GigaThread.
-const FLIGHT_SCOPES: [&str; 2] = ["gpu.gpc[0].sm[0]", "gpu.gigathread"];
+/// The SM that the flight recorder records by default: one, to limit the cost.
+pub const FLIGHT_SM: &str = "gpu.gpc[0].sm[0]";
 
 /// The waveform that is being recorded, if any.
 pub struct Wave {
@@ -36,16 +36,17 @@ pub struct Wave {
 }
 
 impl Wave {
-    /// Starts recording. The flight recorder's file is that of `--flight`, or else `record`.
+    /// Starts recording. The flight recorder's file is that of `--flight`, or else `record`. It records `sm`, or else [`FLIGHT_SM`].
     pub fn begin(
         args: &args::Run,
         scenario: &Scenario,
         record: Option<PathBuf>,
         bench: &mut Bench<'_>,
+        sm: Option<&str>,
     ) -> Result<Self, Failure> {
         let written = waveforms(args).next();
         let flight = args.flight.clone().or(record);
-        let selection = selection(args, scenario, bench)?;
+        let selection = selection(args, scenario, bench, sm)?;
         let about = about(args, scenario, bench);
         let clock = bench.gpu_mut().clock_mut();
         let watched = match (&flight, &written) {
@@ -148,6 +149,11 @@ pub fn keeps_record(args: &args::Run) -> bool {
     !args.no_flight && args.flight.is_none() && waveforms(args).next().is_none()
 }
 
+/// True if the flight recorder records one SM: no option names scopes or a waveform.
+pub fn records_sm(args: &args::Run) -> bool {
+    args.trace.is_empty() && waveforms(args).next().is_none()
+}
+
 /// The paths of `--vcd` and `--fst`.
 fn waveforms(args: &args::Run) -> impl Iterator<Item = &PathBuf> {
     #[cfg(feature = "fst")]
@@ -173,10 +179,10 @@ fn add_files(args: &args::Run, about: &RunInfo, waveform: &mut Waveform) -> Resu
     Ok(())
 }
 
-fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> Result<Selection, Failure> {
+fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, sm: Option<&str>) -> Result<Selection, Failure> {
     let default: Vec<String> = match waveforms(args).next() {
         Some(_) => Vec::new(),
-        None => FLIGHT_SCOPES.map(String::from).to_vec(),
+        None => vec![sm.unwrap_or(FLIGHT_SM).to_owned(), "gpu.gigathread".to_owned()],
     };
     let patterns = if args.trace.is_empty() { &default } else { &args.trace };
     let mut selection = Selection::new(patterns, &args.trace_cycles).map_err(failure)?;

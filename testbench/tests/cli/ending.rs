@@ -455,3 +455,27 @@ fn keyboard_interrupt_stops_the_run_and_keeps_its_reports() {
     let page = std::fs::read_to_string(at("run.html")).unwrap();
     assert!(page.contains("<b>Stopped</b> in launch 0"), "{page}");
 }
+
+#[test]
+fn invariants_hold_in_runs_with_every_unit_and_change_no_result() {
+    let totals = |options: &[&str], scenario: &str, gpu: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let run = ["run", scenario, "--gpu", gpu, "--json", "run.json"];
+        let answer = warpwave_in(folder.path(), &[&run[..], options].concat());
+        assert_eq!(answer.code, 0, "{scenario} on {gpu}: {}", answer.err);
+        let text = std::fs::read_to_string(folder.path().join("run.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json["totals"].clone()
+    };
+    for (scenario, gpu) in [
+        ("saxpy", "tiny"),
+        ("transpose_tiled", "toy"),
+        ("sgemm_tiled", "v100-sxm2"),
+        ("tma_bulk_scale", "tiny"),
+    ] {
+        assert_eq!(
+            totals(&["--check", "invariants"], scenario, gpu),
+            totals(&[], scenario, gpu)
+        );
+    }
+}

@@ -6,6 +6,7 @@ mod dump;
 mod ending;
 mod fault;
 mod globals;
+mod hang;
 mod input;
 mod language;
 mod log;

@@ -36,6 +36,26 @@ fn every_component_is_checked_for_the_contract() {
 }
 
 #[test]
+fn every_component_checks_invariants_and_the_guarantees_list_them() {
+    let page = fs::read_to_string(root().join("testbench/docs/guarantees.md")).unwrap();
+    let files = files();
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with("components/src/")) {
+        let Some((_, code)) = file.text.split_once("impl Component for ") else {
+            continue;
+        };
+        let name = code.split_whitespace().next().unwrap_or_default();
+        if !code.contains("fn invariants(&self, check: &mut Invariants)") || !page.contains(&format!("`{name}`")) {
+            findings.push(file.path.clone());
+        }
+    }
+    assert_none(
+        findings,
+        "check the invariants in `Component::invariants`, and describe them in guarantees.md",
+    );
+}
+
+#[test]
 fn every_scenario_on_disk_is_built_in_and_has_a_claim() {
     let files = files();
     let on_disk: Vec<_> = files

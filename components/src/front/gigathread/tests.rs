@@ -44,6 +44,13 @@ fn engine_with(config: config::GigaThread, rig: &mut Rig, ctas: u32, ends: [&[u6
 fn ten_ctas_on_three_sms_of_two_slots_are_sent_breadth_first_and_then_as_slots_free() {
     let build = |rig: &mut Rig| engine(rig, 10, [&[300, 400, 500, 600], &[300, 400, 500], &[300, 400, 500]]);
     let events = check(build, 700).unwrap();
+    let broken = |rig: &mut Rig| {
+        let mut engine = build(rig);
+        engine.state.resident[1] = 1;
+        engine
+    };
+    let found = check(broken, 10).unwrap_err();
+    assert!(found.contains("resident CTAs: 1, not 0"), "{found}");
     // The grid arrives in cycle 1. The first CTA is sent 20 cycles later and arrives 3 later; the next SM's CTA 2 later. An SM gets its
     // second CTA 10 cycles after its first. The end in cycle 300 is received in 303, when the SM's next CTA is sent: it arrives in 306.
     assert_eq!(times(&events, "launch0"), [24, 34, 306, 406]);

@@ -23,7 +23,7 @@ warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open);
 
 /// A CTA as a member of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Member {
+pub(crate) struct Member {
     /// Linear index of the cluster's first CTA, which identifies the cluster.
     cluster: u64,
     rank: u8,
@@ -50,6 +50,16 @@ impl Member {
             ended: 0,
             announced: false,
         }
+    }
+
+    /// Cluster, identified by the linear index of its first CTA.
+    pub(crate) fn cluster(&self) -> u64 {
+        self.cluster
+    }
+
+    /// Warps that have not arrived at the cluster barrier in this round, of the first `warps` ones.
+    pub(crate) fn missing(&self, warps: u32) -> u64 {
+        u64::MAX >> (64 - warps) & !self.arrived
     }
 
     pub(super) fn rank(&self) -> usize {

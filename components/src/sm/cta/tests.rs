@@ -61,6 +61,13 @@ fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once
         CtaManager::new(Path::root("cta"), config, ports)
     };
     let events = check(build, 250).unwrap();
+    let broken = |rig: &mut Rig| {
+        let mut manager = build(rig);
+        manager.state.used_slots = 0b1000;
+        manager
+    };
+    let found = check(broken, 1).unwrap_err();
+    assert!(found.contains("used CTA slots: 8, not 0"), "{found}");
     let done = |index: &u64| {
         let text = format!("CtaDone {{ index: {index},");
         events

@@ -5,23 +5,27 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use super::{Cta, CtaManager};
-use crate::proto::launch::{SmEvent, Trap, TrapKind};
+use crate::proto::launch::{Grid, SmEvent, Trap, TrapKind};
 use crate::proto::warp::{WarpStart, thread_position};
 
 /// The start of a warp in a slot of a sub-core.
 pub(super) fn warp_start(resident: &Cta, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
     let grid = &resident.grid;
-    let shared = grid.shared_bytes.next_multiple_of(shared_unit);
     WarpStart {
         warp: slot,
         cta: cta as u8,
         index,
         block: grid.cta_position(resident.index),
-        // All CTAs on an SM belong to one grid, so they have one size.
-        shared_base: cta as u32 * shared,
+        shared_base: shared_base(grid, cta, shared_unit),
         lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
         grid: grid.clone(),
     }
+}
+
+/// The first byte of the shared memory of a CTA slot.
+pub(super) fn shared_base(grid: &Grid, cta: usize, shared_unit: u32) -> u32 {
+    // All CTAs on an SM belong to one grid, so they have one size.
+    cta as u32 * grid.shared_bytes.next_multiple_of(shared_unit)
 }
 
 /// The trap of a warp, located by its lowest lane.

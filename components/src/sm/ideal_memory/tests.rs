@@ -70,5 +70,14 @@ fn ideal_memory_keeps_the_contract_and_answers_each_packet_once() {
         IdealMemory::new(Path::root("l1"), Config { latency: 3 }, vec![ports], storage)
     };
     let events = check(build, 100).unwrap();
+    let broken = |rig: &mut Rig| {
+        let mut memory = build(rig);
+        for at in [90, 80] {
+            memory.state.delays[0].push_back((Cycle(at), Box::new(Packet::blank())));
+        }
+        memory
+    };
+    let found = check(broken, 1).unwrap_err();
+    assert!(found.contains("packets of port 0 out of order: 1, not 0"), "{found}");
     assert_eq!(times(&events, "responses").len(), 4);
 }

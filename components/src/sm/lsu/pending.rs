@@ -3,6 +3,7 @@
 //! The tag of a packet holds the entry of its access, and the number of the packet in its group.
 
 use warpwave_hw::grow::push;
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
@@ -97,6 +98,13 @@ impl PendingTable {
         }
     }
 
+    /// Checks the counts: an entry is free, or waits for a response or for its packets to be built.
+    pub fn invariants(&self, check: &mut Invariants) {
+        let waiting = self.entries.iter().filter(|pending| pending.outstanding > 0);
+        check.at_most("accesses", self.n_used() as u64, self.most as u64);
+        check.equal("accesses that wait", waiting.count() as u64, self.n_used() as u64);
+    }
+
     /// True if an entry is free.
     #[inline]
     pub fn has_room(&self) -> bool {
@@ -178,6 +186,16 @@ mod tests {
         let mut access = access(0);
         access.outstanding += 2;
         assert_eq!([(); 3].map(|()| access.complete_one()), [false, false, true]);
+    }
+
+    #[test]
+    fn entry_that_waits_for_nothing_breaks_an_invariant() {
+        let mut table = PendingTable::new(3);
+        table.add(access(1));
+        let broken = |table: &PendingTable| Invariants::broken(|check| table.invariants(check));
+        assert!(broken(&table).is_empty());
+        table.entries[0].outstanding = 0;
+        assert_eq!(broken(&table), ["accesses that wait: 0, not 1"]);
     }
 
     #[test]

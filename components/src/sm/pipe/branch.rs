@@ -10,6 +10,7 @@
 //! | issue to the arrival of the result at the scheduler | `branch_latency`, at least 3 |
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::delay::DelayLine;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -129,6 +130,14 @@ impl Component for BranchUnit {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        check.at_most(
+            "instructions in the stages",
+            self.state.stages.len() as u64,
+            self.state.instructions,
+        );
     }
 
     fn stats(&self, report: &mut dyn Report) {

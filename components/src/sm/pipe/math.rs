@@ -19,6 +19,7 @@
 //! Invariant: results leave in the order in which operands arrived.
 
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::delay::DelayLine;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -151,6 +152,14 @@ impl Component for MathPipe {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        check.at_most(
+            "instructions in the stages",
+            self.state.stages.len() as u64,
+            self.state.stats.instructions,
+        );
     }
 
     fn stats(&self, report: &mut dyn Report) {

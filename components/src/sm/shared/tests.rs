@@ -70,6 +70,13 @@ fn line_access_waits_for_the_last_pass_of_the_sms_own_access() {
         with_lines(rig, own, vec![(10, remote.clone()), (100, remote)])
     };
     let events = check(build, 400).unwrap();
+    let broken = |rig: &mut Rig| {
+        let mut memory = build(rig);
+        memory.state.bytes = vec![0; memory.config.bytes as usize + 1];
+        memory
+    };
+    let found = check(broken, 1).unwrap_err();
+    assert!(found.contains("bytes: "), "{found}");
     let [first, second] = times(&events, "responses")[..] else {
         panic!("two responses")
     };

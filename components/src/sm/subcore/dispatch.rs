@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -323,6 +324,19 @@ impl Component for Dispatch {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        for (slot, start) in self.state.warps.iter().enumerate() {
+            let named = start.as_ref().map_or(slot, |start| usize::from(start.warp));
+            check.equal(format!("slot of the warp in slot {slot}"), named as u64, slot as u64);
+        }
+        let latched = self
+            .state
+            .latch
+            .as_ref()
+            .map_or(0, |(_, warp_inst)| u64::from(warp_inst.warp));
+        check.at_most("slot of the latched instruction", latched, self.config.warps as u64 - 1);
     }
 
     fn stats(&self, report: &mut dyn Report) {

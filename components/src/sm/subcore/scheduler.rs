@@ -55,6 +55,7 @@ pub use view::Stats;
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
@@ -243,6 +244,11 @@ impl Scheduler {
         slots.filter_map(|(slot, warp)| Some((slot, warp?)))
     }
 
+    /// The warp in a slot, or else the last one that ended there.
+    pub(crate) fn last_warp(&self, slot: usize) -> Option<&Warp> {
+        self.state.warps.last(slot)
+    }
+
     /// Sends events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
@@ -325,6 +331,30 @@ impl Component for Scheduler {
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
+    }
+
+    fn invariants(&self, check: &mut Invariants) {
+        let State { warps, ready, .. } = &self.state;
+        check.at_most(
+            "memory credits",
+            self.state.queue_credits.into(),
+            self.config.memory_queue.into(),
+        );
+        check.within("ready warps", ready.warps.into(), warps.resident().into());
+        ready.invariants(check);
+        for (slot, warp) in self.resident_warps() {
+            let is_ready = u64::from(ready.warps >> slot & 1);
+            check.equal(
+                format!("ready bit of slot {slot}"),
+                is_ready,
+                warp.stall.is_none().into(),
+            );
+            check.equal(
+                format!("lanes of slot {slot} in no group, or in two"),
+                warp.flow.astray().0.into(),
+                0,
+            );
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -281,6 +281,11 @@ impl Warps {
         (self.resident >> slot & 1 == 1).then(|| &self.slots[slot])
     }
 
+    /// The warp in a slot, or else the last one that ended there.
+    pub fn last(&self, slot: usize) -> Option<&Warp> {
+        self.slots.get(slot)
+    }
+
     /// The resident warp in a slot, mutable.
     #[inline]
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut Warp> {

@@ -49,6 +49,13 @@ fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
         Tma::new(Path::root("tma"), config, ports)
     };
     let events = check(build, 1500).unwrap();
+    let broken = |rig: &mut Rig| {
+        let mut engine = build(rig);
+        engine.state.free_tags.pop();
+        engine
+    };
+    let found = check(broken, 1).unwrap_err();
+    assert!(found.contains("pieces in flight and free tags: 1, not 2"), "{found}");
     let count = |link: &str| events.iter().filter(|event| event.link == link).count();
     // 300 bytes from the start of a line are three pieces. Each of the two copies to shared memory also arrives at its mbarrier.
     assert_eq!(["out", "l1", "shared"].map(count), [3, 9, 3 * 3 + 2]);

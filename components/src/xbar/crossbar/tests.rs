@@ -179,6 +179,13 @@ fn contract_of_a_component_is_kept() {
             Crossbar::new(Path::root("xbar"), config, inputs, outputs)
         };
         let events = warpwave_hw::rig::check(build, 200).unwrap();
+        let broken = |rig: &mut warpwave_hw::rig::Rig| {
+            let mut crossbar = build(rig);
+            crossbar.state.inputs[0].is_waiting = true;
+            crossbar
+        };
+        let found = warpwave_hw::rig::check(broken, 1).unwrap_err();
+        assert!(found.contains("requests at the outputs: 0, not 1"), "{found}");
         let out = events.iter().filter(|event| event.link.starts_with("out")).count();
         assert_eq!(out, 30, "{clock:?}");
     }

@@ -66,6 +66,11 @@ pub fn bytes(state: u64) -> i64 {
     ((state << spare) as i64) >> (64 - BYTES_BITS)
 }
 
+/// Returns the arrivals of each later phase. It is the count of the current phase too, unless a thread has dropped out.
+pub fn count(state: u64) -> u32 {
+    (state >> COUNT_BITS & COUNT) as u32
+}
+
 /// Returns the arrivals that the current phase still waits for (`mbarrier.pending_count` of a token).
 pub fn pending(state: u64) -> u32 {
     (state & COUNT) as u32

@@ -74,7 +74,7 @@ fn outcome(job: &Job) -> Result<Outcome, Failure> {
     };
     let run = bench.run(options, &mut |_| true);
     if let Some((launch, error)) = &run.stopped {
-        return Err(launch_error::stopped(&scenario, &bench, *launch, error));
+        return Err(launch_error::stopped(&scenario, &bench, *launch, (error, "")));
     }
     let report = serde_json::from_str(&json::report(&scenario.name, &run)).map_err(Failure::input)?;
     let wrong = run.differences.iter().map(ToString::to_string).collect();

@@ -58,6 +58,18 @@ fn dispatch_unit_keeps_the_contract_and_completes_every_instruction() {
         Dispatch::new(Path::root("dispatch"), config, ports)
     };
     let events = check(build, 200).unwrap();
+    let broken = |rig: &mut Rig| {
+        let mut dispatch = build(rig);
+        let mut stray = Box::new(WarpInst::blank(0, grid.clone()));
+        stray.warp = 77;
+        dispatch.state.latch = Some((Cycle(1000), stray));
+        dispatch
+    };
+    let found = check(broken, 1).unwrap_err();
+    assert!(
+        found.contains("slot of the latched instruction: 77, at most"),
+        "{found}"
+    );
     let releases = events.iter().filter(|event| event.link == "release");
     assert_eq!(releases.count(), issues.len());
 }

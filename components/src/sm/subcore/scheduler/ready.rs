@@ -5,6 +5,7 @@
 //!
 //! Invariant: each warp is in one group, and `pipes` has the bits of the groups that are not empty.
 
+use warpwave_hw::invariant::Invariants;
 use warpwave_isa::opcode::Pipe;
 
 use crate::config::N_PIPES;
@@ -56,6 +57,30 @@ impl Ready {
         u32::from(self.counts[pipe % N_READY_GROUPS])
     }
 
+    /// Checks that each ready warp is in one group.
+    pub(super) fn invariants(&self, check: &mut Invariants) {
+        let mut all = 0;
+        for (pipe, &group) in self.groups.iter().enumerate() {
+            check.equal(
+                format!("warps of group {pipe}"),
+                self.counts[pipe].into(),
+                group.count_ones().into(),
+            );
+            check.equal(
+                format!("bit of group {pipe}"),
+                (self.pipes >> pipe & 1).into(),
+                (group != 0).into(),
+            );
+            check.equal(
+                format!("warps of group {pipe} and another one"),
+                (group & all).into(),
+                0,
+            );
+            all |= group;
+        }
+        check.equal("warps of all groups", all.into(), self.warps.into());
+    }
+
     /// Adds a warp that needs `pipe`, or moves it there.
     #[inline]
     pub(super) fn insert(&mut self, slot: usize, pipe: usize) {
@@ -105,6 +130,23 @@ mod tests {
         ready.remove(5);
         ready.remove(5);
         assert_eq!((ready.warps, ready.pipes), (0b1000, 1 << INT));
+    }
+
+    #[test]
+    fn warp_in_two_groups_breaks_invariants() {
+        let mut ready = Ready::default();
+        ready.insert(3, LSU);
+        let broken = |ready: &Ready| Invariants::broken(|check| ready.invariants(check));
+        assert!(broken(&ready).is_empty());
+        ready.groups[LSU_GLOBAL] = 0b1000;
+        let found = broken(&ready);
+        assert!(
+            found.contains(&format!("warps of group {LSU_GLOBAL} and another one: 8, not 0")),
+            "{found:?}"
+        );
+        ready = Ready::default();
+        ready.warps = 1;
+        assert_eq!(broken(&ready), ["warps of all groups: 0, not 1"]);
     }
 
     #[test]

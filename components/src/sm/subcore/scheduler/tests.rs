@@ -82,6 +82,13 @@ fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
             Scheduler::new(Path::root("scheduler"), config(policy), ports)
         };
         let events = check(build, 250).unwrap();
+        let broken = |rig: &mut Rig| {
+            let mut scheduler = build(rig);
+            scheduler.state.queue_credits = scheduler.config.memory_queue + 1;
+            scheduler
+        };
+        let found = check(broken, 1).unwrap_err();
+        assert!(found.contains("memory credits: "), "{found}");
         for warp in [0, 1, 3] {
             assert_eq!(issued(&events, warp), [0, 1, 2, 3], "{policy:?}: EXIT is resolved here");
         }

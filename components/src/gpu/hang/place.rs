@@ -1,0 +1,192 @@
+//! Where a warp is when its launch hangs.
+
+use warpwave_hw::bits::ones;
+
+use super::{Block, poll};
+use crate::sm::subcore::stall::NAMES;
+use crate::sm::subcore::warp::Warp;
+
+/// Where a warp is. Lines are of the PTX text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    NotStarted,
+    /// Line of its last instruction, unless a later warp has taken its slot.
+    Ended(Option<u32>),
+    Barrier {
+        number: u8,
+        line: u32,
+    },
+    Cluster {
+        line: u32,
+        has_arrived: bool,
+    },
+    /// Some lanes wait for other lanes of the warp, and none runs.
+    Held {
+        line: u32,
+    },
+    Polls {
+        line: u32,
+    },
+    BranchesToItself {
+        line: u32,
+    },
+    Stalled {
+        reason: &'static str,
+        line: u32,
+    },
+}
+
+impl Place {
+    /// What the warp does, or several warps do.
+    pub(super) fn say(self, are_many: bool) -> String {
+        let verb = |one: &'static str, many: &'static str| if are_many { many } else { one };
+        let (wait, has, poll) = (verb("waits", "wait"), verb("has", "have"), verb("polls", "poll"));
+        match self {
+            Place::NotStarted => format!("{has} not started"),
+            Place::Ended(None) => format!("{has} ended"),
+            Place::Ended(Some(line)) => format!("{has} ended at line {line}"),
+            Place::Barrier { number, line } => format!("{wait} at barrier {number} in line {line}"),
+            Place::Cluster { line, has_arrived } => {
+                let never = if has_arrived { "" } else { ", but never arrived there" };
+                format!("{wait} at the cluster barrier in line {line}{never}")
+            }
+            Place::Held { line } => format!("{wait} for lanes of {} own in line {line}", verb("its", "their")),
+            Place::Polls { line } => format!("{poll} in line {line}"),
+            Place::BranchesToItself { line } => format!(
+                "{} for ever in line {line}",
+                verb("branches to itself", "branch to themselves")
+            ),
+            Place::Stalled { reason, line } => format!("{wait} for {reason} in line {line}"),
+        }
+    }
+
+    /// The line that [`Place::say`] names.
+    pub(super) fn line(self) -> Option<u32> {
+        match self {
+            Place::NotStarted => None,
+            Place::Ended(line) => line,
+            Place::Barrier { line, .. }
+            | Place::Cluster { line, .. }
+            | Place::Held { line }
+            | Place::Polls { line }
+            | Place::BranchesToItself { line }
+            | Place::Stalled { line, .. } => Some(line),
+        }
+    }
+}
+
+impl<'a> Block<'a> {
+    /// Sub-core and slot of a warp that has started, with its state, also after its end. `None` if another warp has the slot.
+    fn last_warp(&self, index: u32) -> Option<(usize, usize, &'a Warp)> {
+        let (subcore, slot) = self.cta.warp_slots[index as usize];
+        let (subcore, slot) = (usize::from(subcore), usize::from(slot));
+        let warp = self.sm.schedulers.get(subcore)?.last_warp(slot)?;
+        let is_it = warp.block == self.cta.block() && warp.index == index && warp.grid.id == self.cta.grid.id;
+        is_it.then_some((subcore, slot, warp))
+    }
+
+    /// Sub-core, slot and state of a resident warp.
+    pub(super) fn warp(&self, index: u32) -> Option<(usize, usize, &'a Warp)> {
+        let has_started = index < self.cta.started;
+        let found = self.last_warp(index).filter(|_| has_started);
+        found.filter(|(.., warp)| !warp.flow.is_done())
+    }
+
+    /// Where a warp is.
+    pub(super) fn place(&self, index: u32) -> Place {
+        if index >= self.cta.started {
+            return Place::NotStarted;
+        }
+        let line = |warp: &Warp, pc: u32| warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
+        let Some((subcore, slot, warp)) = self.warp(index) else {
+            let ended = self.last_warp(index).map(|(.., warp)| warp);
+            return Place::Ended(ended.map(|warp| line(warp, warp.flow.pc() - 1)));
+        };
+        let flow = &warp.flow;
+        let waits_at = flow.held().first().map_or(flow.pc(), |held| held.pc);
+        if warp.at_barrier && warp.cluster.waits {
+            return Place::Cluster {
+                line: line(warp, waits_at),
+                has_arrived: warp.cluster.announced,
+            };
+        }
+        if warp.at_barrier {
+            let number = warp.barrier.0;
+            let line = line(warp, waits_at);
+            return Place::Barrier { number, line };
+        }
+        if flow.active().is_empty() {
+            let line = line(warp, waits_at);
+            return Place::Held { line };
+        }
+        let registers = self.sm.dispatches[subcore].registers();
+        if warp.grid.program.branches_to_itself(flow.pc()) {
+            let line = line(warp, flow.pc());
+            return Place::BranchesToItself { line };
+        }
+        match poll::find(slot, warp, registers) {
+            Some(poll) => Place::Polls { line: poll.line },
+            None => Place::Stalled {
+                reason: warp.stall.map_or("its turn", |state| NAMES[state as usize]),
+                line: line(warp, flow.pc()),
+            },
+        }
+    }
+}
+
+/// Every warp of a block: the block's position, the warp's index, and where it is.
+pub(super) fn each_place(block: &Block<'_>) -> impl Iterator<Item = ([u32; 3], u32, Place)> {
+    (0..block.cta.grid.warps()).map(|index| (block.cta.block(), index, block.place(index)))
+}
+
+/// Items in a sentence: "a", "a and b", "a, b and c".
+pub(super) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// Numbers in a sentence, with ranges: "0", "0 and 2", "0 to 3 and 7".
+pub(super) fn numbers(mask: u64) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for n in ones(mask) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == n => *last = n,
+            _ => ranges.push((n, n)),
+        }
+    }
+    let items: Vec<String> = ranges
+        .iter()
+        .flat_map(|&(first, last)| match last - first {
+            0 => vec![first.to_string()],
+            1 => vec![first.to_string(), last.to_string()],
+            _ => vec![format!("{first} to {last}")],
+        })
+        .collect();
+    list(&items)
+}
+
+/// Numbers behind their noun: "warp 1", "warps 0 to 3".
+pub(super) fn named(noun: &str, mask: u64) -> String {
+    let ending = if mask.count_ones() == 1 { "" } else { "s" };
+    format!("{noun}{ending} {}", numbers(mask))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_listed_with_ranges() {
+        for (mask, text) in [
+            (0b1, "warp 0"),
+            (0b11, "warps 0 and 1"),
+            (0b1011_1101, "warps 0, 2 to 5 and 7"),
+            (u64::MAX, "warps 0 to 63"),
+        ] {
+            assert_eq!(named("warp", mask), text);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What the running warps of a hanging launch poll: the last load or atomic before their program counter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use warpwave_isa::exec::mbarrier;
+use warpwave_isa::inst::{AtomOp, CacheOp, Inst};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::{Program, WordSource};
+use warpwave_isa::reg::{Reg, RegSet};
+use warpwave_isa::space::Space;
+
+use super::place::list;
+use super::{Block, Hang, Polls, Sentences};
+use crate::sm::subcore::regfile::RegFile;
+use crate::sm::subcore::warp::Warp;
+
+/// Instructions before the program counter among which the polling access of a loop is looked for.
+const LOOP_REACH: usize = 64;
+
+/// An access that a warp repeats.
+#[derive(Clone, Debug)]
+pub(in crate::gpu) struct Poll {
+    /// Its line in the PTX text.
+    pub(super) line: u32,
+    op: Opcode,
+    space: Space,
+    cache: CacheOp,
+    address: u64,
+    /// What it reads. `None` while that is not in a register.
+    value: Option<u32>,
+}
+
+/// The polling access of a running warp, if it is in a loop around the program counter.
+pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
+    let pc = warp.flow.pc() as usize;
+    let code = &warp.grid.program.code()[..=pc];
+    let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
+    let at = pc - code.iter().rev().take(LOOP_REACH).position(is_poll)?;
+    let body = loop_around(&warp.grid.program, at).filter(|body| body.contains(&pc))?;
+    let inst = &code[at];
+    let access = Access {
+        warp,
+        at,
+        body,
+        file,
+        slot,
+        lane: warp.flow.active().lowest()?,
+    };
+    let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);
+    let low = access.address_word(0);
+    let base = if is_narrow {
+        low
+    } else {
+        low | access.address_word(1) << 32
+    };
+    Some(Poll {
+        line: inst.line,
+        op: inst.op,
+        space: inst.mods.space,
+        cache: inst.mods.cache,
+        address: base.wrapping_add(inst.mods.offset as i64 as u64),
+        value: access.value(),
+    })
+}
+
+/// The loop around an instruction: to the first branch back to it or before it.
+fn loop_around(program: &Program, at: usize) -> Option<RangeInclusive<usize>> {
+    let code = program.code();
+    let is_latch = |inst: &Inst| inst.op == Opcode::Bra && inst.target as usize <= at;
+    let latch = at + code[at..].iter().take(LOOP_REACH).position(is_latch)?;
+    Some(code[latch].target as usize..=latch)
+}
+
+/// A polling access with its loop.
+struct Access<'a> {
+    warp: &'a Warp,
+    at: usize,
+    body: RangeInclusive<usize>,
+    file: &'a RegFile,
+    slot: usize,
+    /// The lane that is looked at.
+    lane: usize,
+}
+
+impl Access<'_> {
+    /// A word of the base address.
+    fn address_word(&self, n: usize) -> u64 {
+        let program = &self.warp.grid.program;
+        let decoded = &program.decoded()[self.at];
+        let source = decoded.sources[usize::from(decoded.first_word[0]) + n];
+        let WordSource::Reg(reg) = source else {
+            return self.constant(source).unwrap_or(0).into();
+        };
+        // The result may overwrite the address, which the loop then loads from a constant each time.
+        let definition = (*self.body.start()..self.at).rev().find(|&n| self.defines(n, reg));
+        let moved = definition.filter(|&n| program.code()[n].op == Opcode::Mov);
+        let constant = moved.and_then(|n| self.constant(program.decoded()[n].sources[0]));
+        constant.unwrap_or_else(|| self.register(reg)).into()
+    }
+
+    fn constant(&self, source: WordSource) -> Option<u32> {
+        match source {
+            WordSource::Zero => Some(0),
+            WordSource::Imm(bits) => Some(bits),
+            WordSource::Const { bank, word } => Some(self.warp.grid.constant(bank, word)),
+            WordSource::Reg(_) | WordSource::Special(_) => None,
+        }
+    }
+
+    fn register(&self, reg: Reg) -> u32 {
+        self.file.read(self.slot, reg).0[self.lane]
+    }
+
+    fn defines(&self, n: usize, reg: Reg) -> bool {
+        let mut set = RegSet::default();
+        set.insert(reg, 1);
+        self.warp.grid.program.decoded()[n].defs.intersects(&set)
+    }
+
+    /// What the access has read: its result register, while nothing else has overwritten it.
+    fn value(&self) -> Option<u32> {
+        let inst = &self.warp.grid.program.code()[self.at];
+        if inst.op == Opcode::Syncs || inst.dst.is_zero() {
+            return None;
+        }
+        let pc = self.warp.flow.pc() as usize;
+        let is_back = self.warp.loads == 0 && pc > self.at;
+        let since = self.at + 1..pc.max(self.at + 1);
+        let is_kept = is_back && !since.into_iter().any(|n| self.defines(n, inst.dst));
+        let is_only = || !self.body.clone().any(|n| n != self.at && self.defines(n, inst.dst));
+        (is_kept || is_only()).then(|| self.register(inst.dst))
+    }
+}
+
+impl Poll {
+    /// True if address and value are known, or there is no value to know.
+    pub(in crate::gpu) fn is_complete(&self) -> bool {
+        self.value.is_some() || self.op == Opcode::Syncs
+    }
+
+    /// True if the access reads device memory through the L1, which does not see the stores of other SMs.
+    fn may_be_stale(&self) -> bool {
+        let is_cached = matches!(self.cache, CacheOp::All | CacheOp::Streaming | CacheOp::ReadOnly);
+        self.op == Opcode::Ld && self.writer() == Writer::Global && is_cached
+    }
+
+    /// What is polled, with its value.
+    fn what(&self) -> String {
+        let space = match self.space {
+            Space::Shared => "shared memory",
+            Space::Local => "local memory",
+            _ => "memory",
+        };
+        match (self.op, self.value) {
+            (Opcode::Syncs, _) => format!("the mbarrier at {:#x} of {space}", self.address),
+            (_, None) => format!("{space} at {:#x}", self.address),
+            (_, Some(value)) => format!("{space} at {:#x} (value {value})", self.address),
+        }
+    }
+
+    /// Who could end the polling.
+    fn writer(&self) -> Writer {
+        match (self.op, self.space) {
+            (Opcode::Syncs, _) => Writer::Arrivals,
+            (_, Space::Shared) => Writer::Shared,
+            _ => Writer::Global,
+        }
+    }
+}
+
+/// The kind of instruction that changes what is polled.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Writer {
+    Arrivals,
+    Shared,
+    Global,
+}
+
+impl Writer {
+    fn is(self, inst: &Inst) -> bool {
+        let is_arrival = matches!(inst.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
+        let is_atomic = matches!(inst.op, Opcode::Atom | Opcode::Red);
+        let is_write = is_atomic && !is_arrival || inst.op == Opcode::St;
+        let is_shared = matches!(inst.mods.space, Space::Shared | Space::Cluster | Space::Generic);
+        match self {
+            Writer::Arrivals => is_atomic && is_arrival || inst.op == Opcode::Ublkcp,
+            Writer::Shared => is_write && is_shared || matches!(inst.op, Opcode::Ldgsts | Opcode::Ublkcp),
+            Writer::Global => is_write && matches!(inst.mods.space, Space::Global | Space::Generic),
+        }
+    }
+
+    /// The lines of a kernel that could end the polling.
+    fn say(self, lines: &BTreeSet<u32>) -> String {
+        let what = match self {
+            Writer::Arrivals => ["arrivals at mbarriers are", "arrives at no mbarrier"],
+            Writer::Shared => [
+                "stores and atomics of shared memory are",
+                "does not write shared memory",
+            ],
+            Writer::Global => [
+                "stores and atomics of global memory are",
+                "does not write global memory",
+            ],
+        };
+        let numbers: Vec<String> = lines.iter().map(u32::to_string).collect();
+        match numbers.len() {
+            0 => format!("the kernel {}", what[1]),
+            1 => format!("the kernel's {} in line {}", what[0], numbers[0]),
+            _ => format!("the kernel's {} in lines {}", what[0], list(&numbers)),
+        }
+    }
+}
+
+impl Hang {
+    /// Explains what the running warps poll: address, value, and the lines that could change it.
+    pub(super) fn explain_polls(&mut self, blocks: &[Block<'_>], seen: &Polls) {
+        let mut polls: BTreeMap<(u32, String), (u32, String)> = BTreeMap::new();
+        let mut mbarriers = Sentences::default();
+        let mut writers: BTreeMap<Writer, BTreeSet<u32>> = BTreeMap::new();
+        let mut stale = BTreeSet::new();
+        for block in blocks {
+            let mut states = BTreeMap::new();
+            for (poll, warp) in polls_of(block, seen) {
+                let writer = poll.writer();
+                let code = warp.grid.program.code();
+                let lines = code.iter().filter(|inst| writer.is(inst)).map(|inst| inst.line);
+                writers.entry(writer).or_default().extend(lines);
+                match writer {
+                    Writer::Arrivals => drop(states.insert(poll.address, mbarrier_at(block, poll.address))),
+                    Writer::Global => drop(self.polled.insert(poll.address)),
+                    Writer::Shared => {}
+                }
+                self.lines.insert(poll.line);
+                stale.extend(poll.may_be_stale().then_some(poll.line));
+                let [x, y, z] = warp.block;
+                let first = || format!("block ({x}, {y}, {z}) warp {}", warp.index);
+                let of = polls.entry((poll.line, poll.what())).or_insert_with(|| (0, first()));
+                of.0 += 1;
+            }
+            for (address, state) in states {
+                mbarriers.add(
+                    block.cta.block(),
+                    format!("mbarrier at {address:#x}: {}", arrivals(state)),
+                );
+            }
+        }
+        if polls.is_empty() {
+            return;
+        }
+        let say = |((line, what), (n, first)): ((u32, String), (u32, String))| match n {
+            1 => format!("1 warp polls {what} in line {line}: {first}"),
+            _ => format!("{n} warps poll {what} in line {line}, the first of them {first}"),
+        };
+        self.reasons.extend(polls.into_iter().map(say));
+        self.reasons.extend(mbarriers.into_lines());
+        let say = |line| {
+            format!("the load in line {line} may read an old copy in the L1: use ld.volatile, ld.relaxed or ld.acquire")
+        };
+        self.reasons.extend(stale.into_iter().map(say));
+        for (writer, lines) in writers {
+            self.reasons.push(writer.say(&lines));
+            self.lines.extend(lines);
+        }
+    }
+}
+
+/// The polls of the running warps of a block.
+fn polls_of<'b>(block: &'b Block<'_>, seen: &'b Polls) -> impl Iterator<Item = (Poll, &'b Warp)> {
+    let warps = (0..block.cta.grid.warps()).filter_map(|index| block.warp(index));
+    let running = warps.filter(|(.., warp)| !warp.flow.active().is_empty());
+    running.filter_map(|(subcore, slot, warp)| {
+        let now = || find(slot, warp, block.sm.dispatches[subcore].registers());
+        let seen = seen.get(&(block.sm.first_subcore + subcore, slot)).cloned();
+        Some((seen.or_else(now)?, warp))
+    })
+}
+
+/// The state of an mbarrier of a block.
+fn mbarrier_at(block: &Block<'_>, address: u64) -> Option<u64> {
+    let first = usize::try_from(u64::from(block.shared_base) + address).ok()?;
+    let bytes = block.sm.shared.bytes().get(first..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*bytes))
+}
+
+/// The arrivals and bytes of an mbarrier, as a sentence.
+fn arrivals(state: Option<u64>) -> String {
+    let Some(state) = state.filter(|&state| mbarrier::count(state) > 0) else {
+        return "it was never initialised with mbarrier.init".to_owned();
+    };
+    let count = mbarrier::count(state);
+    let arrived = count.saturating_sub(mbarrier::pending(state));
+    let bytes = match mbarrier::bytes(state) {
+        0 => String::new(),
+        n @ 1.. => format!(", and {n} bytes have not come"),
+        n => format!(", and {} bytes have come that nobody expects", -n),
+    };
+    format!("{arrived} of {count} arrivals{bytes}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpwave_isa::exec::mbarrier::{arrive, init};
+
+    #[test]
+    fn arrivals_and_bytes_of_an_mbarrier_are_told() {
+        let of_33 = arrive(init(33), 32, false);
+        assert_eq!(arrivals(Some(of_33)), "32 of 33 arrivals");
+        // 256 bytes more are expected, by an operation without an arrival.
+        let with_bytes = arrive(of_33, 256 << 32, false);
+        assert_eq!(
+            arrivals(Some(with_bytes)),
+            "32 of 33 arrivals, and 256 bytes have not come"
+        );
+        let early = arrive(init(1), u64::from((-16i32) as u32) << 32, false);
+        assert_eq!(
+            arrivals(Some(early)),
+            "0 of 1 arrivals, and 16 bytes have come that nobody expects"
+        );
+        for never in [None, Some(0)] {
+            assert_eq!(arrivals(never), "it was never initialised with mbarrier.init");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Invariants of a component, checked between two ticks by a run that asks for it.
+
+use std::fmt::Display;
+
+/// Collects the broken invariants of a component.
+///
+/// ```
+/// use warpwave_hw::invariant::Invariants;
+/// let broken = Invariants::broken(|check| {
+///     check.at_most("entries", 5, 4);
+///     check.equal("credits", 3, 3);
+/// });
+/// assert_eq!(broken, ["entries: 5, at most 4"]);
+/// ```
+#[derive(Default)]
+pub struct Invariants(Vec<String>);
+
+impl Invariants {
+    /// Runs checks. Returns one sentence for each broken invariant.
+    pub fn broken(checks: impl FnOnce(&mut Invariants)) -> Vec<String> {
+        let mut invariants = Invariants::default();
+        checks(&mut invariants);
+        invariants.0
+    }
+
+    /// Two numbers are equal.
+    pub fn equal(&mut self, what: impl Display, found: u64, expected: u64) {
+        if found != expected {
+            self.0.push(format!("{what}: {found}, not {expected}"));
+        }
+    }
+
+    /// A number has a bound.
+    pub fn at_most(&mut self, what: impl Display, found: u64, most: u64) {
+        if found > most {
+            self.0.push(format!("{what}: {found}, at most {most}"));
+        }
+    }
+
+    /// Every bit of a mask is in another one.
+    pub fn within(&mut self, what: impl Display, mask: u64, all: u64) {
+        if mask & !all != 0 {
+            self.0.push(format!("{what}: {mask:#x}, all within {all:#x}"));
+        }
+    }
+}

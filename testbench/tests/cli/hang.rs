@@ -1,0 +1,185 @@
+//! Programs that hang: each run ends with exit code 4, and says what waits for what, and why it cannot come.
+
+use crate::{assert_fails, warpwave, warpwave_in};
+
+/// The scenarios of `tests/hangs`, with parts of their error texts in order.
+const HANGS: [(&str, &[&str]); 14] = [
+    (
+        "ended",
+        &[
+            "deadlock",
+            "block (0, 0, 0): barrier 1 has 2 of 4 warps (warps 0 and 1 in line 14); it waits for 2 more, but no warp is left: it waits \
+             for warps 2 and 3, which have ended at line 13",
+            "ended.ptx:14: bar.sync \t1, 128;",
+        ],
+    ),
+    (
+        "cycle",
+        &[
+            "barrier 1 has 1 of 2 warps (warp 0 in line 14); it waits for 1 of: warp 1, which waits at barrier 2 in line 18",
+            "a cycle: barrier 1 needs warp 1, which waits at barrier 2; barrier 2 needs warp 0, which waits at barrier 1",
+        ],
+    ),
+    (
+        "count",
+        &["barrier 1 has 2 of 3 warps (warps 0 and 1 in line 8); it waits for 1 more, but the block has no other warp"],
+    ),
+    (
+        "elsewhere",
+        &[
+            "standstill: the warps run, but nothing has changed since cycle",
+            "1 warp polls memory at 0x10000004 (value 0) in line 17: block (0, 0, 0) warp 1",
+            "the kernel's stores and atomics of global memory are in line 23",
+            "of 2 warps, 1 waits at barrier 0 in line 21 and 1 polls in line 17",
+            "barrier 0 has 1 of 2 warps (warp 0 in line 21); it waits for warp 1, which polls in line 17",
+            "memory at 0x10000004 (`data` + 4): no kernel has written it",
+        ],
+    ),
+    (
+        "cluster",
+        &[
+            "block (1, 0, 0): barrier 3 has 1 of 3 warps (warp 1 in line 17); it waits for 2 of: warp 0, which waits at the cluster \
+             barrier in line 20",
+            "block (0, 0, 0): the barrier of its cluster waits for warp 1 of block (1, 0, 0), which waits at barrier 3 in line 17",
+        ],
+    ),
+    (
+        "mbarrier",
+        &[
+            "1 warp polls the mbarrier at 0x40 of shared memory in line 22: block (0, 0, 0) warp 0",
+            "block (0, 0, 0): mbarrier at 0x40: 32 of 33 arrivals",
+            "the kernel's arrivals at mbarriers are in line 20",
+        ],
+    ),
+    (
+        "bytes",
+        &[
+            "mbarrier at 0x100: 1 of 1 arrivals, and 128 bytes have not come",
+            "the kernel's arrivals at mbarriers are in lines 19 and 22",
+        ],
+    ),
+    (
+        "grid",
+        &[
+            "4 warps poll memory at 0x10000000 (value 4) in line 18, the first of them block (0, 0, 0) warp 0",
+            "of 128 warps, 124 wait at barrier 0 in line 22 and 4 poll in line 18",
+            "4 blocks, the first of them (0, 0, 0): barrier 0 has 31 of 32 warps (warps 1 to 31 in line 22); it waits for warp 0",
+            "4 of 6 blocks are resident; the 2 others wait for room that these never give",
+            "memory at 0x10000000 (`data`): block (",
+            "wrote it last, in cycle",
+            " by line 16",
+        ],
+    ),
+    (
+        "lock",
+        &[
+            "1 warp polls memory at 0x10000008 (value 1) in line 17: block (1, 0, 0) warp 0",
+            "memory at 0x10000008 (`data` + 8): block (0, 0, 0) warp 0 wrote it last, in cycle",
+            " by line 17",
+        ],
+    ),
+    (
+        "lanes",
+        &[
+            "1 warp polls memory at 0x10000000 (value 1) in line 14: block (0, 0, 0) warp 0",
+            "warp 0: lane ",
+            " to reconverge with lanes ",
+        ],
+    ),
+    (
+        "flag",
+        &[
+            "1 warp polls memory at 0x10000000 (value 0) in line 14",
+            "the kernel does not write global memory",
+            "memory at 0x10000000 (`data`): no kernel has written it",
+        ],
+    ),
+    (
+        "shared_flag",
+        &[
+            "1 warp polls shared memory at 0x0 (value 0) in line 19: block (0, 0, 0) warp 0",
+            "the kernel's stores and atomics of shared memory are in line 14",
+            "of 2 warps, 1 polls in line 19 and 1 has ended at line 17",
+        ],
+    ),
+    (
+        "stale",
+        &[
+            "1 warp polls memory at 0x10000000 (value 0) in line 17: block (1, 0, 0) warp 0",
+            "the load in line 17 may read an old copy in the L1: use ld.volatile, ld.relaxed or ld.acquire",
+            "memory at 0x10000000 (`data`): block (0, 0, 0) warp 0 wrote it last, in cycle",
+            " by line 27",
+        ],
+    ),
+    (
+        "itself",
+        &[
+            "itself.ptx:9: this branch to itself has no exit",
+            "standstill",
+            "of 1 warp, 1 branches to itself for ever in line 9",
+        ],
+    ),
+];
+
+fn path(name: &str) -> String {
+    format!("{}/tests/hangs/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn every_hang_says_what_waits_for_what_and_why_it_cannot_come() {
+    for (name, says) in HANGS {
+        let answer = warpwave(&["run", &path(name), "--quiet", "--no-flight"]);
+        assert_fails(&answer, 4, says);
+    }
+}
+
+#[test]
+fn every_program_that_hangs_is_tested_and_listed() {
+    let folder = format!("{}/tests/hangs", env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(format!("{folder}/README.md")).unwrap();
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let names: Vec<String> = names
+        .filter_map(|name| Some(name.to_str()?.strip_suffix(".toml")?.to_owned()))
+        .collect();
+    assert_eq!(names.len(), HANGS.len());
+    for name in names {
+        assert!(HANGS.iter().any(|(tested, _)| *tested == name), "{name}: add its text");
+        assert!(readme.contains(&format!("| `{name}` |")), "{name}: describe it");
+    }
+}
+
+#[test]
+fn flight_recorder_keeps_the_sm_that_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    // Block 0 ends on SM 0, which is recorded by default. Block 1 hangs on SM 1.
+    let answer = warpwave_in(folder.path(), &["run", &path("lock"), "--quiet"]);
+    assert_fails(
+        &answer,
+        4,
+        &["of gpu.gpc[0].sm[1] gpu.gigathread before the standstill are in lock.flight.vcd"],
+    );
+    let waveform = std::fs::read_to_string(folder.path().join("lock.flight.vcd")).unwrap();
+    assert!(
+        waveform.contains("sm[1]") && !waveform.contains("sm[0]"),
+        "{}",
+        &waveform[..2000]
+    );
+    // An option that names scopes wins.
+    let answer = warpwave_in(
+        folder.path(),
+        &["run", &path("lock"), "--quiet", "--trace", "gpu.gigathread"],
+    );
+    assert_fails(&answer, 4, &["of gpu.gigathread before the standstill"]);
+}
+
+#[test]
+fn report_of_a_hang_is_the_same_with_two_threads() {
+    let err = |options: &[&str]| {
+        let scenario = path("grid");
+        let args = [&["run", &scenario, "--quiet", "--no-flight"], options].concat();
+        warpwave(&args).err
+    };
+    assert_eq!(err(&[]), err(&["--threads", "2"]));
+}
