@@ -9,6 +9,7 @@
 //! Everything is read from the stopped machine, so a run that does not hang has no cost.
 
 mod barriers;
+mod lists;
 mod place;
 mod poll;
 
@@ -128,7 +129,7 @@ impl Hang {
             told.push("the others are elsewhere".to_owned());
         }
         self.reasons
-            .push(format!("of {all} warp{ending}, {}", place::list(&told)));
+            .push(format!("of {all} warp{ending}, {}", lists::list(&told)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs a scenario that hangs a second time, up to the hang: finds who wrote the polled words last, and records the SM that hangs.
+//! Runs a scenario that hangs a second time, up to the hang: finds the last writer of each polled word, and records the SM that hangs.
 
 use std::path::PathBuf;
 

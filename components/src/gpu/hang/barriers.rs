@@ -1,11 +1,12 @@
-//! Barriers that never open: who waits there, and where the warps are that have not arrived.
+//! Barriers that never open: the warps that wait there, and where the other warps are.
 
 use std::collections::BTreeMap;
 
 use warpwave_hw::bits::ones;
 use warpwave_isa::flow::{Held, Hold};
 
-use super::place::{Place, list, named};
+use super::lists::{list, named};
+use super::place::Place;
 use super::{Block, Hang, Sentences};
 
 /// Warps that a barrier waits for, by the barrier that they wait at.

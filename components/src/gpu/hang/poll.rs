@@ -10,7 +10,7 @@ use warpwave_isa::program::{Program, WordSource};
 use warpwave_isa::reg::{Reg, RegSet};
 use warpwave_isa::space::Space;
 
-use super::place::list;
+use super::lists::list;
 use super::{Block, Hang, Polls, Sentences};
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::warp::Warp;
@@ -159,7 +159,7 @@ impl Poll {
         }
     }
 
-    /// Who could end the polling.
+    /// The kind of instruction that could end the polling.
     fn writer(&self) -> Writer {
         match (self.op, self.space) {
             (Opcode::Syncs, _) => Writer::Arrivals,
