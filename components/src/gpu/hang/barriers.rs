@@ -80,8 +80,9 @@ impl Hang {
     fn explain_clusters(&mut self, blocks: &[Block<'_>]) {
         let mut clusters: BTreeMap<u64, Vec<&Block<'_>>> = BTreeMap::new();
         for block in blocks {
-            let cluster = block.cta.member.map(|member| member.cluster());
-            cluster.map(|cluster| clusters.entry(cluster).or_default().push(block));
+            if let Some(member) = block.cta.member {
+                clusters.entry(member.cluster()).or_default().push(block);
+            }
         }
         let mut sentences = Sentences::default();
         for blocks in clusters.into_values() {
