@@ -47,6 +47,8 @@ mod divergence;
 
 mod reconverge;
 
+mod narrow;
+
 mod schedule;
 
 mod live;
@@ -93,6 +95,7 @@ const PASSES: &[Pass] = &[
     ("if_convert", if_convert::run),
     ("operands", operands::run),
     ("reconverge", reconverge::run),
+    ("narrow", narrow::run),
     ("schedule", schedule::run),
 ];
 
