@@ -16,6 +16,7 @@ use super::live;
 pub(super) use depend::dependencies;
 use pressure::RegPressure;
 use std::collections::HashSet;
+use std::iter::{once, repeat_n};
 use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
@@ -29,6 +30,8 @@ const EXTRA_REGISTERS: usize = 8;
 const ALIGNMENT_RESERVE: usize = 4;
 /// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
 const MAX_REGION_OPS: usize = 640;
+/// Registers above its limit that the first order may need. They cost less than the latency that a lower limit leaves open. Assumed.
+const TOLERANCE: usize = 4;
 /// Number of register limits tried for a region. With fewer, a region more often keeps the text's order.
 const MAX_TRIES: usize = 16;
 /// Maximum number of live predicates.
@@ -135,7 +138,7 @@ fn latency(op: &Op) -> u32 {
     }
 }
 
-/// Schedules a region without fences. The new order has at most `max_live` live registers, or as many as the text's order.
+/// Schedules a region without fences. The new order needs few registers above its limit, or as many as the text's order.
 fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_registers: usize) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
@@ -145,10 +148,10 @@ fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_regist
     let allowed = max_live.max(text_peak);
     let mut list = ListScheduler::of(region, Pressure::of(region, live_set, kills, max_live));
     // Operations started together may need more registers later than the limit has left. A lower limit starts fewer.
-    for _ in 0..MAX_TRIES {
+    for tolerance in once(TOLERANCE).chain(repeat_n(0, MAX_TRIES - 1)) {
         let order = list.clone().order(region);
         let excess = live_set.peak(&order, kills).saturating_sub(allowed);
-        if excess == 0 {
+        if excess <= tolerance {
             return order;
         }
         list.pressure.vregs.lower_limit(excess.div_ceil(4));
