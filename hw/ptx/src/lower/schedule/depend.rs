@@ -74,7 +74,8 @@ impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
 /// Adds edges between accesses to the same memory, unless both read.
 fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
     let written: HashSet<VReg> = region.iter().flat_map(Op::defs).collect();
-    let (mut accesses, mut writes): (Vec<(usize, Access)>, Vec<(usize, Access)>) = (Vec::new(), Vec::new());
+    let mut accesses: Vec<(usize, Access)> = Vec::new();
+    let mut writes: Vec<(usize, Access)> = Vec::new();
     for (n, op) in region.iter().enumerate() {
         let Some(access) = Access::of(op) else { continue };
         for (before, other) in if access.writes { &accesses } else { &writes }.iter().rev() {
