@@ -44,7 +44,7 @@ fn every_kernel_gives_the_results_of_its_source() {
 }
 
 #[test]
-fn values_do_not_depend_on_optional_passes() {
+fn values_do_not_depend_on_passes_or_registers() {
     let (cases, texts) = (cases::all(), texts::all());
     let (mut runs, mut wrong) = (0, Vec::new());
     // One compiler's builds are enough: they reach every pass.
