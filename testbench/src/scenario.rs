@@ -52,7 +52,7 @@ use dtype::{Dtype, Number};
 use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::flow::Reconvergence;
-use warpwave_ptx::{Diagnostic, Module, Options};
+use warpwave_ptx::{Diagnostic, Module, Options, PassSet};
 
 /// A scenario, ready to run.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +69,8 @@ pub struct Scenario {
     pub ptx: String,
     /// Most registers of a thread. `None` leaves them to the compiler.
     pub max_registers: Option<u8>,
+    /// Passes of the compiler left out.
+    pub skipped_passes: PassSet,
     /// The GPU: the name or the path of a preset.
     pub gpu: Option<String>,
     /// Preset keys that the scenario changes, with their values.
@@ -367,6 +369,7 @@ impl Scenario {
             keep_syncs,
             max_registers: self.max_registers,
             reconvergence,
+            skipped_passes: self.skipped_passes,
         };
         warpwave_ptx::load_with(&self.ptx, options, |kernel| self.launches_kernel(kernel))
     }

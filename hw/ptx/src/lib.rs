@@ -22,6 +22,7 @@
 //! | `directives` | versions, targets, alignments and sizes |
 //! | `capability` | minimum compute capability of each instruction |
 //! | `lower` | instruction selection, optimisation and register allocation |
+//! | `passes` | passes that can be left out |
 //! | [`printf`] | layout of the `printf` buffer |
 //! | `line_table` | `.file` and `.loc` as a source map |
 //! | `parallel` | parallel map over the kernels of a module |
@@ -62,6 +63,8 @@ mod lower;
 
 pub mod printf;
 
+mod passes;
+
 mod line_table;
 
 mod parallel;
@@ -74,6 +77,7 @@ pub use diag::{Diagnostic, Severity};
 pub use lower::init::Relocation;
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 pub use module::{Entry, Module};
+pub use passes::{OPTIONAL_PASSES, PassSet};
 
 use diag::Lines;
 use lower::layout::ModuleLayout;
@@ -155,6 +159,8 @@ pub struct Options {
     pub max_registers: Option<u8>,
     /// Progress of diverged lanes on the GPU. With a stack, lanes that leave a spin loop wait for the others at its end.
     pub reconvergence: Reconvergence,
+    /// Passes left out. Without one, a kernel has more instructions, takes more cycles, or needs more registers.
+    pub skipped_passes: PassSet,
 }
 
 /// Returns the module of a PTX text as [`load`] does, compiled with `options`.

@@ -47,6 +47,8 @@ mod divergence;
 
 mod reconverge;
 
+mod narrow;
+
 mod schedule;
 
 mod live;
@@ -63,9 +65,9 @@ mod emit;
 
 mod dump;
 
-use crate::Options;
 use crate::check::{Body, Checked};
 use crate::diag::{Diagnostic, Lines};
+use crate::{Options, PassSet};
 use code::Code;
 use layout::{Layout, ModuleLayout};
 use spill::SpillSlots;
@@ -73,7 +75,7 @@ use std::time::Instant;
 use tracing::{Level, debug, debug_span, enabled};
 use warpwave_isa::program::Program;
 
-/// Name and function of a pass.
+/// Name and function of a pass. A pass that runs more than once has a number after its name.
 type Pass = (&'static str, fn(&mut Code));
 
 /// The passes between instruction selection and register allocation, in order.
@@ -93,6 +95,7 @@ const PASSES: &[Pass] = &[
     ("if_convert", if_convert::run),
     ("operands", operands::run),
     ("reconverge", reconverge::run),
+    ("narrow", narrow::run),
     ("schedule", schedule::run),
 ];
 
@@ -156,7 +159,8 @@ pub(crate) fn lower<'t, 'a>(
     code.reconvergence = options.reconvergence;
     code.max_registers = limits::max_registers(body.function, options.max_registers);
     stopwatch.lap("select");
-    let program = lower_selected(&mut code, body, &layout, &mut |pass, _| stopwatch.lap(pass))?;
+    let skipped = options.skipped_passes;
+    let program = lower_selected(&mut code, body, &layout, skipped, &mut |pass, _| stopwatch.lap(pass))?;
     stopwatch.lap("emit");
     Ok(program)
 }
@@ -172,7 +176,7 @@ pub(crate) fn stages<'t, 'a>(
     let mut code = select::run(checked, body, &layout, lines)?;
     code.max_registers = limits::max_registers(body.function, None);
     let mut stages = vec![("select", dump::text(&code))];
-    let program = lower_selected(&mut code, body, &layout, &mut |name, code| {
+    let program = lower_selected(&mut code, body, &layout, PassSet::default(), &mut |name, code| {
         stages.push((name, dump::text(code)));
     })?;
     stages.push(("program", program.to_string()));
@@ -184,9 +188,11 @@ fn lower_selected(
     code: &mut Code,
     body: &Body<'_, '_>,
     layout: &Layout<'_>,
+    skipped: PassSet,
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
-    for (name, pass) in PASSES {
+    let is_wanted = |name: &str| !skipped.contains(name.split(' ').next().unwrap_or(name));
+    for (name, pass) in PASSES.iter().filter(|(name, _)| is_wanted(name)) {
         pass(code);
         observe(name, code);
     }

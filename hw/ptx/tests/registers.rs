@@ -30,36 +30,56 @@ fn warps(registers: u32) -> u32 {
     (4 * (16_384 / (32 * registers.max(1).next_multiple_of(8)))).min(64)
 }
 
-/// Returns the register count of each kernel of a text, by name, if it can be lowered.
-fn allocated(text: &str) -> HashMap<String, u32> {
+/// Registers and spilled bytes of a thread.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Needs {
+    registers: u32,
+    spilled: u32,
+}
+
+impl Needs {
+    fn of(program: &warpwave_isa::program::Program) -> Needs {
+        let needs = program.requirements();
+        let variables = needs
+            .all_variables()
+            .filter(|variable| variable.space == warpwave_isa::space::Space::Local);
+        let variables = variables.map(|variable| variable.offset + variable.bytes).max();
+        Needs {
+            registers: needs.registers,
+            spilled: needs.local_bytes - variables.unwrap_or(0),
+        }
+    }
+}
+
+/// Returns the needs of each kernel of a text, by name, if it can be lowered.
+fn allocated(text: &str) -> HashMap<String, Needs> {
     let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", findings[0].render("text", text)));
     let entries = module.entries.into_iter();
-    let registers = |entry: warpwave_ptx::Entry| {
-        Some((
-            entry.name.clone(),
-            entry.program().as_ref().ok()?.requirements().registers,
-        ))
-    };
-    entries.filter_map(registers).collect()
+    let needs = |entry: warpwave_ptx::Entry| Some((entry.name.clone(), Needs::of(entry.program().as_ref().ok()?)));
+    entries.filter_map(needs).collect()
 }
 
 /// Finds the entry of a source-level kernel name: the same name, or a mangled one that contains it.
-fn of_kernel(allocated: &HashMap<String, u32>, kernel: &str) -> Option<u32> {
+fn of_kernel(allocated: &HashMap<String, Needs>, kernel: &str) -> Option<Needs> {
     let mangled = format!("{}{kernel}", kernel.len());
     let is_meant = |name: &str| name == kernel || name.starts_with("_Z") && name.contains(&mangled);
     allocated
         .iter()
         .find(|(name, _)| is_meant(name))
-        .map(|(_, &count)| count)
+        .map(|(_, &needs)| needs)
 }
+
+/// Kernels with a stack: recursion, calls through pointers, and the arguments of `printf`.
+const STACK: [&str; 3] = ["call_recursive", "call_virtual", "hello_printf"];
 
 #[test]
 fn corpus_occupancy_matches_the_vendor_in_nine_rows_of_ten() {
     let csv = fs::read_to_string(corpus().join("ptxas.csv")).unwrap();
-    let mut texts: HashMap<String, Option<HashMap<String, u32>>> = HashMap::new();
+    let mut texts: HashMap<String, Option<HashMap<String, Needs>>> = HashMap::new();
     let (mut rows, mut same_warps, mut near, mut unknown) = (0, 0, 0, 0);
+    let mut spills = Vec::new();
     for line in csv.lines().skip(1) {
-        let [set, file, kernel, target, registers, ..] = line.split(',').collect::<Vec<_>>()[..] else {
+        let [set, file, kernel, target, registers, spill_store, ..] = line.split(',').collect::<Vec<_>>()[..] else {
             panic!("malformed row `{line}`");
         };
         let path = format!("{set}/{file}");
@@ -70,6 +90,11 @@ fn corpus_occupancy_matches_the_vendor_in_nine_rows_of_ten() {
             unknown += 1;
             continue;
         };
+        // The stack of recursion and calls through pointers is no spill, and its size is a limit of the model.
+        if ours.spilled > 0 && spill_store == "0" && !STACK.contains(&kernel) {
+            spills.push(format!("{path} {kernel} {target}: {} bytes", ours.spilled));
+        }
+        let ours = ours.registers;
         let vendors: u32 = registers.parse().unwrap();
         rows += 1;
         same_warps += u32::from(warps(ours) == warps(vendors));
@@ -84,7 +109,84 @@ fn corpus_occupancy_matches_the_vendor_in_nine_rows_of_ten() {
         100 * same_warps >= 90 * rows,
         "occupancy equal in {same_warps} of {rows}"
     );
-    assert!(100 * near >= 85 * rows, "within 8 in {near} of {rows}");
+    assert!(100 * near >= 88 * rows, "within 8 in {near} of {rows}");
+    assert!(spills.is_empty(), "spilled here only: {spills:#?}");
+}
+
+/// Returns a kernel of a warp that multiplies tiles: `m` by `n` products of 16 x 8 for each of `k` steps of 16. It computes all
+/// shared addresses before its loop. The loop loads all operands, then multiplies.
+fn matrix_product(m: usize, n: usize, k: usize) -> String {
+    let loads = k * (m + n / 2);
+    let list = |name: &str, first: usize, length: usize| {
+        let names: Vec<String> = (first..first + length).map(|at| format!("%{name}{at}")).collect();
+        names.join(", ")
+    };
+    let zeros: String = (0..4 * m * n)
+        .map(|at| format!("mov.f32 %f{at}, 0f00000000;\n"))
+        .collect();
+    let addresses: String = (0..loads)
+        .map(|at| format!("xor.b32 %a{at}, %base, {};\n", 64 * (at + 1)))
+        .collect();
+    let fragments: String = (0..loads)
+        .map(|at| {
+            let words = list("r", 4 * at, 4);
+            format!("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {{{words}}}, [%a{at}];\n")
+        })
+        .collect();
+    let product = |at: usize| {
+        let (step, row, column) = (at / (m * n), at / n % m, at % n);
+        let first = 4 * step * (m + n / 2);
+        let a = list("r", first + 4 * row, 4);
+        let b = list("r", first + 4 * m + 2 * column, 2);
+        let c = list("f", 4 * (at % (m * n)), 4);
+        format!("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{{c}}}, {{{a}}}, {{{b}}}, {{{c}}};\n")
+    };
+    let products: String = (0..k * m * n).map(product).collect();
+    let stores: String = (0..4 * m * n)
+        .map(|at| format!("st.global.f32 [%p+{}], %f{at};\n", 4 * at))
+        .collect();
+    format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 p, .param .u32 steps)\n{{\n.shared .align 128 .b8 tile[32768];\n\
+         .reg .f32 %f<{}>;\n.reg .b32 %r<{}>;\n.reg .b32 %a<{loads}>;\n.reg .b32 %lane, %base, %step, %steps;\n.reg .pred %more;\n\
+         .reg .b64 %p;\nld.param.u64 %p, [p];\nld.param.u32 %steps, [steps];\nmov.u32 %lane, %tid.x;\nshl.b32 %lane, %lane, 4;\n\
+         mov.u32 %base, tile;\nadd.s32 %base, %base, %lane;\nmov.u32 %step, 0;\n{zeros}{addresses}again:\nbar.sync 0;\n{fragments}{products}\
+         bar.sync 0;\nadd.s32 %step, %step, 1;\nsetp.lt.s32 %more, %step, %steps;\n@%more bra again;\n{stores}ret;\n}}\n",
+        4 * m * n,
+        4 * loads,
+    )
+}
+
+/// Tiles by rows, columns and steps, with the registers that ptxas 12.9 gives them for sm_80. It spills nothing.
+const VENDORS_MATRIX_PRODUCTS: [(usize, usize, usize, u32); 4] =
+    [(4, 4, 4, 124), (4, 8, 2, 168), (4, 8, 4, 224), (2, 4, 32, 196)];
+
+#[test]
+fn matrix_products_need_no_more_registers_than_with_the_vendor() {
+    for (m, n, k, vendor) in VENDORS_MATRIX_PRODUCTS {
+        let text = matrix_product(m, n, k);
+        let needs = of_kernel(&allocated(&text), "k").unwrap();
+        println!("{m} x {n} x {k}: {needs:?} for {vendor}");
+        assert_eq!(needs.spilled, 0, "{m} x {n} x {k}");
+        assert!(needs.registers <= vendor + 8, "{m} x {n} x {k}: {needs:?} for {vendor}");
+    }
+}
+
+#[test]
+fn loads_before_their_sums_need_few_registers() {
+    const LOADS: usize = 4000;
+    let loads: String = (0..LOADS)
+        .map(|n| format!("ld.global.f32 %f{n}, [%p+{}];\n", 4 * n))
+        .collect();
+    let sums: String = (0..LOADS)
+        .map(|n| format!("fma.rn.f32 %sum, %f{n}, %f{n}, %sum;\n"))
+        .collect();
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 p)\n{{\n.reg .f32 %f<{LOADS}>, %sum;\n.reg .b64 %p;\n\
+         ld.param.u64 %p, [p];\nmov.f32 %sum, 0f00000000;\n{loads}{sums}st.global.f32 [%p], %sum;\nret;\n}}\n"
+    );
+    let needs = of_kernel(&allocated(&text), "k").unwrap();
+    // ptxas 12.9 for sm_80: 82 registers, nothing spilled.
+    assert!(needs.registers <= 82 && needs.spilled == 0, "{needs:?}");
 }
 
 #[test]
@@ -97,13 +199,13 @@ fn kernels_with_system_calls_have_the_vendors_register_count() {
         ("clang19-sm_80/assert_trap.ptx", "assert_index"),
     ] {
         let ours = of_kernel(&allocated(&text(path).unwrap()), kernel);
-        assert_eq!(ours, Some(24), "{path}");
+        assert_eq!(ours.map(|needs| needs.registers), Some(24), "{path}");
     }
     let trap = of_kernel(
         &allocated(&text("nvcc13.5-sm_80/assert_trap.ptx").unwrap()),
         "trap_on_nan",
     );
-    assert!(trap.unwrap() < 16, "`trap` is no call: {trap:?}");
+    assert!(trap.unwrap().registers < 16, "`trap` is no call: {trap:?}");
 }
 
 /// Returns a kernel with a directive. It reads 24 words and writes them in reverse order, so all are live at once.

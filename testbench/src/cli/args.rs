@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use warpwave::fault::LinkFault;
 use warpwave::reference::Checks;
+use warpwave_ptx::OPTIONAL_PASSES;
 
 /// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
 #[derive(Parser)]
@@ -155,6 +157,9 @@ pub struct Run {
     /// Most registers of a thread; further values are spilled to local memory
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Run")]
     pub maxrregcount: Option<u8>,
+    /// Leave out a pass of the compiler, to see what it is worth: the values stay the same
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OPTIONAL_PASSES), help_heading = "Run")]
+    pub no_pass: Vec<String>,
     /// Write a waveform for GTKWave, and its view (.gtkw); FILE.gz is compressed
     #[arg(long, value_name = "FILE", groups = ["waveform", "window"], help_heading = "Waveforms")]
     pub vcd: Option<PathBuf>,

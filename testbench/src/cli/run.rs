@@ -16,6 +16,7 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::error::SimError;
+use warpwave_ptx::PassSet;
 
 use super::args::{self, DEFAULT_GPU};
 use super::explain::unknown_metric;
@@ -151,6 +152,12 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     let inputs = [draft.files(), preset.files].concat();
     let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
     scenario.max_registers = args.maxrregcount.or(scenario.max_registers);
+    // The parser of the arguments accepts names of optional passes alone.
+    let skipped = args
+        .no_pass
+        .iter()
+        .try_fold(PassSet::default(), |set, name| set.with(name));
+    scenario.skipped_passes = skipped.unwrap_or_default();
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }

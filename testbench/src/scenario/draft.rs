@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::wording;
+use warpwave_ptx::PassSet;
 
 use super::files::Files;
 use super::quantity::{Constants, Quantity};
@@ -247,6 +248,7 @@ impl Draft {
             ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
             ptx_path: file.ptx,
             max_registers: max_registers.transpose().map_err(at("max_registers"))?,
+            skipped_passes: PassSet::default(),
             gpu: gpu_path,
             set,
             max_cycles: limit.transpose().map_err(at("max_cycles"))?,

@@ -100,6 +100,22 @@ fn cap_on_registers_spills_and_keeps_the_results() {
 }
 
 #[test]
+fn pass_of_the_compiler_is_left_out() {
+    let instructions = |options: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("run.json").display().to_string();
+        let answer = warpwave(&[&["run", "saxpy", "--gpu", "tiny", "--json", &json], options].concat());
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        report["totals"]["metrics"]["smsp__inst_executed.sum"].as_u64().unwrap()
+    };
+    // Without it, `mul.wide` and `add.s64` stay two instructions.
+    assert!(instructions(&["--no-pass", "addresses"]) > instructions(&[]));
+    let answer = warpwave(&["run", "saxpy", "--gpu", "tiny", "--no-pass", "legalize"]);
+    assert_fails(&answer, 2, &["legalize", "schedule"]);
+}
+
+#[test]
 fn value_of_the_wrong_type_is_described_in_plain_words() {
     let text = "ptx = \"k.ptx\"\n[buffers.out]\ndtype = \"u32\"\nshape = [8]\n\
                 [[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\n";

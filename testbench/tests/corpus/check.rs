@@ -10,6 +10,7 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_components::proto::launch::TrapKind;
+use warpwave_ptx::{OPTIONAL_PASSES, PassSet};
 
 use crate::case::{Case, Check, Data, Ending, Param};
 use crate::texts::Text;
@@ -67,6 +68,37 @@ fn run_unguarded(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
     match printed.iter().find(|text| ***text != case.printed) {
         Some(text) => Err(format!("printed {text:?}, not {:?}", case.printed)),
         None => Ok(()),
+    }
+}
+
+/// Runs a case on the reference, with all passes of the compiler, without each of the optional ones, and with 24 registers.
+///
+/// # Errors
+/// The first of these builds that changes a bit of a result.
+pub fn without_passes(case: &Case, text: &Text, entry: &str) -> Result<(), String> {
+    let results = |skipped_passes: PassSet, max_registers: Option<u8>| {
+        let Layouted { mut scenario, checks } = layout(case, text, entry);
+        scenario.skipped_passes = skipped_passes;
+        scenario.max_registers = max_registers;
+        let bench = Bench::new(&scenario, machine()).map_err(|error| error.to_string())?;
+        let memory = lockstep::reference(&bench, LIMIT).map_err(|(_, error)| error.to_string())?;
+        let exact = bench.data().zip(checks);
+        let exact = exact.filter(|(_, check)| matches!(check, Check::Near { .. }));
+        let bytes = exact.map(|((buffer, address), _)| memory.get(address, buffer.init.len()).map(<[u8]>::to_vec));
+        Ok::<_, String>((bytes.collect::<Vec<_>>(), bench.printed_in(&memory)))
+    };
+    let want = results(PassSet::default(), None)?;
+    for pass in OPTIONAL_PASSES {
+        let skipped = PassSet::default().with(pass).expect("an optional pass");
+        let found = results(skipped, None).map_err(|error| format!("without {pass}: {error}"))?;
+        if found != want {
+            return Err(format!("other values without {pass}"));
+        }
+    }
+    let spilled = results(PassSet::default(), Some(24)).map_err(|error| format!("with 24 registers: {error}"))?;
+    match spilled == want {
+        true => Ok(()),
+        false => Err("other values with 24 registers".into()),
     }
 }
 

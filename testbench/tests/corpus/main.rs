@@ -25,7 +25,7 @@ mod control;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use case::Case;
+use case::{Case, Ending};
 use table::{Kernel, Loaded, State, Table};
 use texts::Text;
 
@@ -41,6 +41,30 @@ fn every_kernel_gives_the_results_of_its_source() {
     if only.is_none() && std::env::var_os("CORPUS_GPU").is_none() {
         table.compare_or_write(&texts::root().join("COVERAGE.md"));
     }
+}
+
+#[test]
+fn values_do_not_depend_on_passes_or_registers() {
+    let (cases, texts) = (cases::all(), texts::all());
+    let (mut runs, mut wrong) = (0, Vec::new());
+    // One compiler's builds are enough: they reach every pass.
+    for text in texts.iter().filter(|text| text.folder == "nvcc13.5-sm_80") {
+        let module = warpwave_ptx::compile(&text.ptx).expect("checked by another test");
+        let ends = |case: &&Case| case.ending == Ending::Done;
+        for entry in &module.entries {
+            for case in cases.iter().filter(ends).filter(|case| text.runs(case, &entry.name)) {
+                runs += 1;
+                let result = check::without_passes(case, text, &entry.name);
+                wrong.extend(
+                    result
+                        .err()
+                        .map(|fault| format!("{}/{}: {fault}", text.path(), entry.name)),
+                );
+            }
+        }
+    }
+    assert!(runs >= 80, "{runs} runs");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -13,9 +13,10 @@ mod pressure;
 use super::code::{Bits, Code, Op, OpKind, VPred, VReg};
 use super::graph::Graph;
 use super::live;
-use depend::dependencies;
+pub(super) use depend::dependencies;
 use pressure::RegPressure;
 use std::collections::HashSet;
+use std::iter::{once, repeat_n};
 use warpwave_isa::inst::AtomOp;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
@@ -29,8 +30,12 @@ const EXTRA_REGISTERS: usize = 8;
 const ALIGNMENT_RESERVE: usize = 4;
 /// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
 const MAX_REGION_OPS: usize = 640;
+/// Registers above its limit that the first order may need. They cost less than the latency that a lower limit leaves open. Assumed.
+const TOLERANCE: usize = 4;
+/// Number of register limits tried for a region. With fewer, a region more often keeps the text's order.
+const MAX_TRIES: usize = 16;
 /// Maximum number of live predicates.
-const FREE_PREDICATES: usize = 6;
+pub(super) const FREE_PREDICATES: usize = 6;
 
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
@@ -39,13 +44,10 @@ pub(super) fn run(code: &mut Code) {
     let kills = live::killing_defs::<live::GeneralRegs>(code, &graph);
     let max_registers = code.max_registers.saturating_sub(ALIGNMENT_RESERVE);
     for (block, body) in code.blocks.iter_mut().enumerate() {
-        let mut live_set = LiveSet {
-            vregs: vregs_out[block].iter().map(|&vreg| VReg(vreg as u32)).collect(),
-            preds: preds_out[block].iter().map(|&pred| VPred(pred as u32)).collect(),
-        };
+        let mut live_set = LiveSet::of(&vregs_out[block], &preds_out[block]);
         let ops = std::mem::take(&mut body.ops);
         let mut regions: Vec<Vec<Op>> = Vec::new();
-        let sections = ops.chunk_by(|a, b| !is_fence(a) && !is_fence(b));
+        let sections = ops.chunk_by(are_in_one_section);
         // From the last region to the first, as the live set steps back.
         for region in sections.flat_map(|section| section.chunks(MAX_REGION_OPS)).rev() {
             regions.push(schedule_region(region, &live_set, &kills, max_registers));
@@ -59,14 +61,22 @@ pub(super) fn run(code: &mut Code) {
 
 /// Registers and predicates that later code reads.
 #[derive(Clone)]
-struct LiveSet {
-    vregs: HashSet<VReg>,
-    preds: HashSet<VPred>,
+pub(super) struct LiveSet {
+    pub vregs: HashSet<VReg>,
+    pub preds: HashSet<VPred>,
 }
 
 impl LiveSet {
+    /// Creates the set from the numbers of registers and predicates.
+    pub fn of(vregs: &[usize], preds: &[usize]) -> LiveSet {
+        LiveSet {
+            vregs: vregs.iter().map(|&vreg| VReg(vreg as u32)).collect(),
+            preds: preds.iter().map(|&pred| VPred(pred as u32)).collect(),
+        }
+    }
+
     /// Steps the set from after an operation to before it.
-    fn step_back(&mut self, op: &Op, kills: &[bool]) {
+    pub fn step_back(&mut self, op: &Op, kills: &[bool]) {
         for vreg in op.defs() {
             if op.guard.pred.is_none() || kills[vreg.0 as usize] {
                 self.vregs.remove(&vreg);
@@ -78,6 +88,21 @@ impl LiveSet {
         self.vregs.extend(op.uses());
         self.preds.extend(op.pred_uses());
     }
+
+    /// Returns the maximum number of live registers in operations before the set.
+    pub fn peak(&self, ops: &[Op], kills: &[bool]) -> usize {
+        let mut set = self.clone();
+        let counts = ops.iter().rev().map(|op| {
+            set.step_back(op, kills);
+            set.vregs.len()
+        });
+        counts.max().unwrap_or(0).max(self.vregs.len())
+    }
+}
+
+/// True if two neighbouring operations, and those around them, may be ordered together: neither is a fence.
+pub(super) fn are_in_one_section(a: &Op, b: &Op) -> bool {
+    !is_fence(a) && !is_fence(b)
 }
 
 /// True if no operation may move across this one.
@@ -113,21 +138,29 @@ fn latency(op: &Op) -> u32 {
     }
 }
 
-/// Schedules a region without fences.
+/// Schedules a region without fences. The new order needs few registers above its limit, or as many as the text's order.
 fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_registers: usize) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
     }
-    let mut list = ListScheduler::of(region, Pressure::of(region, live_set, kills, max_registers));
-    let mut order = Vec::with_capacity(region.len());
-    while let Some(next) = list.choose() {
-        list.take(next);
-        order.push(region[next]);
+    let text_peak = live_set.peak(region, kills);
+    let max_live = (text_peak + EXTRA_REGISTERS).max(FREE_REGISTERS).min(max_registers);
+    let allowed = max_live.max(text_peak);
+    let mut list = ListScheduler::of(region, Pressure::of(region, live_set, kills, max_live));
+    // Operations started together may need more registers later than the limit has left. A lower limit starts fewer.
+    for tolerance in once(TOLERANCE).chain(repeat_n(0, MAX_TRIES - 1)) {
+        let order = list.clone().order(region);
+        let excess = live_set.peak(&order, kills).saturating_sub(allowed);
+        if excess <= tolerance {
+            return order;
+        }
+        list.pressure.vregs.lower_limit(excess.div_ceil(4));
     }
-    order
+    region.to_vec()
 }
 
 /// List scheduler: among ready operations, the one with the longest remaining path is next.
+#[derive(Clone)]
 struct ListScheduler {
     /// Dependents of each operation, with the minimum distance in cycles.
     edges: Vec<Vec<(usize, u32)>>,
@@ -167,6 +200,16 @@ impl ListScheduler {
         }
     }
 
+    /// Returns the operations in their new order.
+    fn order(mut self, region: &[Op]) -> Vec<Op> {
+        let mut order = Vec::with_capacity(region.len());
+        while let Some(next) = self.choose() {
+            self.take(next);
+            order.push(region[next]);
+        }
+        order
+    }
+
     /// Chooses the next operation; `None` at the end.
     fn choose(&self) -> Option<usize> {
         let fits = |&&op: &&usize| self.pressure.fits(op);
@@ -204,20 +247,16 @@ impl ListScheduler {
 }
 
 /// Register pressure at the current point of the new order.
+#[derive(Clone)]
 struct Pressure {
     vregs: RegPressure,
     preds: RegPressure,
 }
 
 impl Pressure {
-    fn of(region: &[Op], live_set: &LiveSet, kills: &[bool], max_registers: usize) -> Pressure {
+    fn of(region: &[Op], live_set: &LiveSet, kills: &[bool], max_live: usize) -> Pressure {
         let mut before = live_set.clone();
-        let mut peak = before.vregs.len();
-        for op in region.iter().rev() {
-            before.step_back(op, kills);
-            peak = peak.max(before.vregs.len());
-        }
-        let max_live = (peak + EXTRA_REGISTERS).max(FREE_REGISTERS).min(max_registers);
+        region.iter().rev().for_each(|op| before.step_back(op, kills));
         let vregs = region.iter().map(|op| (op.uses().collect(), op.defs().collect()));
         let preds = region
             .iter()

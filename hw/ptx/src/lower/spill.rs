@@ -1,13 +1,13 @@
 //! Spilling: keeps values in local memory if a kernel has too few registers.
 //!
 //! Each spilled register has a slot in local memory after the kernel's variables. It is stored after every definition, under the
-//! same guard, and loaded before every use. The new registers for these loads and stores live for one operation, and are never
-//! spilled.
+//! same guard, and loaded before every use. A constant has no slot: it is moved into a register before every use. The new registers
+//! for these loads, stores and moves live for one operation, and are never spilled.
 
 mod pressure;
 
 use super::code::{Arg, Bits, BlockId, Code, Op, VReg};
-use super::graph::Graph;
+use super::graph::{Graph, Values};
 use super::live::LiveRanges;
 use pressure::PressureTree;
 use std::cmp::Reverse;
@@ -43,7 +43,8 @@ impl SpillSlots {
         let mut tree = PressureTree::of(ranges);
         // Spills at least one value, or the caller would try the same code again.
         let limit = limit.min(tree.peak().checked_sub(1)?);
-        let costs = costs(code, graph);
+        let constants = constants(code, graph);
+        let costs = costs(code, graph, &constants);
         let cost = |value: VReg| costs[value.0 as usize];
         let mut candidates = self.candidates(code);
         candidates.sort_unstable_by_key(|&value| Reverse((cost(value), value)));
@@ -64,10 +65,10 @@ impl SpillSlots {
             is_spilled[value.0 as usize] = true;
             spilled.push(value);
         }
-        for &value in &spilled {
+        for &value in spilled.iter().filter(|value| constants[value.0 as usize].is_none()) {
             self.add_slot(code, value);
         }
-        self.rewrite(code, &is_spilled);
+        self.rewrite(code, &is_spilled, &constants);
         (!spilled.is_empty()).then_some(limit)
     }
 
@@ -84,8 +85,9 @@ impl SpillSlots {
         self.local_bytes = at + bytes;
     }
 
-    fn rewrite(&self, code: &mut Code, is_spilled: &[bool]) {
+    fn rewrite(&self, code: &mut Code, is_spilled: &[bool], constants: &[Option<Arg>]) {
         for block in 0..code.blocks.len() {
+            rematerialize(code, block, is_spilled, constants);
             self.rewrite_block(code, block, is_spilled);
         }
     }
@@ -128,16 +130,72 @@ impl SpillSlots {
         let first = code.groups[vreg.0 as usize].0;
         // Registers created by this pass have no entry and stay.
         let has_slot = is_spilled.get(first.0 as usize).copied().unwrap_or(false);
-        has_slot.then(|| self.slots[&first] + 4 * (vreg.0 - first.0))
+        let slot = self.slots.get(&first).filter(|_| has_slot)?;
+        Some(slot + 4 * (vreg.0 - first.0))
     }
 }
 
+/// Returns the source of each register that holds a constant, if all registers of its group do.
+fn constants(code: &Code, graph: &Graph) -> Vec<Option<Arg>> {
+    let values = Values::of(code, graph);
+    let constant = |vreg: VReg| {
+        let op = values.definition(code, vreg).filter(|op| op.is(Opcode::Mov))?;
+        let is_constant = matches!(op.src[0].bits, Bits::Zero | Bits::Imm(_) | Bits::Const { .. });
+        is_constant.then_some(op.src[0])
+    };
+    let vregs = (0..code.groups.len() as u32).map(VReg);
+    vregs
+        .map(|vreg| {
+            let (first, words) = code.groups[vreg.0 as usize];
+            let is_whole = (0..words).all(|n| constant(first.offset(n)).is_some());
+            constant(vreg).filter(|_| is_whole)
+        })
+        .collect()
+}
+
+/// Moves each spilled constant into new registers before its uses, and drops its definition.
+fn rematerialize(code: &mut Code, block: BlockId, is_spilled: &[bool], constants: &[Option<Arg>]) {
+    let ops = std::mem::take(&mut code.blocks[block].ops);
+    let mut out = Vec::with_capacity(ops.len());
+    for mut op in ops {
+        // Registers created by spilling have no entry.
+        let spilled_constant = |code: &Code, vreg: VReg| {
+            let constant = constants.get(vreg.0 as usize).copied().flatten()?;
+            is_spilled[code.groups[vreg.0 as usize].0.0 as usize].then_some(constant)
+        };
+        if op.dst.is_some_and(|vreg| spilled_constant(code, vreg).is_some()) {
+            continue;
+        }
+        let shape = op.shape();
+        for (slot, &words) in shape.src.iter().enumerate().filter(|(_, words)| **words > 0) {
+            let Some(vreg) = op.src[slot].as_vreg() else { continue };
+            let sources: Option<Vec<Arg>> = (0..words).map(|n| spilled_constant(code, vreg.offset(n))).collect();
+            let Some(sources) = sources else { continue };
+            let temp = code.new_group(words);
+            for (n, source) in (0..words).zip(sources) {
+                let mut copy = Op::machine(Opcode::Mov).dst(temp.offset(n)).src(&[source]);
+                copy.line = op.line;
+                out.push(copy);
+            }
+            op.src[slot].bits = Bits::VReg(temp);
+        }
+        out.push(op);
+    }
+    code.blocks[block].ops = out;
+}
+
 /// Returns the cost of spilling each group, by its first register: accesses per register. An access in a loop counts 10 times.
-fn costs(code: &Code, graph: &Graph) -> Vec<u64> {
+/// A move of a constant costs a quarter of a load.
+fn costs(code: &Code, graph: &Graph, constants: &[Option<Arg>]) -> Vec<u64> {
     let mut costs = vec![0; code.groups.len()];
     for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
         let weight = if in_cycle { 10 } else { 1 };
         for vreg in body.ops.iter().flat_map(|op| op.uses().chain(op.defs())) {
+            let weight = if constants[vreg.0 as usize].is_some() {
+                weight
+            } else {
+                4 * weight
+            };
             costs[code.groups[vreg.0 as usize].0.0 as usize] += weight;
         }
     }

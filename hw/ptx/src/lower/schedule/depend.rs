@@ -8,7 +8,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
 /// Returns for each operation its dependents, with the distance in cycles.
-pub(super) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
+pub(in crate::lower) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
     let mut edges = vec![Vec::new(); region.len()];
     let mut vregs = Accesses::default();
     let mut preds = Accesses::default();
@@ -74,21 +74,28 @@ impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
 /// Adds edges between accesses to the same memory, unless both read.
 fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
     let written: HashSet<VReg> = region.iter().flat_map(Op::defs).collect();
-    let accesses: Vec<(usize, Access)> = region
-        .iter()
-        .enumerate()
-        .filter_map(|(n, op)| Some((n, Access::of(op)?)))
-        .collect();
-    for (at, (n, access)) in accesses.iter().enumerate() {
-        for (before, other) in &accesses[..at] {
-            if access.conflicts_with(other) && !are_disjoint(&region[*n], &region[*before], &written) {
-                edges[*before].push((*n, 1));
+    let mut accesses: Vec<(usize, Access)> = Vec::new();
+    let mut writes: Vec<(usize, Access)> = Vec::new();
+    for (n, op) in region.iter().enumerate() {
+        let Some(access) = Access::of(op) else { continue };
+        for (before, other) in if access.writes { &accesses } else { &writes }.iter().rev() {
+            if access.conflicts_with(other) && !are_disjoint(op, &region[*before], &written) {
+                edges[*before].push((n, 1));
+                // The earlier accesses come before this one already.
+                if other.writes && !is_plain(&region[*before], &written) && access.spaces & !other.spaces == 0 {
+                    break;
+                }
             }
         }
+        if access.writes {
+            writes.push((n, access));
+        }
+        accesses.push((n, access));
     }
 }
 
 /// Memory that an operation accesses, with one bit per state space.
+#[derive(Clone, Copy)]
 struct Access {
     spaces: u8,
     writes: bool,
@@ -124,14 +131,16 @@ impl Access {
 
 /// True if two plain accesses have the same unchanged base and disjoint displacements.
 fn are_disjoint(a: &Op, b: &Op, written: &HashSet<VReg>) -> bool {
-    let plain = |op: &Op| {
-        let fixed = op.src[0]
-            .as_vreg()
-            .is_none_or(|vreg| !written.contains(&vreg) && !written.contains(&vreg.offset(1)));
-        (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
-    };
     let ends = |op: &Op| i64::from(op.mods.offset) + i64::from(op.mods.access.total());
     let same_base = a.src[0] == b.src[0] && a.mods.space == b.mods.space;
     let disjoint = ends(a) <= b.mods.offset.into() || ends(b) <= a.mods.offset.into();
-    plain(a) && plain(b) && same_base && disjoint
+    same_base && disjoint && is_plain(a, written) && is_plain(b, written)
+}
+
+/// True for a load or store without further effect, at an address that the region does not write.
+fn is_plain(op: &Op, written: &HashSet<VReg>) -> bool {
+    let fixed = op.src[0]
+        .as_vreg()
+        .is_none_or(|vreg| !written.contains(&vreg) && !written.contains(&vreg.offset(1)));
+    (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 /// Live registers of one class in a region. Registers have local numbers.
+#[derive(Clone)]
 pub(super) struct RegPressure {
     /// Registers that each operation reads, with the number of reads.
     reads: Vec<Vec<(usize, u32)>>,
@@ -79,6 +80,11 @@ impl RegPressure {
     pub fn fits(&self, op: usize) -> bool {
         let change = self.change(op);
         change <= 0 || self.n_live as isize + change <= self.limit as isize
+    }
+
+    /// Lowers the limit by `excess`.
+    pub fn lower_limit(&mut self, excess: usize) {
+        self.limit = self.limit.saturating_sub(excess);
     }
 
     /// Records that an operation is scheduled next.

@@ -1,0 +1,188 @@
+//! Order for few registers: moves operations down to their readers where the text's order keeps many registers live.
+//!
+//! PTX often loads many values, then uses them one by one. Between two fences where more than [`COMFORTABLE_REGISTERS`] are live,
+//! the pass chooses a new order from the last operation to the first: the one that frees most registers is next. So a load comes just
+//! before its first reader. `schedule` then moves loads up, as far as registers last.
+//!
+//! The new order replaces the text's only if its peak is lower by [`MIN_GAIN`] registers.
+
+mod liveness;
+
+use super::code::{Code, Op, OpKind};
+use super::graph::Graph;
+use super::live;
+use super::schedule::{FREE_PREDICATES, LiveSet, are_in_one_section, dependencies};
+use liveness::Liveness;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use warpwave_isa::opcode::{Opcode, Pipe};
+
+/// Live registers that need no other order. Assumed.
+const COMFORTABLE_REGISTERS: usize = 40;
+/// Registers of a limit left for alignment and for the loads that `schedule` moves up. Assumed.
+const RESERVE: usize = 12;
+/// Registers that an order must save. `schedule` spends as many for latency.
+const MIN_GAIN: usize = 8;
+/// Maximum product of stores and memory accesses ordered together. It bounds the dependencies between them.
+const MAX_MEMORY_PAIRS: usize = 1 << 22;
+
+pub(super) fn run(code: &mut Code) {
+    let graph = Graph::of(code);
+    let vregs_out = live::live_after_blocks::<live::GeneralRegs>(code, &graph);
+    let preds_out = live::live_after_blocks::<live::Predicates>(code, &graph);
+    let kills = live::killing_defs::<live::GeneralRegs>(code, &graph);
+    let comfortable = COMFORTABLE_REGISTERS.min(code.max_registers.saturating_sub(RESERVE));
+    for (block, body) in code.blocks.iter_mut().enumerate() {
+        let mut live_set = LiveSet::of(&vregs_out[block], &preds_out[block]);
+        let sections = body.ops.chunk_by_mut(are_in_one_section).flat_map(regions);
+        let sections: Vec<&mut [Op]> = sections.collect();
+        // From the last region to the first, as the live set steps back.
+        for region in sections.into_iter().rev() {
+            let after = live_set.clone();
+            let mut peak = live_set.vregs.len();
+            for op in region.iter().rev() {
+                live_set.step_back(op, &kills);
+                peak = peak.max(live_set.vregs.len());
+            }
+            if peak > comfortable
+                && let Some(order) = narrower_order(region, &after, &kills)
+            {
+                let ops: Vec<Op> = order.into_iter().map(|op| region[op]).collect();
+                region.copy_from_slice(&ops);
+            }
+        }
+    }
+}
+
+/// Splits a section into regions of at most [`MAX_MEMORY_PAIRS`].
+fn regions(mut section: &mut [Op]) -> Vec<&mut [Op]> {
+    let mut regions = Vec::new();
+    while !section.is_empty() {
+        let (mut stores, mut accesses) = (0, 0);
+        let end = section.iter().position(|op| {
+            let is_access = matches!(op.kind, OpKind::Machine(opcode) if opcode.info().pipe == Pipe::Lsu);
+            accesses += usize::from(is_access);
+            stores += usize::from(is_access && !op.is(Opcode::Ld) || op.has_effect());
+            stores * accesses > MAX_MEMORY_PAIRS
+        });
+        let (region, rest) = section.split_at_mut(end.unwrap_or(section.len()));
+        regions.push(region);
+        section = rest;
+    }
+    regions
+}
+
+/// Returns an order with a lower peak of live registers than the text's, and about as few predicates; `None` if there is none.
+fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<usize>> {
+    let edges = dependencies(region);
+    let keeps_old = |op: &Op| {
+        let kills = op.defs().all(|vreg| kills[vreg.0 as usize]);
+        op.guard.pred.is_some() && !kills
+    };
+    let vregs = region
+        .iter()
+        .map(|op| (op.uses().collect(), op.defs().collect(), keeps_old(op)));
+    let vregs = Liveness::of(vregs, &after.vregs);
+    let preds = region.iter().map(|op| {
+        let is_guarded = op.guard.pred.is_some();
+        (op.pred_uses().collect(), op.pred_defs().collect(), is_guarded)
+    });
+    let preds = Liveness::of(preds, &after.preds);
+    let text: Vec<usize> = (0..region.len()).collect();
+    let max_preds = preds.peak(&text).max(FREE_PREDICATES);
+    let orders = [Tie::Text, Tie::LatestReady].map(|tie| Backward::of(&edges, vregs.clone(), tie).order());
+    let (peak, order) = orders
+        .into_iter()
+        .filter(|order| preds.peak(order) <= max_preds)
+        .map(|order| (vregs.peak(&order), order))
+        .min_by_key(|&(peak, _)| peak)?;
+    (peak + MIN_GAIN <= vregs.peak(&text)).then_some(order)
+}
+
+/// The next of several operations that free as many registers.
+#[derive(Clone, Copy)]
+enum Tie {
+    /// The last in the text.
+    Text,
+    /// The one whose readers were scheduled latest.
+    LatestReady,
+}
+
+/// List scheduler from the last operation to the first.
+struct Backward {
+    /// Dependencies of each operation.
+    before: Vec<Vec<usize>>,
+    /// Number of unscheduled dependents of each operation.
+    pending: Vec<usize>,
+    /// Rank among operations that free as many registers. The highest is next.
+    rank: Vec<usize>,
+    is_done: Vec<bool>,
+    ready: BinaryHeap<(Reverse<isize>, usize, usize)>,
+    vregs: Liveness,
+    tie: Tie,
+    n_ready: usize,
+}
+
+impl Backward {
+    fn of(edges: &[Vec<(usize, u32)>], vregs: Liveness, tie: Tie) -> Backward {
+        let n = edges.len();
+        let mut before = vec![Vec::new(); n];
+        for (from, dependents) in edges.iter().enumerate() {
+            dependents.iter().for_each(|&(to, _)| before[to].push(from));
+        }
+        let mut list = Backward {
+            before,
+            pending: edges.iter().map(Vec::len).collect(),
+            rank: (0..n).collect(),
+            is_done: vec![false; n],
+            ready: BinaryHeap::new(),
+            vregs,
+            tie,
+            n_ready: 0,
+        };
+        for op in (0..n).filter(|&op| edges[op].is_empty()) {
+            list.make_ready(op);
+        }
+        list
+    }
+
+    fn make_ready(&mut self, op: usize) {
+        if let Tie::LatestReady = self.tie {
+            self.rank[op] = self.n_ready;
+        }
+        self.n_ready += 1;
+        self.push(op);
+    }
+
+    fn push(&mut self, op: usize) {
+        self.ready.push((Reverse(self.vregs.change(op)), self.rank[op], op));
+    }
+
+    /// Returns the operations in their new order, from the first to the last.
+    fn order(mut self) -> Vec<usize> {
+        let mut order = Vec::with_capacity(self.pending.len());
+        while let Some((_, _, op)) = self.ready.pop() {
+            // An operation that came to free more was pushed a second time.
+            if std::mem::replace(&mut self.is_done[op], true) {
+                continue;
+            }
+            order.push(op);
+            for value in self.vregs.step_back(op) {
+                for at in 0..self.vregs.readers[value].len() {
+                    let reader = self.vregs.readers[value][at];
+                    if self.pending[reader] == 0 && !self.is_done[reader] {
+                        self.push(reader);
+                    }
+                }
+            }
+            for dependency in std::mem::take(&mut self.before[op]) {
+                self.pending[dependency] -= 1;
+                if self.pending[dependency] == 0 {
+                    self.make_ready(dependency);
+                }
+            }
+        }
+        order.reverse();
+        order
+    }
+}
