@@ -197,6 +197,13 @@ impl Program {
         terms.collect::<Vec<_>>().join(" ")
     }
 
+    /// True if the program names clusters: in places, scopes or barriers.
+    pub fn needs_clusters(&self) -> bool {
+        let is_of_cluster = |inst: &Inst| inst.mnemonic.contains("cluster");
+        let needs = |thread: &Thread| thread.place.cluster.is_some() || thread.code.iter().any(is_of_cluster);
+        self.threads.iter().any(needs)
+    }
+
     /// True if each thread is in the scope of the other.
     pub fn is_in_scope(&self, scope: Scope, a: usize, b: usize) -> bool {
         let [a, b] = [a, b].map(|n| self.threads[n].place);
