@@ -180,8 +180,9 @@ impl<'a> Events<'a> {
         self.event_of.push(event_of);
     }
 
-    /// Calls `visit` with each choice of sources: for each event that reads, the write that it reads from. No read takes its value from
-    /// itself or from a later write of its thread (axiom Causality), and no value depends on itself (axiom No Thin Air).
+    /// Calls `visit` with each choice of sources: for each event that reads, the write that it reads from.
+    /// No read takes its value from itself or from a later write of its thread (axiom Causality). No value depends on itself (axiom No
+    /// Thin Air).
     pub fn for_each_source(&self, mut visit: impl FnMut(&[usize; MOST], &Relation)) {
         let reads: Vec<usize> = (0..self.events.len()).filter(|&e| self.events[e].reads).collect();
         let options = |read: usize| -> Vec<usize> {

@@ -5,8 +5,8 @@
 //! instance = lanes of a few warps     lane l of the warps of a group is an instance; a group has the CTAs of the program
 //! ```
 //!
-//! The host chooses which lane is which thread, where each location lies, which locations a thread loads before a round (warm lines),
-//! and the delay before each instruction.
+//! The host chooses which lane is which thread, and where each location lies. It also chooses which locations a thread loads before a round
+//! (warm lines), and the delay before each instruction.
 
 use fastrand::Rng;
 use warpwave_components::config::GpuConfig;

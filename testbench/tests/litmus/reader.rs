@@ -322,11 +322,11 @@ fn location(locations: &[(String, u32)], cell: &mut Cursor<'_>) -> Result<usize,
     Ok(at)
 }
 
+/// The order, the scope, and the other words of an opcode.
+type Modifiers<'a> = (Option<Order>, Option<Scope>, Vec<&'a str>);
+
 /// The order and the scope of a memory instruction. The words that name neither remain in `rest`.
-fn modifiers<'a>(
-    start: Cursor<'_>,
-    words: &[&'a str],
-) -> Result<(Option<Order>, Option<Scope>, Vec<&'a str>), ReadError> {
+fn modifiers<'a>(start: Cursor<'_>, words: &[&'a str]) -> Result<Modifiers<'a>, ReadError> {
     let (mut order, mut scope, mut rest) = (None, None, Vec::new());
     for &word in words {
         match word {

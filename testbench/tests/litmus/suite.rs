@@ -22,10 +22,11 @@ const SHORT_QUEUES: [(&str, &str); 5] = [
 ];
 
 /// Settings with long paths.
-const LONG_LATENCIES: [(&str, &str); 3] = [
+const LONG_LATENCIES: [(&str, &str); 4] = [
     ("sm.l1.hit_latency", "97"),
     ("xbar.latency", "61"),
     ("l2.hit_latency", "400"),
+    ("hbm.access_latency", "470"),
 ];
 
 /// The litmus tests of `files/`, by name.
