@@ -3,6 +3,7 @@
 //! Names of relations and axioms are those of the PTX ISA, "Memory Consistency Model": morally strong, observation order, Fence-SC
 //! order, base causality order, causality order, coherence order. Every access here has the same size, so accesses of one location
 //! overlap completely. Every access uses the generic proxy. An atomic is one event that reads and writes.
+//! "The paper" is Lustig, Sahasrabuddhe, Giroux, "A Formal Analysis of the NVIDIA PTX Memory Consistency Model" (ASPLOS 2019).
 //!
 //! The end of the grid synchronizes with the host. So the host finds a write that no other write follows in coherence order.
 
@@ -152,12 +153,16 @@ impl<'a> Judge<'a> {
             let Some(base) = self.base_causality(order, &synchronizes) else {
                 continue;
             };
-            let causality = self.causality(&base, &observation);
-            // Axiom Causality, first part: no read takes its value from a write that it precedes.
+            // Only accesses of one location precede each other in proxy-preserved base causality order.
+            let mut preserved = base;
+            preserved.retain(|a, b| self.events[a].at.is_some() && self.events[a].at == self.events[b].at);
+            // Axiom Causality, first part: no read takes its value from a write that it precedes. Observation order begins with writes.
+            // So the read of an atomic precedes an event only in base causality order, as in the paper's model.
             let mut reads = (0..self.events.len()).filter(|&event| self.events[event].reads);
-            if reads.any(|read| causality.has(read, sources[read])) {
+            if reads.any(|read| preserved.has(read, sources[read])) {
                 continue;
             }
+            let causality = self.causality(&preserved, &observation);
             let finals = (0..self.n_locations).map(|at| self.last_writes(at, sources, reads_from, &causality));
             let finals: Vec<BTreeSet<usize>> = finals.collect();
             if finals.iter().all(|writes| !writes.is_empty()) {
@@ -188,11 +193,9 @@ impl<'a> Judge<'a> {
     }
 
     /// Causality order between accesses of one location.
-    fn causality(&self, base: &Relation, observation: &Relation) -> Relation {
-        let mut preserved = *base;
-        preserved.retain(|a, b| self.events[a].at.is_some() && self.events[a].at == self.events[b].at);
-        let mut causality = preserved;
-        causality.join(&observation.then(&preserved));
+    fn causality(&self, preserved: &Relation, observation: &Relation) -> Relation {
+        let mut causality = *preserved;
+        causality.join(&observation.then(preserved));
         // The start of the grid follows the first writes.
         for (first, b) in self.pairs() {
             if self.events[first].thread.is_none() && self.events[first].at == self.events[b].at {
