@@ -75,8 +75,8 @@ pub struct Trial {
     pub layout: Layout,
     pub delays: Delays,
     pub seed: u64,
-    /// Number of CTAs, at most.
-    pub ctas: usize,
+    /// Number of warps, at most, beyond the warps of one instance. The warps meet, so all must be resident.
+    pub warps: usize,
     pub rounds: usize,
 }
 
@@ -129,8 +129,8 @@ pub fn outcomes(program: &Program, config: &GpuConfig, trial: Trial) -> Vec<Outc
     let seating = Seating::new(program);
     let mut random = Rng::with_seed(trial.seed);
     let n_ctas = seating.ctas.len();
-    let groups = (trial.ctas / n_ctas).max(1);
     let warps = seating.warps_per_cta();
+    let groups = (trial.warps / (n_ctas * warps)).max(1);
     let threads = groups * n_ctas * warps * LANES;
     let instances = groups * seating.per_warp;
     let roles = roles(&seating, groups, &mut random);

@@ -90,7 +90,7 @@ fn trial(n: u64) -> Trial {
         layout: LAYOUTS[n as usize % LAYOUTS.len()],
         delays: DELAYS[n as usize % DELAYS.len()],
         seed: n,
-        ctas: 16,
+        warps: 16,
         rounds: 2,
     }
 }
