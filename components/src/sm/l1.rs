@@ -35,7 +35,8 @@
 //!
 //! Policy: a load allocates its line at the first fill. Every store goes on to the L2. The write policy (`write_policy`) decides how the
 //! store changes the line, and whether it allocates one. An atomic invalidates its line. Loads with [`CacheOp::Global`] or
-//! [`CacheOp::Volatile`] bypass the L1. The L1s of different SMs are not coherent.
+//! [`CacheOp::Volatile`] bypass the L1. The latter are strong loads: they invalidate their sectors. The L1s of different SMs are not
+//! coherent.
 //!
 //! # Invariants
 //! - Misses and bypasses share one first-in first-out queue, and the crossbar keeps its order per slice. So all packets for one line reach

@@ -128,7 +128,12 @@ fn outcomes(rounds: &[Round], thread: &str, in_a_block: bool, config: GpuConfig,
 }
 
 /// A scenario of one launch, whose arguments are the buffers.
-pub fn scenario(ptx: String, [grid, block]: [u32; 2], buffers: Vec<Vec<u8>>) -> Scenario {
+pub fn scenario(ptx: String, shape: [u32; 2], buffers: Vec<Vec<u8>>) -> Scenario {
+    launch(ptx, shape, None, buffers)
+}
+
+/// A scenario of one launch, with the number of CTAs per cluster.
+pub fn launch(ptx: String, [grid, block]: [u32; 2], cluster: Option<u32>, buffers: Vec<Vec<u8>>) -> Scenario {
     let args = (0..buffers.len()).map(Arg::Buffer).collect();
     let buffer = |(n, init): (usize, Vec<u8>)| Buffer {
         name: format!("b{n}"),
@@ -150,7 +155,7 @@ pub fn scenario(ptx: String, [grid, block]: [u32; 2], buffers: Vec<Vec<u8>>) -> 
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             dynamic_shared_bytes: 0,
-            cluster: None,
+            cluster: cluster.map(|ctas| [ctas, 1, 1]),
             args,
             ..Launch::default()
         }],

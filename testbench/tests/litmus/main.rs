@@ -4,10 +4,18 @@
 //! Before each round every thread has loaded every variable, so that its L1 holds the old lines. The final loads are plain: they may hit
 //! these lines unless an acquire or a fence has invalidated them. Threads start a round together and wait for a random time each.
 
+mod axioms;
 mod barriers;
 mod block;
 mod cluster;
+mod execution;
 mod kernel;
+mod machine;
+mod program;
+mod random;
+mod reader;
+mod relation;
+mod suite;
 
 use kernel::{Outcome, Round, run, run_with_l1};
 

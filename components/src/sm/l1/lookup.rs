@@ -3,6 +3,7 @@
 
 use tracing::debug;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::inst::CacheOp;
 
 use super::write_policy::Stored;
 use super::{L1, bypasses_l1};
@@ -190,21 +191,28 @@ impl L1 {
         hit
     }
 
-    /// Counts an uncached load, or drops the line of an atomic: the L2 will change it.
+    /// Counts an uncached load, or drops the line of an atomic: the L2 will change it. A strong load drops its sectors: a plain load after
+    /// it must not find an older value (axiom Causality of the PTX memory model).
     #[inline(never)]
     fn bypass_other(&mut self, packet: &Packet) {
         let state = &mut self.state;
         let sectors = packet.n_sectors();
         state.stats.count_request(packet.kind, sectors);
+        let dropped = match packet.kind {
+            PacketKind::Load => packet.sectors,
+            _ => ALL_SECTORS,
+        };
         if packet.kind == PacketKind::Load {
             state.stats.load_sectors_missed += u64::from(sectors);
             state.stats.load_sectors_bypassed += u64::from(sectors);
-            return;
+            if packet.cache != CacheOp::Volatile {
+                return;
+            }
         }
         let line = packet.line_number();
         state.mshr.mark_stale(line, packet.sectors);
-        if let Some((way, _)) = state.lines.find(line) {
-            state.lines.invalidate(way, ALL_SECTORS);
+        if let Some((way, valid)) = state.lines.find(line) {
+            state.lines.invalidate(way, dropped & valid);
         }
     }
 

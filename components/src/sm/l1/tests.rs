@@ -264,6 +264,39 @@ fn uncached_load_bypasses_a_valid_line() {
     assert_eq!(bench.l1.counters().load_sectors_bypassed, 2);
 }
 
+/// A load of sector 0 of line 5 that bypasses the L1.
+fn uncached(cache: CacheOp, tag: u32) -> Box<Packet> {
+    let packet = *load(5, 0b0001, tag);
+    Box::new(Packet { cache, ..packet })
+}
+
+#[test]
+fn strong_load_drops_its_sectors_and_a_weak_one_does_not() {
+    for (cache, misses) in [(CacheOp::Volatile, 1), (CacheOp::Global, 0)] {
+        let mut bench = Bench::new(config());
+        bench.fetch(5, 0b0011, 9);
+        bench.send(uncached(cache, 1), 3);
+        assert_eq!(bench.requests().len(), 1);
+        bench.send(load(5, 0b0001, 2), LATENCY + 3);
+        assert_eq!(bench.requests().len(), misses, "{cache:?}: the sector of the load");
+        bench.send(load(5, 0b0010, 3), LATENCY + 3);
+        assert!(bench.requests().is_empty(), "{cache:?}: the other sector is valid");
+    }
+}
+
+#[test]
+fn fill_from_before_a_strong_load_fills_no_line() {
+    let mut bench = Bench::new(config());
+    bench.send(load(5, 0b0001, 1), 3);
+    let request = bench.requests().remove(0);
+    bench.send(uncached(CacheOp::Volatile, 2), 3);
+    assert_eq!(bench.requests().len(), 1);
+    bench.return_packet(request, 7);
+    assert_eq!(bench.received(), [(1, 7)]);
+    bench.send(load(5, 0b0001, 3), 3);
+    assert_eq!(bench.requests().len(), 1, "the old fill is not in the cache");
+}
+
 #[test]
 fn full_set_evicts_its_least_recently_used_line() {
     let mut bench = Bench::new(config()); // 4 sets of 2 ways

@@ -1,0 +1,105 @@
+//! Random small programs: the machine shows only outcomes that the checker allows.
+
+use fastrand::Rng;
+use warpwave_components::preset;
+
+use super::axioms::allowed;
+use super::machine::{DELAYS, LAYOUTS, Trial, outcomes};
+use super::reader::read;
+
+/// Programs per run, unless `WARPWAVE_LITMUS_PROGRAMS` has another number.
+const PROGRAMS: u64 = 150;
+
+fn pick<'a>(random: &mut Rng, of: &[&'a str]) -> &'a str {
+    of[random.usize(..of.len())]
+}
+
+/// An access of `x` or `y`. Every store has a value of its own.
+fn access(random: &mut Rng, register: usize, value: usize) -> String {
+    let at = pick(random, &["x", "y"]);
+    let scope = pick(random, &["cta", "gpu", "sys"]);
+    match random.u32(0..10) {
+        0 => format!("ld.weak r{register}, [{at}]"),
+        1 => format!("ld.volatile r{register}, [{at}]"),
+        2 => format!("ld.relaxed.{scope} r{register}, [{at}]"),
+        3 => format!("ld.acquire.{scope} r{register}, [{at}]"),
+        4 => format!("st.weak [{at}], {value}"),
+        5 => format!("st.relaxed.{scope} [{at}], {value}"),
+        6 => format!("st.release.{scope} [{at}], {value}"),
+        7 => format!(
+            "red.{}.{scope}.add [{at}], {value}",
+            pick(random, &["relaxed", "release"])
+        ),
+        _ => {
+            let order = pick(random, &["relaxed", "acquire", "release", "acq_rel"]);
+            match random.bool() {
+                true => format!("atom.{order}.{scope}.exch r{register}, [{at}], {value}"),
+                false => format!("atom.{order}.{scope}.cas r{register}, [{at}], 0, {value}"),
+            }
+        }
+    }
+}
+
+/// The text of a random program of two or three threads, with two or three accesses each and fences between them.
+fn program(seed: u64) -> String {
+    let mut random = Rng::with_seed(seed);
+    let n_threads = random.usize(2..4);
+    let mut columns: Vec<Vec<String>> = Vec::new();
+    for thread in 0..n_threads {
+        let place = match random.u32(0..4) {
+            0 => "warp 0,cta 0,gpu 0".to_owned(),
+            _ => format!("cta {},gpu 0", random.usize(0..n_threads)),
+        };
+        let mut column = vec![format!("P{thread}@{place}")];
+        for n in 0..random.usize(2..4) {
+            if n > 0 && random.u32(0..3) == 0 {
+                let order = pick(&mut random, &["sc", "acq_rel"]);
+                column.push(format!("fence.{order}.{}", pick(&mut random, &["cta", "gpu", "sys"])));
+            }
+            column.push(access(&mut random, n, 1 << (4 * thread + n)));
+        }
+        columns.push(column);
+    }
+    let rows = columns.iter().map(Vec::len).max().unwrap();
+    let cell = |column: &Vec<String>, row: usize| column.get(row).cloned().unwrap_or_default();
+    let line = |row: usize| {
+        let cells: Vec<String> = columns.iter().map(|column| cell(column, row)).collect();
+        format!(" {} ;\n", cells.join(" | "))
+    };
+    let table: String = (0..rows).map(line).collect();
+    format!("PTX random-{seed}\n{{ x=0; y=0; }}\n{table}exists (x=0)\n")
+}
+
+#[test]
+fn random_programs_show_only_allowed_outcomes() {
+    let given = std::env::var("WARPWAVE_LITMUS_PROGRAMS");
+    let programs = given.map_or(PROGRAMS, |text| {
+        text.parse().expect("WARPWAVE_LITMUS_PROGRAMS is a number")
+    });
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let mut wrong = Vec::new();
+    let mut instances = 0;
+    for seed in 0..programs {
+        let text = program(seed);
+        let program = read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let allowed = allowed(&program);
+        for n in 0..3 {
+            let trial = Trial {
+                layout: LAYOUTS[(seed + n) as usize % LAYOUTS.len()],
+                delays: DELAYS[(seed / 5 + n) as usize % DELAYS.len()],
+                seed: 3 * seed + n,
+                warps: 8,
+                rounds: 1,
+            };
+            let seen = outcomes(&program, &config, trial);
+            instances += seen.len();
+            let forbidden = seen.iter().find(|outcome| !allowed.contains(*outcome));
+            wrong.extend(forbidden.map(|outcome| format!("{trial:?}\n{text}{}", program.show(outcome))));
+        }
+    }
+    assert!(
+        instances as u64 >= 32 * programs,
+        "{instances} instances of {programs} programs"
+    );
+    assert!(wrong.is_empty(), "{} forbidden\n{}", wrong.len(), wrong.join("\n\n"));
+}
