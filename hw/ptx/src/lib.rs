@@ -27,6 +27,7 @@
 //! | `parallel` | parallel map over the kernels of a module |
 //! | `module` | modules, and kernels compiled on demand |
 //! | `kept` | modules that the process keeps |
+//! | [`link()`] | several texts as one program |
 //!
 //! ```
 //! let text = "
@@ -70,7 +71,10 @@ mod module;
 
 mod kept;
 
+mod link;
+
 pub use diag::{Diagnostic, Severity};
+pub use link::{LinkFinding, Linked, link};
 pub use lower::init::Relocation;
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 pub use module::{Entry, Module};
