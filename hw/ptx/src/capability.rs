@@ -255,6 +255,7 @@ const FEATURES: &[Feature] = &[
         ]],
         80,
     ),
+    feature(&["mma"], &[&[".sp", ".sp::ordered_metadata"]], 80),
     feature(&["wmma"], &[&[".bf16", ".tf32", ".f64", ".and"]], 80),
     feature(&[], &[&[".L2::cache_hint", ".L2::256B"]], 80),
     // Ada.

@@ -14,6 +14,7 @@ mod products;
 mod quotients;
 mod remote;
 mod spaces;
+mod sparse;
 mod stack;
 mod sums;
 mod syncs;
