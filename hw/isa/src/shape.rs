@@ -117,7 +117,7 @@ impl MmaShape {
         16 * 8 * depth
     }
 
-    /// Returns the structure of a sparse A of which this shape holds the stored half, or `None` if it has no sparse form.
+    /// Returns the structure of a sparse A, if this is the shape of its stored half. `None` for a shape without a sparse form.
     pub const fn sparsity(self) -> Option<Sparsity> {
         use MmaShape::*;
         match self {

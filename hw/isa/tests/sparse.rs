@@ -215,7 +215,8 @@ fn half_accumulators_are_rounded_once() {
     assert_eq!(got, expected);
 }
 
-/// By hand: row 0 has 1 in column 1 and 2 in column 3, so column n of the result is b(1, n) + 2 b(3, n) = n + 2 * 10 n = 21 n.
+/// By hand: row 0 has 1 in column 1 and 2 in column 3.
+/// So column n of the result is b(1, n) + 2 b(3, n) = 21 n.
 #[test]
 fn row_written_by_hand_takes_the_named_rows_of_b() {
     let half = |value: usize| u32::from(half::f16::from_f32(value as f32).to_bits());

@@ -23,6 +23,7 @@
 //! | `capability` | minimum compute capability of each instruction |
 //! | `lower` | instruction selection, optimisation and register allocation |
 //! | [`printf`] | layout of the `printf` buffer |
+//! | [`heap`] | device `malloc` and `free` |
 //! | `line_table` | `.file` and `.loc` as a source map |
 //! | `parallel` | parallel map over the kernels of a module |
 //! | `module` | modules, and kernels compiled on demand |
@@ -62,6 +63,8 @@ mod capability;
 mod lower;
 
 pub mod printf;
+
+pub mod heap;
 
 mod line_table;
 
@@ -182,11 +185,12 @@ pub fn load_with(
 ///
 /// Returns the errors of [`compile`], or the kernel's unsupported instructions.
 pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
-    let module = parse(text)?;
+    let text = heap::with_library(text, &parse(text)?);
+    let module = parse(&text)?;
     let (checked, _) = check::check(&module);
     let layout = ModuleLayout::of(&checked, &mut Vec::new());
     let body = module::kernels(&checked).find(|body| body.function.name.text == entry);
     body.map_or(Ok(Vec::new()), |body| {
-        lower::stages(&checked, &layout, body, &Lines::new(text))
+        lower::stages(&checked, &layout, body, &Lines::new(&text))
     })
 }

@@ -4,6 +4,7 @@
 mod barriers;
 mod bytes;
 mod groups;
+mod heap;
 mod images;
 mod integers;
 mod listed;

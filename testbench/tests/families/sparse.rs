@@ -1,7 +1,7 @@
 //! `mma.sp` and `wgmma.mma_async.sp` in every shape and type, against products of whole matrices computed element by element.
 //!
-//! Half of each row of A is zero. The other half is in registers like a product of half the depth (see `products`), and its columns are in
-//! the metadata (PTX ISA, "Sparse matrix storage"). The numbers are small and whole, so sums are exact in every type and any order.
+//! Half of each row of A is zero. The other half is in registers, as for a product of half the depth (see `products`). Its columns are
+//! in the metadata (PTX ISA, "Sparse matrix storage"). The numbers are small and whole, so sums are exact in every type and any order.
 
 use super::Kernel;
 use super::products::Element::{self, *};

@@ -7,7 +7,7 @@ use crate::diag::{Diagnostic, Span};
 use crate::lex::{Kind, first_byte};
 use std::collections::BTreeSet;
 
-/// Ways to bind textures, of which a program has one.
+/// Ways to bind textures. A program has one.
 const TEXTURE_MODES: [&str; 2] = ["texmode_unified", "texmode_independent"];
 
 /// Writes the newest version and target into the first text, and removes both from the others.
