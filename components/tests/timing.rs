@@ -291,6 +291,24 @@ fn products_with_half_accumulators_have_the_cycles_of_the_tensor_pipe() {
     }
 }
 
+/// A sparse product takes the time of a dense one with the shape of its stored half: the whole depth is twice as much.
+#[test]
+fn sparse_products_have_the_cycles_of_their_stored_half() {
+    let mut bench = Bench::new(64);
+    let unit = bench.config().sm.pipes.tensor;
+    for (shape, share) in [("16816F16", 1), ("1688F16", 2), ("16832S8", 1), ("1684TF32", 2)] {
+        let mut cycles = |n: usize| {
+            let product = |n: usize| format!("MMA.SP.{shape} R{0}, R4, R8, R{0}, R12", 16 + 4 * (n % 4));
+            let text: Vec<_> = (0..n).map(product).collect();
+            let launched = bench.run(&format!("{}\nEXIT", text.join("\n")), 1, 32);
+            launched.expect("it ends").cycles()
+        };
+        let (few, many) = (cycles(8), cycles(24));
+        let interval = u64::from((unit.interval / share).max(unit.latency.div_ceil(4)));
+        assert_eq!(many - few, 16 * interval, "{shape}");
+    }
+}
+
 /// A buffer of pointers, each to the one `stride` bytes further.
 fn chase(bench: &Bench, nodes: u64, stride: u64) {
     for n in 0..nodes {

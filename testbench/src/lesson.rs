@@ -82,7 +82,6 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
         "stream-bandwidth",
         "Within 5 %: the plateaus on a V100 are 4 to 8 % below the measured ones, so 10 % is asserted.",
     ),
-    ("sparse-tensor", "Sparse products (`.sp`) are refused."),
 ];
 
 /// A lesson.

@@ -166,7 +166,7 @@ pub fn table(program: &Program, timing: &[Timing]) -> Arc<[Predecoded]> {
 fn group(inst: &Inst) -> Group {
     match inst.op {
         Opcode::Ldgsts => Group::Copies,
-        Opcode::Hgmma => Group::Products,
+        Opcode::Hgmma | Opcode::HgmmaSp => Group::Products,
         Opcode::Ublkcp if inst.mods.high => Group::Bulk,
         _ => Group::None,
     }

@@ -49,6 +49,7 @@ mod soft;
 mod convert;
 mod elementary;
 mod mufu;
+mod sparse;
 mod tensor;
 mod warp;
 
@@ -243,6 +244,7 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         Opcode::Redux => warp::redux(input, results),
         Opcode::Shfl => warp::shfl(input, results),
         Opcode::Mma => tensor::mma(input, results),
+        Opcode::MmaSp => sparse::mma(input, results),
 
         op => panic!(
             "{} is a memory or control instruction and has no arithmetic result",

@@ -277,7 +277,7 @@ pub struct Mods {
     pub right: bool,
     /// Wraps the shift count at the width instead of clamping it (SHF).
     pub wrap: bool,
-    /// Truth table of LOP3 and PLOP3, shift of LEA, mode of PRMT.
+    /// Truth table of LOP3 and PLOP3, shift of LEA, mode of PRMT, selector of the lanes with the metadata of a sparse product.
     pub lut: u8,
     /// Function of MUFU.
     pub mufu: Mufu,

@@ -66,6 +66,8 @@ pub enum Width {
     MmaA,
     /// Matrix operand B of `mods.mma`.
     MmaB,
+    /// Matrix operand B of a sparse product: twice as deep as `mods.mma`, the shape of the stored A.
+    SparseB,
     /// Matrix accumulator of `mods.mma`, of type `mods.ty`.
     MmaC,
     /// One word per matrix (`mods.count`).
@@ -92,6 +94,7 @@ impl Width {
             },
             Width::MmaA => mods.mma.words().0,
             Width::MmaB => mods.mma.words().1,
+            Width::SparseB => 2 * mods.mma.words().1,
             Width::MmaC => mods.mma.accumulator_words(mods.ty),
             Width::Count => mods.count,
             Width::TexCoord => (mods.count.saturating_add(mods.high.into())).clamp(2, 3),
@@ -272,6 +275,13 @@ opcodes! {
     /// `trans`: B is stored by rows. A is a fragment, or with `high` in shared memory by descriptor a; `right`: stored by columns.
     /// See [`crate::exec::gmma`].
     Hgmma "HGMMA" Tensor (MmaC, 0) <- ([GmmaA, Words(2), MmaC], 1);
+
+    /// Like MMA, with a sparse A: `mma` is the shape of its stored half, and B is twice as deep. d is the metadata, `lut` its selector.
+    /// See [`MmaShape::sparsity`](crate::shape::MmaShape::sparsity).
+    MmaSp "MMA.SP" Tensor (MmaC, 0) <- ([MmaA, SparseB, MmaC, Words(1)], 0);
+
+    /// Like HGMMA, with a sparse A as in MMA.SP.
+    HgmmaSp "HGMMA.SP" Tensor (MmaC, 0) <- ([GmmaA, Words(2), MmaC, Words(1)], 1);
 
     // ---- memory and exchange
     /// d = value at address a + offset.

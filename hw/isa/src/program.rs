@@ -12,7 +12,7 @@ use crate::space::Space;
 use std::sync::Arc;
 
 /// Maximum 32-bit source words of one instruction (a matrix product has 4 + 2 + 4).
-pub const MAX_SOURCE_WORDS: usize = 10;
+pub const MAX_SOURCE_WORDS: usize = 13;
 /// Maximum 32-bit result words of one instruction.
 pub const MAX_RESULT_WORDS: usize = 4;
 
@@ -361,7 +361,12 @@ impl Program {
 
     /// True if the program uses cluster barriers, bulk copies or warp-group products, which came with clusters.
     pub fn needs_clusters(&self) -> bool {
-        let is_one = |op| matches!(op, Opcode::ClusterArrive | Opcode::Ublkcp | Opcode::Hgmma);
+        let is_one = |op| {
+            matches!(
+                op,
+                Opcode::ClusterArrive | Opcode::Ublkcp | Opcode::Hgmma | Opcode::HgmmaSp
+            )
+        };
         self.code.iter().any(|inst| is_one(inst.op))
     }
 

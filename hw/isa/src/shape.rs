@@ -60,6 +60,30 @@ shapes! {
     M8n8k4F16 "884F16",
 }
 
+/// Structure of a sparse A: which elements of a row are stored (PTX ISA, sparse matrix storage). The metadata has four bits per chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sparsity {
+    /// One of two elements: `0b0100` for the first, `0b1110` for the second.
+    OneOfTwo,
+    /// Two of four elements: two bits for the place of each.
+    TwoOfFour,
+    /// Two of four pairs of neighbours: two bits for the place of each pair.
+    TwoPairsOfFour,
+}
+
+impl Sparsity {
+    /// Returns the column of stored element `n` of a row. `index` gives the four bits of a chunk.
+    pub fn column(self, n: usize, index: impl Fn(usize) -> u32) -> usize {
+        let place = |chunk: usize, n: usize| (index(chunk) >> (2 * n) & 3) as usize;
+        match self {
+            // The bits are the places of the element's two halves.
+            Sparsity::OneOfTwo => 2 * n + place(n, 0) / 2,
+            Sparsity::TwoOfFour => n / 2 * 4 + place(n / 2, n % 2),
+            Sparsity::TwoPairsOfFour => n / 4 * 8 + 2 * place(n / 4, n / 2 % 2) + n % 2,
+        }
+    }
+}
+
 impl MmaShape {
     /// Returns the registers per lane of A, B and an unpacked accumulator (PTX ISA, fragments of mma.m16n8k*).
     ///
@@ -93,6 +117,31 @@ impl MmaShape {
         16 * 8 * depth
     }
 
+    /// Returns the structure of a sparse A, if this is the shape of its stored half. `None` for a shape without a sparse form.
+    pub const fn sparsity(self) -> Option<Sparsity> {
+        use MmaShape::*;
+        match self {
+            M16n8k4Tf32 | M16n8k8Tf32 => Some(Sparsity::OneOfTwo),
+            M16n8k32S4 | M16n8k32U4 | M16n8k32S4U4 | M16n8k32U4S4 => Some(Sparsity::TwoPairsOfFour),
+            M16n8k64S4 | M16n8k64U4 | M16n8k64S4U4 | M16n8k64U4S4 => Some(Sparsity::TwoPairsOfFour),
+            M8n8k4F64 | M8n8k4F16 | M16n8k128And | M16n8k128Xor | M16n8k256And | M16n8k256Xor => None,
+            _ => Some(Sparsity::TwoOfFour),
+        }
+    }
+
+    /// Returns the lanes of each group of four that hold the metadata of a sparse A with this stored half: 1, 2 or 4.
+    pub const fn metadata_lanes(self) -> u8 {
+        let stored = self.multiply_adds() / (16 * 8);
+        // A lane has eight indices of four bits. A group of lanes has two rows.
+        let indices = match self.sparsity() {
+            Some(Sparsity::OneOfTwo) => stored,
+            Some(Sparsity::TwoOfFour) => stored / 2,
+            Some(Sparsity::TwoPairsOfFour) => stored / 4,
+            None => 0,
+        };
+        (2 * indices / 8) as u8
+    }
+
     /// Returns the registers per lane of the accumulator, of type `ty`. Two halves share a register.
     pub const fn accumulator_words(self, ty: Ty) -> u8 {
         let (_, _, unpacked) = self.words();
@@ -117,6 +166,34 @@ impl MmaShape {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metadata_of_a_chunk_names_its_columns() {
+        // The rows of PTX ISA figures: elements 1 and 3 of the second chunk, the second of two, the first and last pair of four.
+        let two_of_four = [4, 5].map(|n| Sparsity::TwoOfFour.column(n, |chunk| [0b0100, 0b1001, 0b1101][chunk]));
+        assert_eq!(two_of_four, [8 + 1, 8 + 3]);
+        assert_eq!(
+            [0, 1].map(|n| Sparsity::OneOfTwo.column(n, |chunk| [0b0100, 0b1110][chunk])),
+            [0, 3]
+        );
+        let pairs = [0, 1, 2, 3].map(|n| Sparsity::TwoPairsOfFour.column(n, |_| 0b1100));
+        assert_eq!(pairs, [0, 1, 6, 7]);
+    }
+
+    /// Lanes that contribute metadata, by the shape with the whole depth (PTX ISA, sparse matrix storage).
+    #[test]
+    fn metadata_lanes_are_those_of_the_isa() {
+        use MmaShape::*;
+        for (lanes, shapes) in [
+            (1, [M16n8k8F16, M16n8k8Bf16, M16n8k4Tf32]),
+            (2, [M16n8k16F16, M16n8k16Bf16, M16n8k8Tf32]),
+            (2, [M16n8k16S8, M16n8k16U8, M16n8k32S4]),
+            (4, [M16n8k32S8, M16n8k32E4m3, M16n8k64U4]),
+        ] {
+            assert_eq!(shapes.map(MmaShape::metadata_lanes), [lanes; 3], "{shapes:?}");
+        }
+        assert_eq!(M8n8k4F64.metadata_lanes(), 0);
+    }
 
     #[test]
     fn multiply_adds_are_the_product_of_the_sizes_in_the_name() {

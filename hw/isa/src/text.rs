@@ -255,7 +255,7 @@ fn modifiers(f: &mut Formatter, inst: &Inst) -> fmt::Result {
     suffix(f, SHUFFLES, mods.shfl, op == Opcode::Shfl)?;
     suffix(f, VOTES, mods.vote, matches!(op, Opcode::Vote | Opcode::Match))?;
     suffix(f, FUNCTIONS, mods.mufu, op == Opcode::Mufu)?;
-    suffix(f, SHAPES, mods.mma, op == Opcode::Mma)?;
+    suffix(f, SHAPES, mods.mma, matches!(op, Opcode::Mma | Opcode::MmaSp))?;
     if op.is_comparison() {
         suffix(f, COMPARISONS, (mods.cmp, mods.unordered), true)?;
         suffix(f, JOINS, mods.join, true)?;

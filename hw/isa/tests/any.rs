@@ -13,7 +13,8 @@ use warpwave_isa::reg::Reg;
 /// True if the opcode computes its result, instead of a memory access.
 fn computes(op: Opcode) -> bool {
     let pipe = op.info().pipe;
-    op == Opcode::Shfl || op != Opcode::Hgmma && !matches!(pipe, Pipe::Lsu | Pipe::Control)
+    let is_group = matches!(op, Opcode::Hgmma | Opcode::HgmmaSp);
+    op == Opcode::Shfl || !is_group && !matches!(pipe, Pipe::Lsu | Pipe::Control)
 }
 
 /// Generates an arithmetic instruction with all sources in registers, since only the operand words matter here.
@@ -26,13 +27,16 @@ fn computing() -> impl Strategy<Value = Inst> {
     };
     generate::inst()
         .prop_filter("computes", |inst| computes(inst.op))
+        .prop_filter("has a sparse form", |inst| {
+            inst.op != Opcode::MmaSp || inst.mods.mma.sparsity().is_some()
+        })
         .prop_map(in_registers)
 }
 
 fn operands() -> impl Strategy<Value = Operands> {
     let words = prop::collection::vec(
         prop_oneof![any::<u32>(), 0..70u32, Just(0x8000_0000), Just(u32::MAX)],
-        320,
+        416,
     );
     (words, any::<[u32; 9]>()).prop_map(|(words, masks)| {
         let mut operands = Operands::default();

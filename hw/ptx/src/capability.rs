@@ -86,6 +86,18 @@ pub(crate) fn is_target(name: &str) -> bool {
     options.contains(&name) || target(name).is_some()
 }
 
+/// True if a name of `.target` is an architecture, not an option.
+pub(crate) fn is_architecture(name: &str) -> bool {
+    target(name).is_some()
+}
+
+/// Returns the newest architecture among the names of `.target`. A suffix demands more than the plain name.
+pub(crate) fn newest<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let known = names.filter_map(|name| target(name).map(|(capability, reach)| (name, capability, reach)));
+    let newest = known.max_by_key(|&(_, capability, reach)| (capability, reach != TargetReach::Newer));
+    newest.map(|(name, ..)| name)
+}
+
 /// Returns the requirements of a module: its target, then the first instruction that uses each row of the table.
 pub(crate) fn requirements(module: &Module<'_>) -> Vec<Requirement> {
     let mut requirements = Vec::new();
@@ -243,6 +255,7 @@ const FEATURES: &[Feature] = &[
         ]],
         80,
     ),
+    feature(&["mma"], &[&[".sp", ".sp::ordered_metadata"]], 80),
     feature(&["wmma"], &[&[".bf16", ".tf32", ".f64", ".and"]], 80),
     feature(&[], &[&[".L2::cache_hint", ".L2::256B"]], 80),
     // Ada.

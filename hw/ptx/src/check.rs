@@ -15,6 +15,7 @@ mod sum;
 
 use crate::ast::{Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Space, Statement, Type, Variable};
 use crate::diag::{Diagnostic, Span};
+use crate::heap;
 use operand::is_special;
 use scope::{Meaning, Scopes};
 use std::collections::{HashMap, HashSet};
@@ -48,9 +49,10 @@ pub(crate) struct Checked<'t, 'a> {
 }
 
 impl<'t, 'a> Checked<'t, 'a> {
-    /// Returns the index of a function in [`Checked::bodies`].
+    /// Returns the index of a function in [`Checked::bodies`]. A function of the library stands for one without a body.
     pub fn number(&self, function: &str) -> Option<usize> {
-        self.numbers.get(function).copied()
+        let named = |name: &str| self.numbers.get(name).copied();
+        named(function).or_else(|| named(&heap::library_name(function)?))
     }
 
     /// Returns the variables of the module's image: those of module scope, then `.global` and `.const` ones of functions.

@@ -24,10 +24,12 @@
 //! | `lower` | instruction selection, optimisation and register allocation |
 //! | `passes` | passes that can be left out |
 //! | [`printf`] | layout of the `printf` buffer |
+//! | [`heap`] | device `malloc` and `free` |
 //! | `line_table` | `.file` and `.loc` as a source map |
 //! | `parallel` | parallel map over the kernels of a module |
 //! | `module` | modules, and kernels compiled on demand |
 //! | `kept` | modules that the process keeps |
+//! | [`link()`] | several texts as one program |
 //!
 //! ```
 //! let text = "
@@ -63,6 +65,8 @@ mod lower;
 
 pub mod printf;
 
+pub mod heap;
+
 mod passes;
 
 mod line_table;
@@ -73,7 +77,10 @@ mod module;
 
 mod kept;
 
+mod link;
+
 pub use diag::{Diagnostic, Severity};
+pub use link::{LinkFinding, Linked, link};
 pub use lower::init::Relocation;
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 pub use module::{Entry, Module};
@@ -184,11 +191,12 @@ pub fn load_with(
 ///
 /// Returns the errors of [`compile`], or the kernel's unsupported instructions.
 pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
-    let module = parse(text)?;
+    let text = heap::with_library(text, &parse(text)?);
+    let module = parse(&text)?;
     let (checked, _) = check::check(&module);
     let layout = ModuleLayout::of(&checked, &mut Vec::new());
     let body = module::kernels(&checked).find(|body| body.function.name.text == entry);
     body.map_or(Ok(Vec::new()), |body| {
-        lower::stages(&checked, &layout, body, &Lines::new(text))
+        lower::stages(&checked, &layout, body, &Lines::new(&text))
     })
 }

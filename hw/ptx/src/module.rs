@@ -11,7 +11,8 @@ use crate::check::{self, Body, Checked};
 use crate::diag::{Diagnostic, Lines, Severity};
 use crate::lower::init::Relocation;
 use crate::lower::layout::{Constant, Global, ModuleLayout};
-use crate::{Options, capability, directives, line_table, lower, parallel, parse};
+use crate::{Options, ast, capability, directives, heap, line_table, lower, parallel, parse};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -115,12 +116,12 @@ impl Module {
 
     /// True if this is the module of `text`, compiled with `options`.
     pub(crate) fn is_of(&self, text: &str, options: Options) -> bool {
-        self.source.options == options && self.source.text == text
+        self.source.options == options && self.source.own_text() == text
     }
 
     /// Returns the size of the text in bytes.
     pub(crate) fn text_bytes(&self) -> usize {
-        self.source.text.len()
+        self.source.own_bytes
     }
 }
 
@@ -132,7 +133,10 @@ fn log(begin: Option<Instant>, entries: usize) {
 
 /// A text without malformed parts, from which kernels are compiled.
 struct Source {
+    /// The text, and the library if the text needs it.
     text: String,
+    /// Bytes of the text without the library.
+    own_bytes: usize,
     options: Options,
     lines: Arc<SourceMap>,
 }
@@ -147,6 +151,10 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
+    fn own_text(&self) -> &str {
+        &self.text[..self.own_bytes]
+    }
+
     /// Parses and checks the text again, and calls `apply` with the result.
     fn with_front<R>(&self, apply: impl FnOnce(&Front<'_, '_, '_>) -> R) -> R {
         let module = parse::parse(&self.text).module;
@@ -207,7 +215,6 @@ pub(crate) fn in_text_order(mut parser: Vec<Diagnostic>, checker: Vec<Diagnostic
 
 /// Parses and checks a text. Compiles the kernels with the names that `is_wanted` accepts.
 pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> bool) -> Result<Module, Vec<Diagnostic>> {
-    let begin = enabled!(Level::INFO).then(Instant::now);
     let output = parse::parse(text);
     let module = &output.module;
     // After a lost declaration, its names would be reported as undefined.
@@ -223,9 +230,28 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
     if !directives.is_empty() {
         return Err(directives);
     }
+    match heap::with_library(text, module) {
+        Cow::Borrowed(_) => build((text, text.len()), module, &checked, options, is_wanted),
+        Cow::Owned(whole) => {
+            let module = parse::parse(&whole).module;
+            let (checked, _) = check::check(&module);
+            build((&whole, text.len()), &module, &checked, options, is_wanted)
+        }
+    }
+}
+
+/// Builds the module of a checked text. The library begins after `own_bytes`. Compiles the wanted kernels.
+fn build<'t, 'a>(
+    (text, own_bytes): (&str, usize),
+    module: &'t ast::Module<'a>,
+    checked: &Checked<'t, 'a>,
+    options: Options,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Module, Vec<Diagnostic>> {
+    let begin = enabled!(Level::INFO).then(Instant::now);
     let lines = Lines::new(text);
     let mut findings = Vec::new();
-    let layout = ModuleLayout::of(&checked, &mut findings);
+    let layout = ModuleLayout::of(checked, &mut findings);
     let (errors, warnings): (Vec<_>, _) = findings
         .into_iter()
         .partition(|finding| finding.severity == Severity::Malformed);
@@ -234,10 +260,11 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
     }
     let source = Arc::new(Source {
         text: text.to_owned(),
+        own_bytes,
         options,
         lines: Arc::new(line_table::build(module, &lines)),
     });
-    let front = Front::new(&source, &checked, &layout, &lines);
+    let front = Front::new(&source, checked, &layout, &lines);
     let entry = |(number, body): (usize, &&Body<'_, '_>)| Entry {
         name: body.function.name.text.to_owned(),
         number,

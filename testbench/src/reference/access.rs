@@ -22,7 +22,8 @@ use super::step;
 /// True if the opcode accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
     use Opcode::{
-        Atom, Cctl, CctlIvall, Hgmma, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld, Sust, Syncs, Tex, Ublkcp,
+        Atom, Cctl, CctlIvall, Hgmma, HgmmaSp, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld, Sust, Syncs,
+        Tex, Ublkcp,
     };
     matches!(
         op,
@@ -38,6 +39,7 @@ pub(super) fn is_access(op: Opcode) -> bool {
             | Ldgdepbar
             | Syncs
             | Hgmma
+            | HgmmaSp
             | Tex
             | Suld
             | Sust
@@ -69,7 +71,7 @@ impl Lsu<'_, '_> {
             // The reference has no caches, and each access is performed at once. So fences and cache controls do nothing.
             Opcode::Cctl | Opcode::CctlIvall | Opcode::Membar => Ok(()),
             Opcode::Ublkcp => self.bulk_copy(lanes),
-            Opcode::Hgmma => {
+            Opcode::Hgmma | Opcode::HgmmaSp => {
                 self.multiply(results);
                 Ok(())
             }

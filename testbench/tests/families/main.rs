@@ -4,6 +4,7 @@
 mod barriers;
 mod bytes;
 mod groups;
+mod heap;
 mod images;
 mod integers;
 mod listed;
@@ -14,6 +15,7 @@ mod products;
 mod quotients;
 mod remote;
 mod spaces;
+mod sparse;
 mod stack;
 mod sums;
 mod syncs;

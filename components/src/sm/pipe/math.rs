@@ -121,7 +121,7 @@ impl Component for MathPipe {
             self.state.stats.busy_cycles += u64::from(timing.interval);
             self.state.entered = Some((warp_inst.warp, warp_inst.pc));
             if let Some(group) = &mut self.ports.group
-                && warp_inst.inst().op == Opcode::Hgmma
+                && matches!(warp_inst.inst().op, Opcode::Hgmma | Opcode::HgmmaSp)
             {
                 group.send(now, warp_inst);
                 continue;

@@ -81,7 +81,8 @@ impl Descriptor {
     }
 }
 
-/// Executes an HGMMA of warp `warp` of its CTA. `read` returns the 16 bits at a shared address.
+/// Executes an HGMMA or HGMMA.SP of warp `warp` of its CTA. The depth of a sparse A is that of its stored half.
+/// `read` returns the 16 bits at a shared address.
 pub fn multiply(
     inst: &Inst,
     decoded: &Decoded,
@@ -108,16 +109,22 @@ pub fn multiply(
         fragments.words[..4].copy_from_slice(&operands.words[a..a + 4]);
     }
     let (matrix, first_column) = (descriptor(b), 8 * mods.count as usize);
-    for n in 0..2 {
+    let is_sparse = inst.op == Opcode::HgmmaSp;
+    for n in 0..if is_sparse { 4 } else { 2 } {
         fragments.words[4 + n] = pairs(|group, k| read(matrix.address(first_column + group, k + 8 * n, mods.trans)));
     }
+    let product = mma(inst);
+    let decoded_product = Decoded::of(&product);
+    let [_, _, sums, metadata] = decoded_product.first_word.map(usize::from);
     // Without the predicate (`scale-d` of PTX) the sum starts at zero.
     if !operands.preds[0].is_empty() {
         let words = mods.mma.accumulator_words(mods.ty) as usize;
-        fragments.words[6..6 + words].copy_from_slice(&operands.words[c..c + words]);
+        fragments.words[sums..sums + words].copy_from_slice(&operands.words[c..c + words]);
     }
-    let product = mma(mods);
-    execute(&product, &Decoded::of(&product), LaneMask::ALL, &fragments, results);
+    if is_sparse {
+        fragments.words[metadata] = operands.words[decoded.first_word[3] as usize];
+    }
+    execute(&product, &decoded_product, LaneMask::ALL, &fragments, results);
 }
 
 /// Returns a fragment word: in each lane, two elements of its group along k (see `tensor`).
@@ -130,9 +137,20 @@ fn pairs(element: impl Fn(usize, usize) -> u16) -> Lanes {
     word
 }
 
-/// Returns the MMA instruction for the gathered fragments.
-fn mma(mods: &Mods) -> Inst {
-    let mut inst = Inst::new(Opcode::Mma);
-    (inst.mods.mma, inst.mods.ty, inst.mods.sat) = (mods.mma, mods.ty, mods.sat);
-    inst
+/// Returns the MMA or MMA.SP instruction for the gathered fragments.
+fn mma(inst: &Inst) -> Inst {
+    let op = match inst.op {
+        Opcode::HgmmaSp => Opcode::MmaSp,
+        _ => Opcode::Mma,
+    };
+    let mut product = Inst::new(op);
+    let Mods { mma, ty, sat, lut, .. } = inst.mods;
+    product.mods = Mods {
+        mma,
+        ty,
+        sat,
+        lut,
+        ..Mods::default()
+    };
+    product
 }

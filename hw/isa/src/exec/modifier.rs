@@ -31,9 +31,8 @@ impl OperandKind {
     fn of(inst: &Inst) -> OperandKind {
         use Opcode::*;
         match inst.op {
-            Iadd3 | Lea | S2r | Mma | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs | Tex | Suld | Sust => {
-                OperandKind::Raw
-            }
+            Iadd3 | Lea | S2r | Mma | MmaSp | Shfl | Ld | St | Atom | Red | Ldc | Ldsm | Ldgsts | Syncs | Tex
+            | Suld | Sust => OperandKind::Raw,
             Fadd | Fmul | Ffma | Fmnmx | Fsetp | Fchk | F2fp => OperandKind::F32,
             Dadd | Dmul | Dfma | Dmnmx | Dsetp => OperandKind::F64,
             Hadd2 | Hmul2 | Hfma2 | Hmnmx2 | Hsetp2 => OperandKind::float(inst.mods.ty),

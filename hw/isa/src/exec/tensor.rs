@@ -17,24 +17,13 @@ use crate::inst::{MmaShape, Ty};
 use crate::lane::WARP_SIZE;
 
 /// Rows of A and C, and columns of B and C, in all shapes except M8n8k4.
-const M: usize = 16;
-const N: usize = 8;
+pub(super) const M: usize = 16;
+pub(super) const N: usize = 8;
 
 /// Function that extracts element `n` of a word of A or B.
-type Element = fn(u32, usize) -> f32;
+pub(super) type Element = fn(u32, usize) -> f32;
 
 pub(super) fn mma(input: &ExecInput, results: &mut Results) {
-    let half = |bf16| move |word: u32, n: usize| widen(bf16, word >> (16 * n) & 0xffff);
-    // tf32 ignores the 13 low bits.
-    let tf32 = |word: u32, _| f32::from_bits(word & 0xffff_e000);
-    let s8 = |word: u32, n: usize| f32::from((word >> (8 * n)) as i8);
-    let u8 = |word: u32, n: usize| f32::from((word >> (8 * n)) as u8);
-    // The two shifts extend the sign of the low four bits.
-    let s4: Element = |word, n| f32::from(((word >> (4 * n)) as i8) << 4 >> 4);
-    let u4: Element = |word, n| f32::from((word >> (4 * n)) as u8 & 15);
-    let e4m3: Element = |word, n| fp8::value(Ty::E4m3x2, word >> (8 * n));
-    let e5m2: Element = |word, n| fp8::value(Ty::E5m2x2, word >> (8 * n));
-    let (f16, bf16) = (half(is_bf16(Ty::F16)), half(is_bf16(Ty::Bf16)));
     match input.inst.mods.mma {
         MmaShape::M16n8k16F16 => floats::<16>(input, results, 2, f16, f16),
         MmaShape::M16n8k8F16 => floats::<8>(input, results, 2, f16, f16),
@@ -42,10 +31,10 @@ pub(super) fn mma(input: &ExecInput, results: &mut Results) {
         MmaShape::M16n8k8Bf16 => floats::<8>(input, results, 2, bf16, bf16),
         MmaShape::M16n8k8Tf32 => floats::<8>(input, results, 1, tf32, tf32),
         MmaShape::M16n8k4Tf32 => floats::<4>(input, results, 1, tf32, tf32),
-        MmaShape::M16n8k32E4m3 => floats::<32>(input, results, 4, e4m3, e4m3),
-        MmaShape::M16n8k32E5m2 => floats::<32>(input, results, 4, e5m2, e5m2),
-        MmaShape::M16n8k32E4m3E5m2 => floats::<32>(input, results, 4, e4m3, e5m2),
-        MmaShape::M16n8k32E5m2E4m3 => floats::<32>(input, results, 4, e5m2, e4m3),
+        MmaShape::M16n8k32E4m3 => floats::<32>(input, results, 4, e4m3 as Element, e4m3 as Element),
+        MmaShape::M16n8k32E5m2 => floats::<32>(input, results, 4, e5m2 as Element, e5m2 as Element),
+        MmaShape::M16n8k32E4m3E5m2 => floats::<32>(input, results, 4, e4m3 as Element, e5m2 as Element),
+        MmaShape::M16n8k32E5m2E4m3 => floats::<32>(input, results, 4, e5m2 as Element, e4m3 as Element),
         MmaShape::M16n8k32S8 => integers::<32>(input, results, 4, s8, s8),
         MmaShape::M16n8k32U8 => integers::<32>(input, results, 4, u8, u8),
         MmaShape::M16n8k32S8U8 => integers::<32>(input, results, 4, s8, u8),
@@ -54,14 +43,14 @@ pub(super) fn mma(input: &ExecInput, results: &mut Results) {
         MmaShape::M16n8k16U8 => integers::<16>(input, results, 4, u8, u8),
         MmaShape::M16n8k16S8U8 => integers::<16>(input, results, 4, s8, u8),
         MmaShape::M16n8k16U8S8 => integers::<16>(input, results, 4, u8, s8),
-        MmaShape::M16n8k32S4 => integers::<32>(input, results, 8, s4, s4),
-        MmaShape::M16n8k32U4 => integers::<32>(input, results, 8, u4, u4),
-        MmaShape::M16n8k32S4U4 => integers::<32>(input, results, 8, s4, u4),
-        MmaShape::M16n8k32U4S4 => integers::<32>(input, results, 8, u4, s4),
-        MmaShape::M16n8k64S4 => integers::<64>(input, results, 8, s4, s4),
-        MmaShape::M16n8k64U4 => integers::<64>(input, results, 8, u4, u4),
-        MmaShape::M16n8k64S4U4 => integers::<64>(input, results, 8, s4, u4),
-        MmaShape::M16n8k64U4S4 => integers::<64>(input, results, 8, u4, s4),
+        MmaShape::M16n8k32S4 => integers::<32>(input, results, 8, s4 as Element, s4 as Element),
+        MmaShape::M16n8k32U4 => integers::<32>(input, results, 8, u4 as Element, u4 as Element),
+        MmaShape::M16n8k32S4U4 => integers::<32>(input, results, 8, s4 as Element, u4 as Element),
+        MmaShape::M16n8k32U4S4 => integers::<32>(input, results, 8, u4 as Element, s4 as Element),
+        MmaShape::M16n8k64S4 => integers::<64>(input, results, 8, s4 as Element, s4 as Element),
+        MmaShape::M16n8k64U4 => integers::<64>(input, results, 8, u4 as Element, u4 as Element),
+        MmaShape::M16n8k64S4U4 => integers::<64>(input, results, 8, s4 as Element, u4 as Element),
+        MmaShape::M16n8k64U4S4 => integers::<64>(input, results, 8, u4 as Element, s4 as Element),
         MmaShape::M16n8k128And => bits(input, results, 1, |a, b| a & b),
         MmaShape::M16n8k128Xor => bits(input, results, 1, |a, b| a ^ b),
         MmaShape::M16n8k256And => bits(input, results, 2, |a, b| a & b),
@@ -69,6 +58,49 @@ pub(super) fn mma(input: &ExecInput, results: &mut Results) {
         MmaShape::M8n8k4F64 => doubles(input, results),
         MmaShape::M8n8k4F16 => quads(input, results),
     }
+}
+
+#[inline(always)]
+pub(super) fn f16(word: u32, n: usize) -> f32 {
+    widen(is_bf16(Ty::F16), word >> (16 * n) & 0xffff)
+}
+
+#[inline(always)]
+pub(super) fn bf16(word: u32, n: usize) -> f32 {
+    widen(is_bf16(Ty::Bf16), word >> (16 * n) & 0xffff)
+}
+
+/// A tf32 ignores the 13 low bits.
+#[inline(always)]
+pub(super) fn tf32(word: u32, _: usize) -> f32 {
+    f32::from_bits(word & 0xffff_e000)
+}
+
+#[inline(always)]
+pub(super) fn s8(word: u32, n: usize) -> f32 {
+    f32::from((word >> (8 * n)) as i8)
+}
+
+#[inline(always)]
+pub(super) fn u8(word: u32, n: usize) -> f32 {
+    f32::from((word >> (8 * n)) as u8)
+}
+
+/// The two shifts extend the sign of the low four bits.
+pub(super) fn s4(word: u32, n: usize) -> f32 {
+    f32::from(((word >> (4 * n)) as i8) << 4 >> 4)
+}
+
+pub(super) fn u4(word: u32, n: usize) -> f32 {
+    f32::from((word >> (4 * n)) as u8 & 15)
+}
+
+pub(super) fn e4m3(word: u32, n: usize) -> f32 {
+    fp8::value(Ty::E4m3x2, word >> (8 * n))
+}
+
+pub(super) fn e5m2(word: u32, n: usize) -> f32 {
+    fp8::value(Ty::E5m2x2, word >> (8 * n))
 }
 
 /// Gathers A (16 x K) and B (K x 8) from the lanes' words. Each word holds `each` elements along K.
@@ -116,6 +148,21 @@ fn accumulator(lane: usize, n: usize) -> (usize, usize) {
     (lane / 4 + 8 * (n / 2), 2 * (lane % 4) + n % 2)
 }
 
+/// Reads the accumulators, lets `accumulate` add products, and writes the sums.
+#[inline(always)]
+pub(super) fn add_floats(input: &ExecInput, results: &mut Results, accumulate: impl Fn(&mut [[f32; N]; M])) {
+    let mut sums = [[0.0; N]; M];
+    if has_half_accumulators(input) {
+        for_each_accumulator(|lane, n, row, column| sums[row][column] = half_accumulator(input, lane, n));
+        accumulate(&mut sums);
+        for_each_accumulator(|lane, n, row, column| put_half(results, lane, n, sums[row][column]));
+    } else {
+        for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(input.word(2, n).0[lane]));
+        accumulate(&mut sums);
+        for_each_accumulator(|lane, n, row, column| results.words[n].0[lane] = fp32::bits(sums[row][column]));
+    }
+}
+
 #[inline(always)]
 fn floats<const K: usize>(
     input: &ExecInput,
@@ -125,16 +172,7 @@ fn floats<const K: usize>(
     b: impl Fn(u32, usize) -> f32,
 ) {
     let (a, b) = gather::<K>(input, each, a, b);
-    let mut sums = [[0.0; N]; M];
-    if has_half_accumulators(input) {
-        for_each_accumulator(|lane, n, row, column| sums[row][column] = half_accumulator(input, lane, n));
-        accumulate(&a, &b, &mut sums);
-        for_each_accumulator(|lane, n, row, column| put_half(results, lane, n, sums[row][column]));
-    } else {
-        for_each_accumulator(|lane, n, row, column| sums[row][column] = f32::from_bits(input.word(2, n).0[lane]));
-        accumulate(&a, &b, &mut sums);
-        for_each_accumulator(|lane, n, row, column| results.words[n].0[lane] = fp32::bits(sums[row][column]));
-    }
+    add_floats(input, results, |sums| accumulate(&a, &b, sums));
 }
 
 fn has_half_accumulators(input: &ExecInput) -> bool {
@@ -192,7 +230,7 @@ fn bits(input: &ExecInput, results: &mut Results, words: usize, join: impl Fn(u3
 
 /// Adds sums to the accumulators, wrapped or clamped.
 #[inline(always)]
-fn add_integers(input: &ExecInput, results: &mut Results, sum: impl Fn(usize, usize) -> i32) {
+pub(super) fn add_integers(input: &ExecInput, results: &mut Results, sum: impl Fn(usize, usize) -> i32) {
     let clamped = input.inst.mods.sat;
     for_each_accumulator(|lane, n, row, column| {
         let (start, sum) = (input.word(2, n).0[lane] as i32, sum(row, column));

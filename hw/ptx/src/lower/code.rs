@@ -168,6 +168,7 @@ impl Op {
                 | GmmaCommit
                 | GmmaWait
                 | Hgmma
+                | HgmmaSp
                 | ClusterArrive
                 | ClusterWait
                 | Membar
@@ -178,6 +179,7 @@ impl Op {
                 | Match
                 | Redux
                 | Mma
+                | MmaSp
                 | Ldsm
                 | Syncs
                 | Sust

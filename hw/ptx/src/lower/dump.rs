@@ -170,7 +170,10 @@ fn modifiers(kind: OpKind, mods: &Mods) -> String {
         matches!(kind, OpKind::Machine(Opcode::Vote | Opcode::Match)),
         format!("{:?}", mods.vote),
     );
-    add(matches!(kind, OpKind::Machine(Opcode::Mma)), format!("{:?}", mods.mma));
+    add(
+        matches!(kind, OpKind::Machine(Opcode::Mma | Opcode::MmaSp)),
+        format!("{:?}", mods.mma),
+    );
     add(
         matches!(
             kind,

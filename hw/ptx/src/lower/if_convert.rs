@@ -95,7 +95,7 @@ fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_exchange = matches!(
         opcode,
-        Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Shfl | Opcode::Mma | Opcode::Ldsm
+        Opcode::Vote | Opcode::Match | Opcode::Redux | Opcode::Shfl | Opcode::Mma | Opcode::MmaSp | Opcode::Ldsm
     );
     // The guard must keep its value up to the last operation.
     let is_plain = op.guard == VGuard::ALWAYS && op.pred_defs().all(|pred| branch.pred != Some(pred));

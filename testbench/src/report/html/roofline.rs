@@ -160,7 +160,9 @@ fn of_instruction(inst: &Inst, cost: &Cost) -> f64 {
         Opcode::Ffma | Opcode::Dfma => 2.0 * lanes,
         Opcode::Hadd2 | Opcode::Hmul2 => packed * lanes,
         Opcode::Hfma2 => 2.0 * packed * lanes,
-        Opcode::Mma | Opcode::Hgmma => 2.0 * multiply_adds(inst.mods.mma) * cost.issues() as f64,
+        Opcode::Mma | Opcode::Hgmma | Opcode::MmaSp | Opcode::HgmmaSp => {
+            2.0 * multiply_adds(inst.mods.mma) * cost.issues() as f64
+        }
         _ => 0.0,
     }
 }

@@ -7,10 +7,12 @@ use super::{Form, Frame, Selected, Selector};
 use crate::ast::Type;
 use crate::check::{Body, SymbolId, Value};
 use crate::diag::Diagnostic;
+use crate::heap;
 use crate::lower::callgraph;
 use crate::lower::code::{Arg, Op, VGuard};
 use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Assertion;
 
 /// Maximum nesting of inlined calls. No compiler's output comes near, and each level uses host stack.
 const MAX_CALL_DEPTH: usize = 128;
@@ -129,14 +131,30 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let stack = Arg::vreg(self.stack());
             self.compute(Op::machine(Opcode::Mov).src(&[stack]))
         });
-        self.frames
-            .push(Frame::of(callee, &mut self.code, &mut self.label_blocks));
+        let mut frame = Frame::of(callee, &mut self.code, &mut self.label_blocks);
+        if heap::is_library(name) {
+            frame.line = Some(line);
+        }
+        if heap::is_free(name) {
+            self.code.assertions.push(Assertion {
+                line,
+                message: heap::WRONG_FREE.to_owned(),
+                file: String::new(),
+                source_line: 0,
+                function: "free".to_owned(),
+            });
+        }
+        self.frames.push(frame);
         if recursive {
             self.begin_recursion();
         }
         self.receive_arguments(callee);
         returns.iter().for_each(|&result| self.init_param(result));
         self.select_steps();
+        if heap::is_library(name) {
+            // A routine has no `ret`, so its end has no label. These functions have one.
+            self.label(self.frame().end());
+        }
         self.guard = VGuard::ALWAYS;
         self.hand_back_results(callee);
         self.end_recursion();

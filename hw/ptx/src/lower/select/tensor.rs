@@ -49,10 +49,47 @@ const SHAPES: &[(&str, MmaShape)] = &[
     (".m8n8k4.f16.f16.f16.f16", MmaShape::M8n8k4F16),
 ];
 
+/// Shapes and types as `mma.sp` writes them, with the shape of the stored half of A.
+const SPARSE_SHAPES: &[(&str, MmaShape)] = &[
+    (".m16n8k16.f32.f16.f16.f32", MmaShape::M16n8k8F16),
+    (".m16n8k32.f32.f16.f16.f32", MmaShape::M16n8k16F16),
+    (".m16n8k16.f16.f16.f16.f16", MmaShape::M16n8k8F16),
+    (".m16n8k32.f16.f16.f16.f16", MmaShape::M16n8k16F16),
+    (".m16n8k16.f32.bf16.bf16.f32", MmaShape::M16n8k8Bf16),
+    (".m16n8k32.f32.bf16.bf16.f32", MmaShape::M16n8k16Bf16),
+    (".m16n8k8.f32.tf32.tf32.f32", MmaShape::M16n8k4Tf32),
+    (".m16n8k16.f32.tf32.tf32.f32", MmaShape::M16n8k8Tf32),
+    (".m16n8k64.f32.e4m3.e4m3.f32", MmaShape::M16n8k32E4m3),
+    (".m16n8k64.f32.e4m3.e5m2.f32", MmaShape::M16n8k32E4m3E5m2),
+    (".m16n8k64.f32.e5m2.e4m3.f32", MmaShape::M16n8k32E5m2E4m3),
+    (".m16n8k64.f32.e5m2.e5m2.f32", MmaShape::M16n8k32E5m2),
+    (".m16n8k32.s32.s8.s8.s32", MmaShape::M16n8k16S8),
+    (".m16n8k32.s32.s8.u8.s32", MmaShape::M16n8k16S8U8),
+    (".m16n8k32.s32.u8.s8.s32", MmaShape::M16n8k16U8S8),
+    (".m16n8k32.s32.u8.u8.s32", MmaShape::M16n8k16U8),
+    (".m16n8k64.s32.s8.s8.s32", MmaShape::M16n8k32S8),
+    (".m16n8k64.s32.s8.u8.s32", MmaShape::M16n8k32S8U8),
+    (".m16n8k64.s32.u8.s8.s32", MmaShape::M16n8k32U8S8),
+    (".m16n8k64.s32.u8.u8.s32", MmaShape::M16n8k32U8),
+    (".m16n8k64.s32.s4.s4.s32", MmaShape::M16n8k32S4),
+    (".m16n8k64.s32.s4.u4.s32", MmaShape::M16n8k32S4U4),
+    (".m16n8k64.s32.u4.s4.s32", MmaShape::M16n8k32U4S4),
+    (".m16n8k64.s32.u4.u4.s32", MmaShape::M16n8k32U4),
+    (".m16n8k128.s32.s4.s4.s32", MmaShape::M16n8k64S4),
+    (".m16n8k128.s32.s4.u4.s32", MmaShape::M16n8k64S4U4),
+    (".m16n8k128.s32.u4.s4.s32", MmaShape::M16n8k64U4S4),
+    (".m16n8k128.s32.u4.u4.s32", MmaShape::M16n8k64U4),
+];
+
+/// Qualifiers of a sparse A. Unordered metadata may name the columns of a chunk in any order.
+const SPARSE: [&str; 2] = [".sp", ".sp::ordered_metadata"];
+
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn mma(&mut self, form: &Form<'t, 'a>) -> Selected {
         let shape_and_types = shape_and_types(form);
-        let shape = SHAPES.iter().find(|(known, _)| *known == shape_and_types);
+        let is_sparse = SPARSE.iter().any(|word| form.has(word));
+        let shapes = if is_sparse { SPARSE_SHAPES } else { SHAPES };
+        let shape = shapes.iter().find(|(known, _)| *known == shape_and_types);
         let (_, shape) = shape.ok_or_else(|| form.unsupported())?;
         let sums = *form.types.last().unwrap_or(&Type::F32);
         if form.has(".satfinite") && sums != Type::S32 {
@@ -65,15 +102,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if !layouts.map(|name| name.text).eq([".row", ".col"]) {
             return Err(form.unsupported());
         }
-        let [results, a, b, c] = form.operands() else {
+        let [results, a, b, c, rest @ ..] = form.operands() else {
             return Err(form.unsupported());
         };
-        let args = [
-            self.fragment(form, a)?,
-            self.fragment(form, b)?,
-            self.fragment(form, c)?,
-        ];
-        let op = Op::machine(Opcode::Mma).src(&args).mods(|mods| {
+        let mut op = Op::machine(if is_sparse { Opcode::MmaSp } else { Opcode::Mma });
+        for (slot, value) in [a, b, c].into_iter().enumerate() {
+            op.src[slot] = self.fragment(form, value)?;
+        }
+        match rest {
+            [metadata, selector] if is_sparse => {
+                op.src[3] = self.arg(form, metadata, Type::B32)?;
+                op.mods.lut = metadata_selector(form, *shape, selector)?;
+            }
+            [] if !is_sparse => {}
+            _ => return Err(form.unsupported()),
+        }
+        let op = op.mods(|mods| {
             mods.mma = *shape;
             mods.ty = accumulator(sums);
             mods.sat = form.has(".satfinite");
@@ -186,7 +230,26 @@ fn shape_and_types(form: &Form<'_, '_>) -> String {
     let words = form.qualifiers().map(|name| name.text);
     words
         .filter(|word| !matches!(*word, ".sync" | ".aligned" | ".row" | ".col" | ".satfinite"))
+        .filter(|word| !SPARSE.contains(word))
         .collect()
+}
+
+/// Returns the selector of the lanes with metadata: a literal that names one of the groups of lanes.
+pub(super) fn metadata_selector(form: &Form<'_, '_>, shape: MmaShape, value: &Value<'_>) -> Result<u8, Diagnostic> {
+    let groups = 4 / shape.metadata_lanes().max(1);
+    let selector = match value {
+        Value::Int(selector) => u8::try_from(*selector).ok(),
+        _ => None,
+    };
+    selector
+        .filter(|selector| *selector < groups)
+        .ok_or_else(|| match groups {
+            1 => form.malformed("the sparsity selector of this shape must be 0"),
+            _ => form.malformed(&format!(
+                "the sparsity selector of this shape must be 0 to {}",
+                groups - 1
+            )),
+        })
 }
 
 fn accumulator(ty: Type) -> Ty {

@@ -3,12 +3,12 @@
 //! The scoreboard covers result registers, so `wgmma.fence` needs no operation.
 
 use super::integer::parts;
-use super::tensor::narrowed;
+use super::tensor::{metadata_selector, narrowed};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, VGuard, VReg};
+use crate::lower::code::{Arg, Op, OpKind, VGuard, VReg};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Guard;
@@ -37,8 +37,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn group_product(&mut self, form: &Form<'t, 'a>) -> Selected {
         let tile = ColumnTile::of(form).ok_or_else(|| form.unsupported())?;
-        let [results, a, b, scale, rest @ ..] = form.operands() else {
-            return Err(form.unsupported());
+        let (sparse, [results, a, b], scale, rest) = match form.operands() {
+            [results, a, b, metadata, selector, scale, rest @ ..] if form.has(".sp") => {
+                (Some([metadata, selector]), [results, a, b], scale, rest)
+            }
+            [results, a, b, scale, rest @ ..] if !form.has(".sp") => (None, [results, a, b], scale, rest),
+            _ => return Err(form.unsupported()),
         };
         let in_shared = !matches!(a, Value::Vector(_));
         let is_float = tile.sums != Type::S32;
@@ -62,7 +66,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             false => self.fragment(form, a)?,
         };
         let b = self.arg(form, b, Type::B64)?;
-        let product = Op::machine(Opcode::Hgmma).src(&[a, b]).psrc(self.scale(form, scale)?);
+        let mut product = Op::machine(Opcode::Hgmma).src(&[a, b]).psrc(self.scale(form, scale)?);
+        if let Some([metadata, selector]) = sparse {
+            product.kind = OpKind::Machine(Opcode::HgmmaSp);
+            product.src[3] = self.arg(form, metadata, Type::B32)?;
+            product.mods.lut = metadata_selector(form, tile.shape, selector)?;
+        }
         // Two negations cancel.
         let negates = signs.iter().filter(|&&sign| sign == -1).count() == 1;
         for (n, registers) in (0..).zip(registers.chunks(tile.registers().into())) {
@@ -193,9 +202,18 @@ impl ColumnTile {
         let columns: usize = columns.parse().ok()?;
         let sums = Type::from_dotted(words.next()?)?;
         let factors: String = words.filter(|word| *word != ".satfinite").collect();
+        // A sparse A is twice as deep as its stored half.
+        let is_sparse = form.has(".sp");
+        let stored = match depth {
+            "k16" if is_sparse => "k8",
+            "k32" if is_sparse => "k16",
+            "k64" if is_sparse => "k32",
+            _ if is_sparse => return None,
+            _ => depth,
+        };
         let &(_, _, shape) = SHAPES
             .iter()
-            .find(|(k, types, _)| (*k, *types) == (depth, factors.as_str()))?;
+            .find(|(k, types, _)| (*k, *types) == (stored, factors.as_str()))?;
         let is_integer = depth == "k256" || factors.contains('8');
         let fits = match sums {
             Type::S32 => is_integer,
@@ -204,12 +222,12 @@ impl ColumnTile {
             _ => false,
         };
         let sized = columns.is_multiple_of(8) && (8..=256).contains(&columns);
-        let known = !form.has(".sp") && (is_integer || !form.has(".satfinite"));
+        let known = is_integer || !form.has(".satfinite");
         (fits && sized && known).then_some(ColumnTile {
             shape,
             columns,
             sums,
-            can_transpose: depth == "k16",
+            can_transpose: stored == "k16",
         })
     }
 
