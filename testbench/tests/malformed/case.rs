@@ -18,8 +18,6 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::child::Answer;
-
 /// Maximum number of bytes on standard error.
 pub const MAX_ERR: usize = 32 << 10;
 
@@ -108,6 +106,13 @@ pub enum Part {
 enum Edits {
     One(String, Content),
     Many(Vec<(String, Content)>),
+}
+
+/// Exit code and texts of a child. No code if a signal ended it.
+pub struct Answer {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 /// The exit code of bad input.

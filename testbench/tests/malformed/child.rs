@@ -14,20 +14,13 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::case::{Case, Content, Stream, Table};
+use crate::case::{Answer, Case, Content, Stream, Table};
 
 /// Time after which a child counts as hung. It decides no case that ends.
 const HUNG: Duration = Duration::from_secs(120);
 
-/// A user and a group without rights: `nobody`.
-const NOBODY: u32 = 65_534;
-
-/// Exit code and texts of a child. No code if a signal ended it.
-pub struct Answer {
-    pub code: Option<i32>,
-    pub out: String,
-    pub err: String,
-}
+/// A user and a group without rights.
+const PLAIN_USER: u32 = 65_534;
 
 /// The command at a path that every user may execute.
 static PUBLIC: LazyLock<(TempDir, PathBuf)> = LazyLock::new(|| {
@@ -61,7 +54,7 @@ pub fn run(table: &Table, case: &Case) -> Answer {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if drops_rights {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(PLAIN_USER).gid(PLAIN_USER);
     }
     let answer = watch(command.spawn().unwrap(), case);
     // The temporary folder must be removable.
@@ -89,9 +82,9 @@ fn lay_out(table: &Table, case: &Case, folder: &Path, drops_rights: bool) {
         symlink(target, folder.join(name)).unwrap();
     }
     if drops_rights {
-        chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(folder, Some(PLAIN_USER), Some(PLAIN_USER)).unwrap();
         let entries = fs::read_dir(folder).unwrap();
-        entries.for_each(|entry| chown(entry.unwrap().path(), Some(NOBODY), Some(NOBODY)).unwrap());
+        entries.for_each(|entry| chown(entry.unwrap().path(), Some(PLAIN_USER), Some(PLAIN_USER)).unwrap());
     }
     for (name, mode) in &case.modes {
         let mode = u32::from_str_radix(mode, 8).unwrap();

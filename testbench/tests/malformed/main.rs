@@ -18,7 +18,7 @@ mod page;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use case::{Case, Table};
+use case::{Answer, Case, Table};
 
 /// All tables, in the order of the page.
 const KINDS: [&str; 7] = ["scenario", "preset", "ptx", "npy", "command", "environment", "disk"];
@@ -100,7 +100,7 @@ fn one_case(text: &str) -> Table {
 fn wrong_code_missing_text_and_control_characters_are_found() {
     let table = one_case("args = [\"x\"]\nsays = [\"first\", \"second\"]\n");
     let faults = |code, err: &str| {
-        let answer = child::Answer {
+        let answer = Answer {
             code,
             out: String::new(),
             err: err.to_owned(),
