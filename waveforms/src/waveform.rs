@@ -274,9 +274,9 @@ impl Waveform {
         }
     }
 
-    /// The markers found, with the end of the outputs at the limit.
+    /// The markers found, and one on the last cycle of the outputs if they have ended at the limit.
     fn markers(&self) -> Vec<Marker> {
-        let limit = self.limited_at.map(|at| Marker::new("size_limit", at));
+        let limit = self.limited_at.map(|end| Marker::new("size_limit", Cycle(end.0 - 1)));
         self.markers.markers().into_iter().chain(limit).collect()
     }
 
