@@ -271,6 +271,7 @@ impl Waveform {
             end,
             markers: self.markers(),
             event: None,
+            empty_slots: self.markers.empty_slots(),
         }
     }
 
