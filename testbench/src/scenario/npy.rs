@@ -99,8 +99,8 @@ fn has_huge_shape(header: &[u8]) -> bool {
 fn python_integer(text: &str) -> Option<u64> {
     let text = text.trim().trim_end_matches(['L', 'l']).replace('_', "").to_lowercase();
     let prefixed = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter();
-    let digits = prefixed.filter_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)));
-    let (digits, radix) = digits.last().unwrap_or((&text, 10));
+    let mut digits = prefixed.filter_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)));
+    let (digits, radix) = digits.next().unwrap_or((&text, 10));
     u64::from_str_radix(digits, radix).ok()
 }
 
