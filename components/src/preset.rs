@@ -233,9 +233,14 @@ fn resolve(origin: &Origin, chain: &mut Vec<String>) -> Result<Layer, PresetErro
 fn refuse_unknown<'a>(id: &str, given: impl Iterator<Item = &'a String>) -> Result<(), PresetError> {
     let faults: Vec<_> = given
         .filter(|key| !PATTERN.contains_key(*key))
-        .map(|key| EntryFault::UnknownKey {
+        .enumerate()
+        .map(|(n, key)| EntryFault::UnknownKey {
             key: key.clone(),
-            nearest: nearest(key, PATTERN.keys().map(String::as_str)),
+            // The comparison with all keys takes long for thousands of faults, and the error shows fewer.
+            nearest: match n < error::MAX_SHOWN {
+                true => nearest(key, PATTERN.keys().map(String::as_str)),
+                false => Vec::new(),
+            },
         })
         .collect();
     if faults.is_empty() {

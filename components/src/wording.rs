@@ -19,6 +19,9 @@ const WORDS: [(&str, &str); 15] = [
     ("a string", "a text"),
 ];
 
+/// What the reader says of a text that is nested too deep.
+const TOO_DEEP: [&str; 2] = ["cannot recurse further; max recursion depth met", "recursion limit"];
+
 /// Replaces the name of a type behind the word "expected", in an error message of a TOML reader.
 ///
 /// ```
@@ -28,10 +31,14 @@ const WORDS: [(&str, &str); 15] = [
 ///     "invalid type: string \"x\", expected a whole number from 0 to 255"
 /// );
 /// assert_eq!(plain("expected struct Launch"), "expected a table");
+/// assert_eq!(plain("recursion limit"), "nested too deep; use fewer levels");
 /// assert_eq!(plain("expected one of `a`, `b`"), "expected one of `a`, `b`");
 /// ```
 pub fn plain(message: &str) -> String {
     const EXPECTED: &str = "expected ";
+    if let Some(before) = TOO_DEEP.iter().find_map(|text| message.strip_suffix(text)) {
+        return format!("{before}nested too deep; use fewer levels");
+    }
     // The value that the message quotes may hold the same word, so the last one counts.
     let Some(at) = message.rfind(EXPECTED) else {
         return message.to_owned();

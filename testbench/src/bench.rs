@@ -239,7 +239,7 @@ impl<'a> Bench<'a> {
         // The limit is for all launches together.
         let mut cycles_left = options.max_cycles;
         let mut ctas_before = 0;
-        let ctas_of_all = self.grids.iter().map(Grid::ctas).sum();
+        let ctas_of_all = self.grids.iter().map(Grid::ctas).fold(0, u64::saturating_add);
         for (launch, grid) in std::mem::take(&mut self.grids).into_iter().enumerate() {
             let ctas = grid.ctas();
             let mut on_pause = |pause: &Pause<'_>| {

@@ -107,9 +107,9 @@ fn execute(command: &Command) -> Result<(), Failure> {
 /// Writes to standard output. A closed pipe is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::input(format!("cannot write: {error}")))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::input(format!(
+            "cannot write to standard output: {error}; redirect it to a place with room"
+        ))),
         _ => Ok(()),
     }
 }

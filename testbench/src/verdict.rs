@@ -8,6 +8,7 @@
 
 mod figures;
 
+use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 
 use crate::bench::{Bench, BenchError, Checked, Options, Run};
@@ -33,11 +34,12 @@ pub fn check(
     bounds.chain(comparisons).collect()
 }
 
-/// Checks before a run that every name of the assertions exists: metrics, other runs, rows of CSV files.
+/// Checks before a run that every name of the assertions exists: metrics, other runs with their GPUs, rows of CSV files.
+/// `gpu` and `set` are those of this run.
 ///
 /// # Errors
-/// The first wrong name, with its assertion.
-pub fn check_names(scenario: &Scenario) -> Result<(), String> {
+/// The first wrong name, with its assertion or its run.
+pub fn check_names(scenario: &Scenario, gpu: &str, set: &[(String, String)]) -> Result<(), String> {
     let figures = Figures::without_run(scenario);
     for comparison in &scenario.comparisons {
         let sides = [&comparison.left, &comparison.right];
@@ -48,7 +50,18 @@ pub fn check_names(scenario: &Scenario) -> Result<(), String> {
             return Err(format!("assert `{}`: {fault}", comparison.text));
         }
     }
+    for (name, other) in &scenario.runs {
+        prepare(other, gpu, set).map_err(|error| format!("runs.{name}: {error}"))?;
+    }
     Ok(())
+}
+
+/// Finds the scenario and the GPU of another run.
+fn prepare(other: &OtherRun, gpu: &str, set: &[(String, String)]) -> Result<(Draft, GpuConfig), OtherError> {
+    let draft = Draft::find(&other.scenario)?.with_constants(&other.constants)?;
+    let sets = [draft.settings(), set.to_vec(), other.set.clone()].concat();
+    let config = preset::load(other.gpu.as_deref().unwrap_or(gpu), &sets)?.config;
+    Ok((draft, config))
 }
 
 fn bound(assert: &Assert, run: &Run) -> Checked {
@@ -153,9 +166,7 @@ pub fn run_other(
     options: Options,
     is_stopped: &dyn Fn() -> bool,
 ) -> Result<Run, OtherError> {
-    let draft = Draft::find(&other.scenario)?.with_constants(&other.constants)?;
-    let sets = [draft.settings(), set.to_vec(), other.set.clone()].concat();
-    let config = preset::load(other.gpu.as_deref().unwrap_or(gpu), &sets)?.config;
+    let (draft, config) = prepare(other, gpu, set)?;
     let scenario = draft.build(Some(&config))?;
     let name = || scenario.name.clone();
     let mut bench = Bench::new(&scenario, config).map_err(|error| OtherError::Bench(name(), error.into()))?;

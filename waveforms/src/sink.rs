@@ -22,4 +22,14 @@ pub trait Sink: Send {
 
     /// Bytes written or buffered so far.
     fn bytes(&self) -> u64;
+
+    /// Bytes that the file has if it goes on to cycle `at` without a change.
+    fn bytes_at(&self, _at: u64) -> u64 {
+        self.bytes()
+    }
+
+    /// Adds a remark to the file, if its format has room for one.
+    fn remark(&mut self, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
 }

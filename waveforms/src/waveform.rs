@@ -76,8 +76,14 @@ pub struct Waveform {
     begun: bool,
     /// The first cycle in the outputs.
     first_shown: Option<Cycle>,
+    /// The last cycle with a value in the outputs.
+    last_written: Cycle,
     /// Changes written to the outputs.
     n_changes: u64,
+    /// Most bytes of an output.
+    limit: u64,
+    /// The first cycle that is not in the outputs because of the limit.
+    limited_at: Option<Cycle>,
     /// True if the outputs take no more changes.
     closed: bool,
 }
@@ -149,7 +155,10 @@ impl Waveform {
             now: clock.now(),
             begun: false,
             first_shown: None,
+            last_written: Cycle::ZERO,
             n_changes: 0,
+            limit: u64::MAX,
+            limited_at: None,
             closed: false,
         })
     }
@@ -183,6 +192,24 @@ impl Waveform {
         });
     }
 
+    /// Ends all outputs before the first one has more than `bytes` bytes. The run goes on, and so does the flight recorder.
+    ///
+    /// The last cycle is whole, so that a file has at most its initial values and the changes of one cycle more. A compressed
+    /// file counts with its uncompressed text.
+    pub fn set_limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    /// The first cycle that is not in the outputs, if they have ended at the limit.
+    pub fn limited_at(&self) -> Option<Cycle> {
+        self.limited_at
+    }
+
+    /// Bytes of the largest output so far.
+    pub fn bytes(&self) -> u64 {
+        self.outputs.iter().map(|output| output.sink.bytes()).max().unwrap_or(0)
+    }
+
     /// Collects and writes all changes before cycle `now`. Call it between quanta, best after each one.
     ///
     /// # Errors
@@ -210,7 +237,7 @@ impl Waveform {
             changes: self.n_changes,
             bytes: self.outputs.first().map_or(0, |output| output.sink.bytes()),
             reached: self.first_shown.is_some(),
-            markers: self.markers.markers(),
+            markers: self.markers(),
         })
     }
 
@@ -242,10 +269,16 @@ impl Waveform {
         ViewRange {
             start,
             end,
-            markers: self.markers.markers(),
+            markers: self.markers(),
             event: None,
             empty_slots: self.markers.empty_slots(),
         }
+    }
+
+    /// The markers found, and one on the last cycle of the outputs if they have ended at the limit.
+    fn markers(&self) -> Vec<Marker> {
+        let limit = self.limited_at.map(|end| Marker::new("size_limit", Cycle(end.0 - 1)));
+        self.markers.markers().into_iter().chain(limit).collect()
     }
 
     /// Closes the waveform if `result` is an error: nothing more is written.
@@ -256,12 +289,16 @@ impl Waveform {
 
     /// The first cycle that is not in the outputs.
     fn end(&self) -> Cycle {
-        self.now.min(self.selection.window().end)
+        let end = self.now.min(self.selection.window().end);
+        self.limited_at.map_or(end, |at| end.min(at))
     }
 
     fn close(&mut self) -> Result<(), WaveError> {
         self.closed = true;
         let end = self.end();
+        if self.limited_at.is_some() {
+            return Ok(());
+        }
         if self.first_shown.is_none() {
             // A dump needs initial values, even if the run did not reach the window.
             let no_values = vec![None; self.signals.len()];

@@ -109,10 +109,18 @@ pub enum EntryFault {
     },
 }
 
-/// Text for all faults of a preset, one per line.
+/// Maximum number of faults that an error shows. A preset has about 150 keys.
+pub(super) const MAX_SHOWN: usize = 200;
+
+/// Text for the faults of a preset, one per line.
 fn listed(preset: &str, faults: &[impl Display]) -> String {
     let plural = if faults.len() == 1 { "fault" } else { "faults" };
-    format!("preset `{preset}` has {} {plural}:{}", faults.len(), lines(faults))
+    let shown = lines(&faults[..faults.len().min(MAX_SHOWN)]);
+    let rest = match faults.len().saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        rest => format!("\n  and {rest} more"),
+    };
+    format!("preset `{preset}` has {} {plural}:{shown}{rest}", faults.len())
 }
 
 /// Text for an unknown name, with similar names or all names.

@@ -6,6 +6,7 @@ use toml::{Table, Value};
 
 use super::{ASSUMED, EntryFault, PresetError};
 use crate::config::keys::join;
+use crate::wording;
 
 /// The entries of one file.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ impl Layer {
     pub(super) fn parse(id: &str, text: &str) -> Result<Self, PresetError> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| PresetError::Syntax {
             preset: id.to_owned(),
-            reason: error.to_string(),
+            reason: wording::plain(error.to_string().trim_end()),
         })?;
         let mut faults = Vec::new();
         let mut head = |key: &str| match table.remove(key)? {

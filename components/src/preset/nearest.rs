@@ -2,10 +2,16 @@
 
 use strsim::levenshtein;
 
+/// Maximum number of bytes of a name that is compared. A longer one resembles no known name, and the comparison takes time in proportion.
+const MAX_GIVEN: usize = 100;
+
 /// The known names that `given` may misspell, at most three, the nearest first.
 ///
 /// A dotted key is compared whole and by its last part, so `queue_depth` finds `sm.lsu.queue_depth`. Keys that end in `given` come first.
 pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+    if given.len() > MAX_GIVEN {
+        return Vec::new();
+    }
     let limit = 2 + given.len() / 4;
     let rank = |name: &'a str| {
         let whole = levenshtein(given, name);
@@ -38,5 +44,8 @@ mod tests {
     #[test]
     fn name_near_to_none_finds_nothing() {
         assert!(nearest("xyz", ["sm.subcores"].into_iter()).is_empty());
+        let long = "x".repeat(MAX_GIVEN);
+        assert_eq!(nearest(&long, [&long[1..]].into_iter()), [&long[1..]]);
+        assert!(nearest(&format!("{long}x"), [&long[..]].into_iter()).is_empty());
     }
 }

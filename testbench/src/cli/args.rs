@@ -185,6 +185,9 @@ pub struct Run {
     /// Begin the waveform at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
     #[arg(long, value_name = "EVENT", requires = "waveform", help_heading = "Waveforms")]
     pub trace_on: Option<String>,
+    /// End the waveform before a file exceeds SIZE, such as 500 MB or 2 GiB; the run goes on
+    #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "waveform", help_heading = "Waveforms")]
+    pub trace_limit: Option<u64>,
     /// Time axis: cycles (1 ns each) or real time (ps)
     #[arg(
         long,
@@ -331,6 +334,30 @@ pub fn cycles(text: &str) -> Result<u64, String> {
     let cycles = plain.parse().ok().or_else(|| plain.parse().ok().and_then(whole));
     let is_some = cycles.filter(|&cycles| cycles > 0);
     is_some.ok_or_else(|| "write a number of cycles from 1 on, such as 1000000 or 1e6".to_owned())
+}
+
+/// Units of a size, with their bytes.
+const UNITS: [(&str, u64); 7] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+
+/// Reads a number of bytes: `2 GiB`, `1.5GB` or `1000000`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let split = UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let (number, unit) = split.unwrap_or((text, 1));
+    let number: Option<f64> = number.trim().replace('_', "").parse().ok();
+    let size = number.map(|number| number * unit as f64);
+    let size = size.filter(|size| (1.0..=u64::MAX as f64).contains(size));
+    size.map(|size| size as u64)
+        .ok_or_else(|| "write a size of at least 1 byte, such as 500 MB or 2 GiB".to_owned())
 }
 
 fn pair(text: &str) -> Option<(String, String)> {

@@ -48,7 +48,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let count = unsupported.len();
     worse(
         unmet,
-        refuse(&unsupported, format!(": {count} statements are not supported")),
+        refuse(&unsupported, format!(": {}; see the list above", not_supported(count))),
     )
 }
 
@@ -58,6 +58,13 @@ fn list(module: &Module, gpu: &GpuConfig) -> Result<(), Failure> {
     programs
         .map(|program| listing(program, gpu))
         .try_for_each(|listing| print(&listing))
+}
+
+fn not_supported(n: usize) -> String {
+    match n {
+        1 => "1 statement is not supported".to_owned(),
+        n => format!("{n} statements are not supported"),
+    }
 }
 
 fn needs(module: &Module) -> String {
@@ -80,11 +87,7 @@ fn needs(module: &Module) -> String {
                     program.code().len()
                 )
             }
-            Err(findings) => writeln!(
-                out,
-                "{name:<40} cannot run: {} statements are not supported",
-                findings.len()
-            ),
+            Err(findings) => writeln!(out, "{name:<40} cannot run: {}", not_supported(findings.len())),
         };
     }
     out

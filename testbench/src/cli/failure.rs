@@ -1,4 +1,6 @@
 //! Failures of the command: exit code and error text.
+//!
+//! A text may quote any input. So control characters are escaped and long lines are cut before a terminal gets them.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -49,8 +51,7 @@ impl Failure {
     /// Prints the text to standard error.
     pub fn print(&self) {
         if !self.text.is_empty() {
-            // Standard error may be closed.
-            let _ = writeln!(std::io::stderr(), "error: {}", self.text.trim_end());
+            tell(&format!("error: {}", self.text.trim_end()));
         }
     }
 
@@ -79,8 +80,40 @@ impl Failure {
 
 /// Prints a warning to standard error.
 pub fn warn(text: &str) {
-    // Standard error may be closed.
-    let _ = writeln!(std::io::stderr(), "warning: {text}");
+    tell(&format!("warning: {text}"));
+}
+
+/// Prints lines to standard error, which may be closed.
+pub fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", shown(text));
+}
+
+/// Maximum number of characters of a line, and the ones kept of its end when it is cut. The end of an error has the remedy.
+const MAX_LINE: usize = 600;
+const LINE_END: usize = 200;
+
+/// The text with its control characters escaped, and the middle of its long lines cut out.
+pub fn shown(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(shown_line).collect();
+    lines.join("\n")
+}
+
+fn shown_line(line: &str) -> String {
+    let n = line.chars().count();
+    let escaped = |part: &mut dyn Iterator<Item = char>| -> String {
+        part.map(|c| match c {
+            '\t' => c.to_string(),
+            c if c.is_control() => c.escape_default().to_string(),
+            c => c.to_string(),
+        })
+        .collect()
+    };
+    if n <= MAX_LINE {
+        return escaped(&mut line.chars());
+    }
+    let start = escaped(&mut line.chars().take(MAX_LINE - LINE_END));
+    let end = escaped(&mut line.chars().skip(n - LINE_END));
+    format!("{start}[... {} characters ...]{end}", n - MAX_LINE)
 }
 
 /// Combines two results: prints the first failure and returns the second with the greater code.
@@ -94,5 +127,31 @@ pub fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<
             })
         }
         (first, second) => first.and(second),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_except_tabs_and_line_ends() {
+        assert_eq!(
+            shown("a\u{1b}[31mb\0\tc\nd\u{9b}e\u{fc}"),
+            "a\\u{1b}[31mb\\u{0}\tc\nd\\u{9b}e\u{fc}"
+        );
+    }
+
+    #[test]
+    fn long_line_keeps_its_start_and_its_end() {
+        let fits = "x".repeat(MAX_LINE);
+        assert_eq!(shown(&fits), fits);
+        let long = format!("start{}\u{fc}end\nnext", "x".repeat(1_000_000));
+        let text = shown(&long);
+        assert!(
+            text.starts_with("startxxx") && text.ends_with("x\u{fc}end\nnext"),
+            "{text}"
+        );
+        assert!(text.contains("[... 999409 characters ...]"), "{text}");
     }
 }

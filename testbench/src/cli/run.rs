@@ -161,7 +161,8 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     for assert in &scenario.asserts {
         metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
     }
-    verdict::check_names(&scenario).map_err(|fault| Failure::input(format!("{}: {fault}", scenario.name)))?;
+    verdict::check_names(&scenario, &gpu, &set)
+        .map_err(|fault| Failure::input(format!("{}: {fault}", scenario.name)))?;
     Ok(Job {
         record: format!("{}.flight.vcd", scenario.name).into(),
         scenario,
@@ -200,6 +201,9 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     outputs.try_all()?;
     let record = record(job, args, &outputs, &inputs);
     warn_of_endless_loops(bench, scenario);
+    if options(scenario, args).max_cycles.is_none() {
+        warn_of_endless_grids(bench, scenario);
+    }
     inject(bench, args)?;
     if args.has_check(args::Check::Invariants) {
         bench.gpu_mut().check_invariants();
@@ -256,6 +260,28 @@ fn warn_of_endless_loops(bench: &Bench, scenario: &Scenario) {
         warn(&format!(
             "{}:{line}: this branch to itself has no exit: a warp that gets there never ends",
             scenario.ptx_path
+        ));
+    }
+}
+
+/// CTAs that a fast host simulates in a second, each with an empty kernel. Assumed: measured on one thread, rounded up.
+const CTAS_PER_SECOND: u64 = 100_000;
+
+/// Warns of a launch with more CTAs than the host can simulate in a day.
+fn warn_of_endless_grids(bench: &Bench, scenario: &Scenario) {
+    const DAY: u64 = 24 * 60 * 60;
+    for (launch, grid) in bench.grids().iter().enumerate() {
+        let days = grid.ctas() / CTAS_PER_SECOND / DAY;
+        let time = match days {
+            0 => continue,
+            1..731 => format!("{days} days"),
+            days => format!("{} years", days / 365),
+        };
+        warn(&format!(
+            "{}: launch[{launch}] has {} blocks: even at {CTAS_PER_SECOND} blocks a second the run takes {time}; \
+             end it with --max-cycles, or launch a smaller grid",
+            scenario.name,
+            grid.ctas()
         ));
     }
 }

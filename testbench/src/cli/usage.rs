@@ -1,5 +1,7 @@
 //! The command's own words: completion scripts, man pages, and a hint if the first word is a scenario.
 
+use std::process;
+
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, Error};
@@ -8,7 +10,7 @@ use clap_mangen::Man;
 use warpwave::scenario::{builtin, nearest};
 
 use super::args::Arguments;
-use super::failure::Failure;
+use super::failure::{Failure, shown, tell};
 use super::print;
 
 /// `warpwave completions`: the completion script of a shell.
@@ -52,7 +54,13 @@ pub fn exit(mut error: Error) -> ! {
             ContextValue::StyledStrs(vec![StyledStr::from(tip)]),
         );
     }
-    error.exit()
+    let plain = error.render().to_string();
+    let printable = shown(&plain);
+    if printable == plain {
+        error.exit();
+    }
+    tell(printable.trim_end());
+    process::exit(error.exit_code())
 }
 
 /// The hint for a word that is no command.

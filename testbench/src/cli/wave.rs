@@ -1,6 +1,5 @@
 //! The waveforms of `--vcd` and `--fst`. Without them, the flight recorder keeps the last cycles for a failed run.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use warpwave::bench::Bench;
@@ -15,7 +14,7 @@ use warpwave_waveforms::vcd::TimeAxis;
 use warpwave_waveforms::waveform::Waveform;
 
 use super::args::{self, TraceTime};
-use super::failure::{Failure, warn};
+use super::failure::{Failure, tell, warn};
 use super::trigger;
 
 /// Cycles that the flight recorder keeps.
@@ -23,6 +22,9 @@ const FLIGHT_CYCLES: u64 = 20_000;
 
 /// The SM that the flight recorder records by default: one, to limit the cost.
 pub const FLIGHT_SM: &str = "gpu.gpc[0].sm[0]";
+
+/// Size of a file that is worth a note. Each further note doubles it.
+const LARGE: u64 = 1 << 30;
 
 /// The waveform that is being recorded, if any.
 pub struct Wave {
@@ -33,6 +35,10 @@ pub struct Wave {
     /// True if an option names the flight-recorder file.
     is_asked: bool,
     scopes: String,
+    /// Bytes of a file from which on the next note tells its size.
+    next_note: u64,
+    /// True once the limit has been reported.
+    is_limited: bool,
 }
 
 impl Wave {
@@ -56,6 +62,7 @@ impl Wave {
         };
         let mut waveform = watched.transpose().map_err(failure)?;
         if let Some(waveform) = &mut waveform {
+            waveform.set_limit(args.trace_limit.unwrap_or(u64::MAX));
             add_files(args, &about, waveform)?;
         }
         Ok(Wave {
@@ -64,6 +71,8 @@ impl Wave {
             flight,
             is_asked: args.flight.is_some(),
             scopes: selection.patterns().collect::<Vec<_>>().join(" "),
+            next_note: LARGE,
+            is_limited: false,
         })
     }
 
@@ -71,7 +80,24 @@ impl Wave {
     pub fn collect(&mut self, now: Cycle) -> bool {
         let result = self.waveform.as_mut().map_or(Ok(()), |waveform| waveform.collect(now));
         self.error = result.err();
+        self.tell_size(now);
         self.error.is_none()
+    }
+
+    /// Notes each doubling of a large file, and warns once when the limit ends the files.
+    fn tell_size(&mut self, now: Cycle) {
+        let Some(waveform) = &self.waveform else { return };
+        match waveform.limited_at() {
+            Some(at) if !self.is_limited => {
+                self.is_limited = true;
+                warn(&limited(at));
+            }
+            None if waveform.bytes() >= self.next_note => {
+                tell(&large(waveform.bytes(), now));
+                self.next_note *= 2;
+            }
+            _ => {}
+        }
     }
 
     /// True if a waveform could not be written, which stops the run.
@@ -97,7 +123,7 @@ impl Wave {
         };
         let written = waveform.write_flight(file, what).map_err(failure)?;
         if let Some(span) = written {
-            say(&format!(
+            tell(&format!(
                 "note: cycles {}..{} of {} before the {what} are in {}; look at them with: gtkwave {}.gtkw",
                 span.start,
                 span.end,
@@ -136,12 +162,30 @@ impl Wave {
         let now = now.unwrap_or(Cycle::ZERO);
         let summary = waveform.finish(now).map_err(failure)?;
         if !summary.reached {
-            say(
+            tell(
                 "note: the waveform is empty: the run ended before the cycles of --trace-cycles or the event of --trace-on",
             );
         }
         Ok(())
     }
+}
+
+/// The warning when the limit ends the files.
+fn limited(at: Cycle) -> String {
+    format!(
+        "the waveform ends before cycle {at}, at the size of --trace-limit; the run goes on; \
+         select signals with --trace or cycles with --trace-cycles"
+    )
+}
+
+/// The note on a large file.
+fn large(bytes: u64, now: Cycle) -> String {
+    let per_cycle = bytes / now.0.max(1);
+    format!(
+        "note: the waveform has {:.1} GiB in cycle {now}, about {per_cycle} bytes a cycle; \
+         end it with --trace-limit, or select signals with --trace or cycles with --trace-cycles",
+        bytes as f64 / (1u64 << 30) as f64
+    )
 }
 
 /// True if the flight recorder is on by default: no option names a waveform or its file, or disables it.
@@ -215,11 +259,19 @@ fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> RunInfo {
     }
 }
 
-/// Prints a line to standard error, which may be closed.
-fn say(note: &str) {
-    let _ = writeln!(std::io::stderr(), "{note}");
-}
-
 fn failure(error: WaveError) -> Failure {
     Failure::input(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn note_tells_size_pace_and_remedies() {
+        let note = large(3 << 29, Cycle(1_000_000));
+        let says =
+            "note: the waveform has 1.5 GiB in cycle 1000000, about 1610 bytes a cycle; end it with --trace-limit, ";
+        assert!(note.starts_with(says), "{note}");
+    }
 }

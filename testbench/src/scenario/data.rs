@@ -16,6 +16,9 @@ use super::quantity::Constants;
 /// Maximum number of bytes of one buffer.
 const MAX_BYTES: u64 = 64 << 30;
 
+/// Maximum number of sizes of a shape, as in numpy before version 2.
+const MAX_SIZES: usize = 32;
+
 /// Element type and shape of a buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -37,8 +40,14 @@ impl Layout {
     }
 }
 
-/// Bytes of a buffer of this type and shape. A fault above [`MAX_BYTES`].
+/// Bytes of a buffer of this type and shape. A fault above [`MAX_BYTES`] or [`MAX_SIZES`].
 pub(super) fn checked_bytes(dtype: Dtype, shape: &[u64]) -> Result<u64, Fault> {
+    if shape.len() > MAX_SIZES {
+        return Err(Fault::TooManySizes {
+            found: shape.len(),
+            limit: MAX_SIZES,
+        });
+    }
     let bytes = shape
         .iter()
         .try_fold(dtype.bytes() as u64, |bytes, &n| bytes.checked_mul(n));
@@ -89,6 +98,10 @@ pub(super) fn bytes(
 fn random(layout: &Layout, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fault> {
     // Converted once: the bounds may be wide integers, and there may be millions of elements.
     let [low, high] = bounds.map(Number::value);
+    if !(high - low > 0.0 && (high - low).is_finite()) {
+        let [low, high] = bounds;
+        return Err(Fault::EmptyRange { low, high });
+    }
     let element = |i| uniform_element(seed, low..high, i);
     if !layout.dtype.is_float() {
         return collect(layout, |i| Number::Int(element(i).floor() as i128));

@@ -323,11 +323,21 @@ fn read_format(shown: &str, text: &str) -> Result<format::ScenarioFile, Scenario
         let (nearest, message) = (meant(error.message()), wording::plain(error.to_string().trim_end()));
         ScenarioError::new(shown, &key, Fault::Syntax { message, nearest })
     };
-    let reader = toml::Deserializer::parse(text).map_err(|fault| error(String::new(), fault))?;
+    let reader = toml::Deserializer::parse(text).map_err(|fault| match is_ptx(text) {
+        true => ScenarioError::new(shown, "", Fault::IsPtx { path: shown.to_owned() }),
+        false => error(String::new(), fault),
+    })?;
     serde_path_to_error::deserialize(reader).map_err(|fault| {
         let key = fault.path().to_string();
         error(if key == "." { String::new() } else { key }, fault.into_inner())
     })
+}
+
+/// True if the first line that is not a comment is that of a PTX program.
+fn is_ptx(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with("//"));
+    first.is_some_and(|line| line.starts_with(".version"))
 }
 
 /// The expected word nearest to the wrong one, in a message such as "unknown field `a`, expected one of `b`, `c`".

@@ -164,6 +164,34 @@ pub enum Fault {
         /// The sizes.
         shape: Vec<u64>,
     },
+    /// A shape has too many sizes.
+    #[error("a shape has at most {limit} sizes, as in numpy, not {found}")]
+    TooManySizes {
+        /// Sizes of the shape.
+        found: usize,
+        /// Most sizes.
+        limit: usize,
+    },
+    /// The bounds of random elements enclose no number.
+    #[error("random elements need a `low` below `high`, both finite, not {low} and {high}")]
+    EmptyRange {
+        /// The lower bound.
+        low: Number,
+        /// The upper bound.
+        high: Number,
+    },
+    /// The repetitions of all launches are too many.
+    #[error("more than {limit} launches with all repetitions; repeat fewer, or split the scenario")]
+    TooManyLaunches {
+        /// Most launches.
+        limit: usize,
+    },
+    /// The file is a program.
+    #[error("a PTX program, not a scenario; run `warpwave check {path}`, or name it in a scenario: ptx = \"{path}\"")]
+    IsPtx {
+        /// The file.
+        path: String,
+    },
     /// The data do not fit the memory of the GPU.
     #[error(
         "has {bytes} bytes, {need} with all data before it, but {gpu} has {limit} bytes of memory; \

@@ -8,6 +8,9 @@ use super::{Arg, Buffer, Fault, Launch, ScenarioError, Step, data, resolve};
 /// Most repetitions of one launch.
 const MAX_REPEAT: u64 = 1000;
 
+/// Most launches with all repetitions. Each keeps its results for the report.
+const MAX_LAUNCHES: usize = 100_000;
+
 /// The `[[launch]]` tables with their repetitions.
 #[derive(Default)]
 pub(super) struct LaunchIndex(Vec<Row>);
@@ -60,6 +63,10 @@ pub(super) fn read<F: FnOnce(Fault) -> ScenarioError>(
     for (n, text) in tables.into_iter().enumerate() {
         let repeat = constants.size(&text.repeat, 1, MAX_REPEAT);
         let repeat = repeat.map_err(at(&format!("launch[{n}].repeat")))?;
+        if launches.len() + repeat as usize > MAX_LAUNCHES {
+            let limit = MAX_LAUNCHES;
+            return Err(at(&format!("launch[{n}]"))(Fault::TooManyLaunches { limit }));
+        }
         let warm = text.warm;
         let launch = read_launch(n, text, buffers, constants, &at)?;
         let repetition = |k| Launch {

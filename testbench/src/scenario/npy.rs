@@ -58,7 +58,10 @@ pub fn read(path: &str, mut file: impl Read, dtype: Dtype, shape: &[u64]) -> Res
 
 /// Reads the header. Bounds its length and its nesting before it is parsed.
 fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
-    let text = |error: io::Error| error.to_string();
+    let text = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the file ends within its header".to_owned(),
+        _ => error.to_string(),
+    };
     let mut bytes = vec![0; 8];
     file.read_exact(&mut bytes).map_err(text)?;
     // Version 1 has a length of two bytes, later ones of four.
@@ -75,8 +78,30 @@ fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
         if depth(&bytes) > MAX_DEPTH {
             return Err(format!("a header with brackets nested more than {MAX_DEPTH} deep"));
         }
+        if has_huge_shape(&bytes) {
+            return Err("a shape with 2^64 elements or more".to_owned());
+        }
     }
     NpyHeader::from_reader(&bytes[..]).map_err(text)
+}
+
+/// True if the product of the numbers in some parentheses needs more than 64 bits. The parser would multiply them unchecked.
+fn has_huge_shape(header: &[u8]) -> bool {
+    let header = String::from_utf8_lossy(header);
+    let mut tuples = header.split('(').skip(1).filter_map(|rest| rest.split(')').next());
+    tuples.any(|tuple| {
+        let mut sizes = tuple.split(',').filter_map(python_integer);
+        sizes.try_fold(1u64, u64::checked_mul).is_none()
+    })
+}
+
+/// Reads an integer of Python's syntax, such as `8`, `0x8` or `1_000L`.
+fn python_integer(text: &str) -> Option<u64> {
+    let text = text.trim().trim_end_matches(['L', 'l']).replace('_', "").to_lowercase();
+    let prefixed = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter();
+    let mut digits = prefixed.filter_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)));
+    let (digits, radix) = digits.next().unwrap_or((&text, 10));
+    u64::from_str_radix(digits, radix).ok()
 }
 
 /// Computes the deepest nesting of brackets.
@@ -202,5 +227,20 @@ mod tests {
             error.to_string().contains("brackets nested more than 32 deep"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn shape_beyond_64_bits_is_refused_before_it_is_multiplied() {
+        for shape in [
+            "(4294967296, 4294967296, 8)",
+            "(0xffffffffffffffff, 2)",
+            "(1_0, 18446744073709551615)",
+        ] {
+            let error = read("x.npy", &file("<i4", "False", shape, &[])[..], Dtype::I32, &[1]).unwrap_err();
+            assert!(
+                error.to_string().contains("a shape with 2^64 elements or more"),
+                "{error}"
+            );
+        }
     }
 }

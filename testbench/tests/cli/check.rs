@@ -114,9 +114,9 @@ fn unsupported_data_fails_the_check_and_the_run_of_a_kernel_that_uses_it() {
     fs::write(folder.path().join("k.ptx"), UNSUPPORTED_DATA).unwrap();
     let finding = "unsupported: an address of 64 bits in a variable of `.u32`\n  --> k.ptx:4:26\n";
     let check = warpwave_in(folder.path(), &["check", "k.ptx"]);
-    assert_fails(&check, 2, &["k.ptx: 1 statements are not supported"]);
+    assert_fails(&check, 2, &["k.ptx: 1 statement is not supported"]);
     assert_eq!(check.out.matches(finding).count(), 1, "{}", check.out);
-    assert!(check.out.contains("cannot run: 1 statements"), "{}", check.out);
+    assert!(check.out.contains("cannot run: 1 statement is"), "{}", check.out);
     let run = |entry: &str| {
         let scenario = format!("ptx = \"k.ptx\"\n[[launch]]\nentry = \"{entry}\"\ngrid = 1\nblock = 1\nargs = []\n");
         fs::write(folder.path().join("s.toml"), scenario).unwrap();
@@ -133,7 +133,7 @@ fn unsupported_data_without_a_user_fails_the_check() {
     let unused = UNSUPPORTED_DATA.replace("[table]", "[words]");
     fs::write(folder.path().join("k.ptx"), unused).unwrap();
     let check = warpwave_in(folder.path(), &["check", "k.ptx"]);
-    assert_fails(&check, 2, &["k.ptx: 1 statements are not supported"]);
+    assert_fails(&check, 2, &["k.ptx: 1 statement is not supported"]);
     assert_eq!(check.out.matches("unsupported: ").count(), 1, "{}", check.out);
     assert!(!check.out.contains("cannot run"), "{}", check.out);
 }

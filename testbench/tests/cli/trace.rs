@@ -294,3 +294,68 @@ fn last_cycles_match_the_whole_waveform() {
         assert_eq!(later(&signal.changes), later(&whole.changes), "{}", signal.path);
     }
 }
+
+/// Runs `saxpy` with a waveform and `--json`. Returns the error text, the dump's text, its view, and the launches of the report.
+fn limited(options: &[&str]) -> (String, String, String, serde_json::Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let args = [
+        "run", "saxpy", "--gpu", "tiny", "--vcd", "run.vcd", "--json", "run.json",
+    ];
+    let answer = warpwave_in(folder.path(), &[&args[..], options].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let read = |name| fs::read_to_string(folder.path().join(name)).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&read("run.json")).unwrap();
+    (
+        answer.err,
+        read("run.vcd"),
+        read("run.gtkw"),
+        report["launches"].clone(),
+    )
+}
+
+#[test]
+fn limit_ends_the_dump_with_a_whole_cycle_and_the_run_goes_on() {
+    let signals = ["--trace", "gpu.gpc[0].sm[0].subcore[0]"];
+    let (err, whole, _, results) = limited(&signals);
+    assert_eq!(err, "");
+    let limit = whole.len() / 2;
+    let size = format!("{limit} B");
+    let (err, part, view, same_results) = limited(&[&signals[..], &["--trace-limit", &size]].concat());
+    assert_eq!(same_results, results);
+    assert!(
+        part.len() <= limit + 1000 && part.len() > limit - 5000,
+        "{} of {limit}",
+        part.len()
+    );
+    assert!(view.contains("size_limit"), "{view}");
+    let remark = part
+        .lines()
+        .find(|line| line.starts_with("$comment the recording ends before cycle "));
+    assert!(
+        remark.unwrap().ends_with(&format!(": its limit is {limit} bytes $end")),
+        "{remark:?}"
+    );
+    let (whole, part) = (Dump::read(&whole).by_cycle(), Dump::read(&part).by_cycle());
+    let says = format!(
+        "warning: the waveform ends before cycle {}, at the size of --trace-limit; the run goes on",
+        part.end
+    );
+    assert!(err.starts_with(&says), "{err}");
+    assert!(part.end < whole.end);
+    for (part_of, signal) in part.signals.iter().zip(&whole.signals) {
+        let before = signal.changes.partition_point(|&(at, _)| at < part.end);
+        assert_eq!(
+            (&part_of.path, &part_of.changes[..]),
+            (&signal.path, &signal.changes[..before])
+        );
+    }
+}
+
+#[test]
+fn limit_that_is_not_reached_changes_no_byte() {
+    let signals = ["--trace", "gpu.gigathread"];
+    let (_, whole, _, _) = limited(&signals);
+    let (err, same, view, _) = limited(&[&signals[..], &["--trace-limit", "1 GiB"]].concat());
+    assert_eq!((err.as_str(), same), ("", whole));
+    assert!(!view.contains("size_limit"));
+}

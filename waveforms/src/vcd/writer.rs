@@ -270,6 +270,19 @@ impl<W: Write + Send> Sink for VcdWriter<W> {
     fn bytes(&self) -> u64 {
         self.written + self.text.len() as u64
     }
+
+    /// Each cycle without a change has two times, two edges of the clock and a count of cycles.
+    fn bytes_at(&self, at: u64) -> u64 {
+        let digits = |n: u64| u64::from(n.checked_ilog10().unwrap_or(0)) + 1;
+        let cycle_bits = u64::from(64 - (at | 1).leading_zeros());
+        let per_cycle = 2 * (digits(self.axis.rise(at)) + 2) + 2 * 3 + cycle_bits + 4;
+        let cycles = self.at.map_or(0, |last| at.saturating_sub(last));
+        self.bytes() + cycles * per_cycle
+    }
+
+    fn remark(&mut self, text: &str) -> io::Result<()> {
+        self.line(&format!("$comment {} $end", text.replace('$', "")))
+    }
 }
 
 /// The codes of the clock, the count of cycles and all signals. Signals of instruction issue change most and get the shortest codes.

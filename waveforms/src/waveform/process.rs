@@ -110,13 +110,26 @@ impl Waveform {
             return Ok(());
         }
         self.first_shown = Some(now);
+        self.last_written = now;
         let values = std::mem::take(&mut self.values);
         let result = self.each_output(|sink| sink.begin(now.0, &values));
         self.values = values;
         result
     }
 
+    /// Writes the changes of one cycle, unless the outputs have ended at the limit or do so now.
     fn write_changes(&mut self, now: Cycle, changes: &[Change]) -> Result<(), WaveError> {
+        if self.limited_at.is_some() {
+            return Ok(());
+        }
+        if self
+            .outputs
+            .iter()
+            .any(|output| output.sink.bytes_at(now.0) > self.limit)
+        {
+            return self.end_at_limit();
+        }
+        self.last_written = now;
         self.n_changes += changes.len() as u64;
         for output in &mut self.outputs {
             for &(signal, value) in changes {
@@ -125,5 +138,19 @@ impl Waveform {
             }
         }
         Ok(())
+    }
+
+    /// Ends the outputs behind the last cycle written, with a remark.
+    fn end_at_limit(&mut self) -> Result<(), WaveError> {
+        let end = self.last_written + 1;
+        self.limited_at = Some(end);
+        let remark = format!(
+            "the recording ends before cycle {end}: its limit is {} bytes",
+            self.limit
+        );
+        self.each_output(|sink| {
+            sink.remark(&remark)?;
+            sink.finish(end.0)
+        })
     }
 }

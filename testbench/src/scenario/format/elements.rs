@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::{LaunchName, Quantity, one, zero};
 use crate::scenario::expr::{Expr, Node};
@@ -21,8 +21,7 @@ pub(in crate::scenario) enum ElementSource {
 }
 
 /// A source that a table gives.
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone)]
 pub(in crate::scenario) enum SourceTable {
     Npy(String),
     Fill(Quantity),
@@ -47,6 +46,9 @@ impl<'de> Deserialize<'de> for ElementSource {
     }
 }
 
+/// The keys of a table that gives elements.
+const SOURCES: &[&str] = &["npy", "fill", "iota", "uniform", "values", "expr"];
+
 struct SourceVisitor;
 
 impl<'de> Visitor<'de> for SourceVisitor {
@@ -61,8 +63,22 @@ impl<'de> Visitor<'de> for SourceVisitor {
         Ok(Text(expr).into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ElementSource, A::Error> {
-        SourceTable::deserialize(MapAccessDeserializer::new(map)).map(ElementSource::Table)
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ElementSource, A::Error> {
+        let kind = map.next_key::<String>()?;
+        let kind = kind.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+        let source = match kind.as_str() {
+            "npy" => ElementSource::Table(SourceTable::Npy(map.next_value()?)),
+            "fill" => ElementSource::Table(SourceTable::Fill(map.next_value()?)),
+            "iota" => ElementSource::Table(SourceTable::Iota(map.next_value()?)),
+            "uniform" => ElementSource::Table(SourceTable::Uniform(map.next_value()?)),
+            "values" => ElementSource::Table(SourceTable::Values(map.next_value()?)),
+            "expr" => map.next_value::<Text>()?.into(),
+            other => return Err(A::Error::unknown_variant(other, SOURCES)),
+        };
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(source),
+            Some(_) => Err(A::Error::custom("more than one source; give one of them")),
+        }
     }
 }
 
