@@ -26,6 +26,12 @@ mod data;
 
 mod elements;
 
+mod patterns;
+
+mod structures;
+
+mod pointers;
+
 mod launches;
 
 mod checks;
@@ -81,6 +87,8 @@ pub struct Scenario {
     pub buffers: Vec<Buffer>,
     /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
+    /// Elements of buffers and module variables that are addresses.
+    pub pointers: Vec<Pointers>,
     /// The launches, in order.
     pub launches: Vec<Launch>,
     /// Expectations that [`Buffer::expect`] cannot hold.
@@ -126,6 +134,8 @@ pub struct Expect {
 pub struct Check {
     /// The buffer or module variable.
     pub data: CheckedData,
+    /// The field of a buffer of structures. `None` compares the elements of the buffer.
+    pub field: Option<StructField>,
     /// The elements that are compared.
     pub view: View,
     /// Index of the launch after which they are compared. `None` is the last one.
@@ -147,6 +157,41 @@ pub enum CheckedData {
     Buffer(usize),
     /// Index in [`Scenario::globals`].
     Global(usize),
+}
+
+/// Elements that are device addresses in one target. Their initial bytes are offsets from its start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pointers {
+    /// The buffer or module variable that has these elements.
+    pub data: CheckedData,
+    /// The offsets of the elements in it, in bytes.
+    pub at: Vec<u64>,
+    /// The buffer or module variable that they point to.
+    pub to: Target,
+}
+
+/// What an address points to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Index in [`Scenario::buffers`].
+    Buffer(usize),
+    /// A module variable, by its symbol. The scenario need not declare it.
+    Variable(String),
+}
+
+/// A field of a buffer of structures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StructField {
+    /// Names of the buffer and of the field, with a dot between them.
+    pub name: String,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Offset in a structure, in bytes.
+    pub offset: u64,
+    /// Bytes of a structure.
+    pub stride: u64,
+    /// Elements of the field in one structure.
+    pub count: u64,
 }
 
 /// A range of elements.
@@ -211,6 +256,8 @@ pub struct Launch {
 pub enum Arg {
     /// The address of a buffer, by its index in [`Scenario::buffers`].
     Buffer(usize),
+    /// An address in a buffer or module variable: the target, and the offset in bytes.
+    Address(Target, u64),
     /// The bytes of a scalar.
     Scalar(Dtype, Vec<u8>),
     /// A structure, given as bytes.
