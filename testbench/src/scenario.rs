@@ -249,6 +249,57 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// Arguments in order.
     pub args: Vec<Arg>,
+    /// The expected `printf` output.
+    pub prints: Option<Prints>,
+}
+
+/// The expected `printf` output of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Prints {
+    /// The whole output. The end of its last line may be left out.
+    Whole(String),
+    /// A part of the output.
+    Part(String),
+    /// The number of lines.
+    Lines(u64),
+}
+
+impl Prints {
+    /// How `printed` differs, in words. `None` if it is as expected.
+    ///
+    /// ```
+    /// use warpwave::scenario::Prints;
+    /// let whole = Prints::Whole("a\nb\n".to_owned());
+    /// assert_eq!(whole.difference("a\nb"), None);
+    /// assert_eq!(whole.difference("a\nc\n").unwrap(), "line 2 is `c`, not `b`");
+    /// assert_eq!(whole.difference("a\n").unwrap(), "line 2 is missing; it should be `b`");
+    /// assert_eq!(whole.difference("a\nb\nc\n").unwrap(), "line 3 is `c`, but only 2 are expected");
+    /// assert_eq!(Prints::Lines(2).difference("a\n").unwrap(), "it has 1 lines, not 2");
+    /// ```
+    pub fn difference(&self, printed: &str) -> Option<String> {
+        let text = match self {
+            Prints::Part(part) => return (!printed.contains(part)).then(|| format!("it lacks `{part}`")),
+            Prints::Lines(want) => {
+                let found = printed.lines().count() as u64;
+                return (found != *want).then(|| format!("it has {found} lines, not {want}"));
+            }
+            Prints::Whole(text) => text,
+        };
+        let (mut found, mut want) = (printed.lines(), text.lines());
+        for line in 1.. {
+            match (found.next(), want.next()) {
+                (None, None) => break,
+                (Some(found), Some(want)) if found == want => {}
+                (Some(found), Some(want)) => return Some(format!("line {line} is `{found}`, not `{want}`")),
+                (None, Some(want)) => return Some(format!("line {line} is missing; it should be `{want}`")),
+                (Some(found), None) => {
+                    let n = line - 1;
+                    return Some(format!("line {line} is `{found}`, but only {n} are expected"));
+                }
+            }
+        }
+        None
+    }
 }
 
 /// An argument of a kernel.
@@ -307,6 +358,8 @@ pub struct Assert {
     pub equal: Option<f64>,
     /// Index of the launch. `None` for all launches together.
     pub launch: Option<usize>,
+    /// True if each point of a sweep must hold it too.
+    pub points: bool,
 }
 
 /// A comparison of two expressions over metrics.
@@ -322,6 +375,8 @@ pub struct Comparison {
     pub right: Node,
     /// The tolerance of an equation.
     pub tolerance: Tolerance,
+    /// True if each point of a sweep must hold it too.
+    pub points: bool,
 }
 
 /// The greatest difference of two sides that are equal.
@@ -356,10 +411,11 @@ pub struct ExpectFailure {
 }
 
 impl Scenario {
-    /// The number of expectations of buffers and module variables.
+    /// The number of expectations of buffers, module variables and `printf` outputs.
     pub fn expectations(&self) -> usize {
+        let prints = self.launches.iter().filter(|launch| launch.prints.is_some()).count();
         let data = self.buffers.iter().chain(&self.globals);
-        data.filter(|buffer| buffer.expect.is_some()).count() + self.checks.len()
+        data.filter(|buffer| buffer.expect.is_some()).count() + self.checks.len() + prints
     }
 
     /// The buffer or module variable of a check.

@@ -23,7 +23,7 @@ use self::args::{Part, Plan, Sweep, What};
 use super::args::DEFAULT_GPU;
 use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, WRONG};
-use super::lab::check_outputs;
+use super::lab::{check_names, check_outputs};
 use super::print;
 use super::progress;
 use super::write::write;
@@ -108,6 +108,7 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
     let (constants, settings) = sweep::split_constants(&draft, &settings);
     let draft = draft.with_constants(&constants).map_err(Failure::input)?;
     let mut scenario = draft.build(None).map_err(Failure::input)?;
+    check_names(&scenario)?;
     let mut checked = settings
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));

@@ -56,6 +56,7 @@
 //! warm = true                        # optional: only the last repetition counts in totals
 //! before = [{ fill = { buffer = "x", value = 0 } }]      # optional: host steps before each repetition; also
 //!                                    # { copy = { from = "x", to = "y" } }, { swap = ["x", "y"] }, { reset = "x" }
+//! prints = "done\n"                  # optional: the `printf` output of each repetition; or { contains = "one" }, { lines = 4 }
 //! # Other arguments:
 //! #   { address = "x", offset = 64 }             an address in a buffer or module variable
 //! #   { bytes = "00ff" }                         a structure as hexadecimal bytes
@@ -74,6 +75,7 @@
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
 //! max = 1000                         # at least one of min, max, equal, each within ±2^64
+//! points = true                      # optional: each point of a sweep must hold it too
 //! launch = 0                         # optional: index or name of one launch; without it, all launches together
 //!
 //! [[assert]]
@@ -218,6 +220,16 @@ pub(super) struct Launch {
     pub warm: bool,
     #[serde(default)]
     pub before: Vec<Step>,
+    pub prints: Option<Prints>,
+}
+
+/// The expected `printf` output of a launch. The text gives the whole output, or a table.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "a text, { contains = \"a text\" } or { lines = 4 }")]
+pub(super) enum Prints {
+    Whole(String),
+    Part { contains: String },
+    Lines { lines: Quantity },
 }
 
 /// An action of the host before a launch.
