@@ -240,7 +240,8 @@ fn gtkwave_shows_every_row_of_a_view_with_the_values_of_the_dump() {
     fs::write(folder.join("open.gtkw"), open.replace("run.gtkw", "open.gtkw")).unwrap();
     let rows = rows(&save);
     let cycles = [200u64, 1_000, 4_567, 9_000, 14_001];
-    let mut script = "puts \"rows [llength [gtkwave::getDisplayedSignals]]\"\n".to_owned();
+    let mut script = "puts \"window [gtkwave::getWindowStartTime] [gtkwave::getWindowEndTime]\"\n".to_owned();
+    script += "puts \"rows [llength [gtkwave::getDisplayedSignals]]\"\n";
     for cycle in cycles {
         script += &format!(
             "gtkwave::setMarker {}\nupdate\nfor {{set i 0}} {{$i < {}}} {{incr i}} {{ puts \"AT {cycle} $i [gtkwave::getTraceValueAtMarkerFromIndex $i]\" }}\n",
@@ -262,6 +263,20 @@ fn gtkwave_shows_every_row_of_a_view_with_the_values_of_the_dump() {
         "not every row of {n_rows} is shown"
     );
     let dump = Dump::read(&fs::read_to_string(folder.join("run.vcd")).unwrap());
+    // The window opens at the launch and ends near the end of the run. GTKWave counts in ps, a cycle takes 1000 of them here.
+    let window = said.lines().find_map(|line| line.strip_prefix("window ")).unwrap();
+    let [from, to] = window
+        .split(' ')
+        .map(|time| time.parse::<u64>().unwrap() / 1000)
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{window}")
+    };
+    let end = dump.end / 10;
+    assert!(
+        from < 200 && to > end * 9 / 10 && to < end * 6 / 5,
+        "{from} to {to} of {end}"
+    );
     let mut compared = 0;
     for line in said.lines().filter_map(|line| line.strip_prefix("AT ")) {
         let mut words = line.splitn(3, ' ');

@@ -1,12 +1,21 @@
-//! Signals of each SM that are derived from the signals of its components.
+//! Signals that are derived from the signals of components.
 //!
-//! | signal | value |
+//! | signal of an SM | value |
 //! |---|---|
 //! | `ipc` | instructions issued per cycle, mean of the last [`INTERVAL`] cycles |
 //! | `occupancy` | resident warps per warp slot, mean of the last [`INTERVAL`] cycles |
 //! | `lanes` | active lanes per issued instruction, mean of the last [`INTERVAL`] cycles |
 //! | `top_stall` | the most frequent stall reason among the warps; the states of [`NOT_STALLED`] do not count |
 //! | `n_stalled` | warps with that stall reason |
+//! | `l1_lookups` | cycles in which the L1 looked up tags, per cycle of the last [`INTERVAL`] |
+//! | `l1_hit_rate` | the share of those cycles with a hit |
+//!
+//! | signal of the scope `memory` | value |
+//! |---|---|
+//! | `xbar_requests`, `xbar_responses` | inputs of the crossbar that sent, per cycle of the last [`INTERVAL`] |
+//! | `l2_lookups` | slices that looked up tags, per slice and cycle of the last [`INTERVAL`] |
+//! | `l2_hit_rate` | the share of those lookups with a hit |
+//! | `dram_commands` | reads and writes on the column buses, per channel and cycle of the last [`INTERVAL`] |
 
 use warpwave_hw::time::Cycle;
 
@@ -97,6 +106,23 @@ enum Input {
     Mean(usize),
     /// The state of a warp slot, for this top stall.
     WarpState(usize),
+    /// A term of the sums of two means: 1 while the state is in the set.
+    States([StateSet; 2]),
+}
+
+/// States that count for a mean.
+#[derive(Clone, Copy)]
+struct StateSet {
+    /// A bit for each state.
+    states: u64,
+    mean: usize,
+}
+
+impl StateSet {
+    /// 1 if `value` is in the set, else 0.
+    fn count(self, value: Option<u64>) -> u64 {
+        value.map_or(0, |value| self.states >> value & 1)
+    }
 }
 
 /// All derived signals.
@@ -124,6 +150,7 @@ impl DerivedSignals {
         for sm in sm_scopes(signals) {
             derived.add_sm(&sm, signals);
         }
+        derived.add_memory(signals);
         derived.means.iter_mut().for_each(|mean| mean.since = start.0);
         if !derived.means.is_empty() {
             derived.interval_end = start + INTERVAL;
@@ -151,16 +178,74 @@ impl DerivedSignals {
                 inputs
                     .iter()
                     .for_each(|&n| self.inputs[n] = Input::Mean(self.means.len()));
-                self.means.push(Mean {
-                    signal: add_signal(signals, sm, name, Kind::Real),
-                    sum: 0,
-                    area: 0,
-                    since: 0,
-                    denominator,
-                    value: 0f64.to_bits(),
-                });
+                self.add_mean(signals, sm, name, denominator);
             }
         }
+        self.add_stalls(sm, signals);
+        let tags = find_signals(signals, sm, |signal| is_part(signal, "tag", "l1"));
+        self.add_lookups(&tags, sm, ["l1_lookups", "l1_hit_rate"], signals);
+    }
+
+    /// Adds the signals of the crossbar, the L2 and the HBM.
+    fn add_memory(&mut self, signals: &mut Vec<Signal>) {
+        let Some(top) = signals.first().and_then(|signal| signal.scope.first()).cloned() else {
+            return;
+        };
+        let scope = [top, "memory".to_owned()];
+        let top = &scope[..1];
+        for (name, direction) in [("xbar_requests", "request"), ("xbar_responses", "response")] {
+            let is_input = |signal: &Signal| {
+                let mut outer = signal.scope.iter().rev().skip(1);
+                signal.name == "sends" && outer.next().is_some_and(|scope| scope == direction)
+            };
+            let inputs = find_signals(signals, top, is_input);
+            if !inputs.is_empty() {
+                inputs
+                    .iter()
+                    .for_each(|&n| self.inputs[n] = Input::Mean(self.means.len()));
+                self.add_mean(signals, &scope, name, Denominator::Constant(INTERVAL as f64));
+            }
+        }
+        let tags = find_signals(signals, top, |signal| is_part(signal, "tag", "l2_slice["));
+        self.add_lookups(&tags, &scope, ["l2_lookups", "l2_hit_rate"], signals);
+        let commands = find_signals(signals, top, |signal| is_part(signal, "column_command", "channel["));
+        if let Some(&first) = commands.first() {
+            let mean = self.means.len();
+            let states = state_set(&signals[first], &["read", "write"]);
+            let sets = [StateSet { states, mean }, StateSet { states: 0, mean }];
+            commands.iter().for_each(|&n| self.inputs[n] = Input::States(sets));
+            let largest = INTERVAL * commands.len() as u64;
+            self.add_mean(signals, &scope, "dram_commands", Denominator::Constant(largest as f64));
+        }
+    }
+
+    /// Adds the lookups and the hit rate of these tag pipelines.
+    fn add_lookups(&mut self, tags: &[usize], scope: &[String], names: [&str; 2], signals: &mut Vec<Signal>) {
+        let Some(&first) = tags.first() else { return };
+        let mean = self.means.len();
+        let set = |states: &[&str], mean| StateSet {
+            states: state_set(&signals[first], states),
+            mean,
+        };
+        let sets = [set(&["hit", "miss"], mean), set(&["hit"], mean + 1)];
+        tags.iter().for_each(|&n| self.inputs[n] = Input::States(sets));
+        let largest = INTERVAL * tags.len() as u64;
+        self.add_mean(signals, scope, names[0], Denominator::Constant(largest as f64));
+        self.add_mean(signals, scope, names[1], Denominator::PreviousArea);
+    }
+
+    fn add_mean(&mut self, signals: &mut Vec<Signal>, scope: &[String], name: &str, denominator: Denominator) {
+        self.means.push(Mean {
+            signal: add_signal(signals, scope, name, Kind::Real),
+            sum: 0,
+            area: 0,
+            since: 0,
+            denominator,
+            value: 0f64.to_bits(),
+        });
+    }
+
+    fn add_stalls(&mut self, sm: &[String], signals: &mut Vec<Signal>) {
         let inputs = find_signals(signals, sm, is_warp_state);
         let Some(names) = inputs.first().and_then(|&n| signals[n].kind.states()) else {
             return;
@@ -184,6 +269,11 @@ impl DerivedSignals {
                 Input::Unused => {}
                 Input::Mean(mean) => self.means[mean].sum += value.unwrap_or(0),
                 Input::WarpState(stall) => self.stalls[stall].change(None, value),
+                Input::States(sets) => {
+                    for set in sets {
+                        self.means[set.mean].sum += set.count(value);
+                    }
+                }
             }
         }
         for mean in &self.means {
@@ -209,6 +299,12 @@ impl DerivedSignals {
             Input::WarpState(stall) => {
                 self.stalls[stall].change(from, to);
                 self.changed_stalls.push(stall);
+            }
+            Input::States(sets) => {
+                for set in sets {
+                    let (from, to) = (set.count(from), set.count(to));
+                    self.means[set.mean].change(now.0, Some(from), Some(to));
+                }
             }
         }
     }
@@ -263,19 +359,70 @@ pub fn is_warp_state(signal: &Signal) -> bool {
     signal.name == "state" && signal.scope.last().is_some_and(|scope| scope.starts_with("warp["))
 }
 
-/// The indices of the signals of an SM for which `matches` holds.
-fn find_signals(signals: &[Signal], sm: &[String], matches: impl Fn(&Signal) -> bool) -> Vec<usize> {
-    let matches = |n: &usize| signals[*n].scope.starts_with(sm) && matches(&signals[*n]);
+/// True for the signal `name` of a component whose scope begins with `part`.
+fn is_part(signal: &Signal, name: &str, part: &str) -> bool {
+    signal.name == name && signal.scope.last().is_some_and(|scope| scope.starts_with(part))
+}
+
+/// The set of these states of a signal, with a bit for each.
+fn state_set(signal: &Signal, states: &[&str]) -> u64 {
+    let names = signal.kind.states().unwrap_or_default();
+    let bits = names.iter().enumerate().filter(|(_, name)| states.contains(name));
+    bits.fold(0, |set, (n, _)| set | 1 << n)
+}
+
+/// The indices of the signals of a scope for which `matches` holds.
+fn find_signals(signals: &[Signal], scope: &[String], matches: impl Fn(&Signal) -> bool) -> Vec<usize> {
+    let matches = |n: &usize| signals[*n].scope.starts_with(scope) && matches(&signals[*n]);
     (0..signals.len()).filter(matches).collect()
 }
 
-/// Appends a derived signal of an SM and returns its index.
-fn add_signal(signals: &mut Vec<Signal>, sm: &[String], name: &str, kind: Kind) -> u32 {
+/// Appends a derived signal and returns its index.
+fn add_signal(signals: &mut Vec<Signal>, scope: &[String], name: &str, kind: Kind) -> u32 {
     signals.push(Signal {
-        scope: sm.to_vec(),
+        scope: scope.to_vec(),
         name: name.into(),
         kind,
         alias_scope: None,
     });
     signals.len() as u32 - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_rates_are_shares_of_an_interval() {
+        let tag = Kind::State(&["idle", "hit", "miss"]);
+        let mut signals = vec![
+            Signal::new("gpu.l2_slice[0].tag", tag),
+            Signal::new("gpu.l2_slice[1].tag", tag),
+            Signal::new("gpu.channel[0].column_command", Kind::State(&["none", "read", "write"])),
+            Signal::new("gpu.xbar.request.in[0].sends", Kind::Bit),
+        ];
+        let mut derived = DerivedSignals::new(&mut signals, Cycle(0));
+        let names: Vec<&str> = signals[4..].iter().map(|signal| signal.name.as_str()).collect();
+        assert_eq!(names, ["xbar_requests", "l2_lookups", "l2_hit_rate", "dram_commands"]);
+        let mut values = vec![Some(0); signals.len()];
+        derived.begin(&mut values);
+        // Slice 0 hits in 16 cycles, slice 1 misses in 48. The channel reads in 8 cycles, an input sends in 32.
+        for (now, signal, from, to) in [
+            (0, 0, 0, 1),
+            (0, 2, 0, 1),
+            (8, 2, 1, 0),
+            (16, 0, 1, 0),
+            (16, 1, 0, 2),
+            (32, 3, 0, 1),
+        ] {
+            derived.on_change(Cycle(now), signal, Some(from), Some(to));
+        }
+        let mut changes = Vec::new();
+        derived.take(Cycle(INTERVAL), &mut changes);
+        let values: Vec<f64> = changes
+            .iter()
+            .map(|(_, value)| f64::from_bits(value.unwrap()))
+            .collect();
+        assert_eq!(values, [0.5, 0.5, 0.25, 0.125]);
+    }
 }

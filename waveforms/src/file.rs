@@ -94,10 +94,11 @@ pub fn create_fst(path: &Path, about: &RunInfo, signals: &[Signal]) -> Result<Bo
     }
 }
 
-/// The path without `.vcd`, `.fst` and `.gz`. The names of the view files begin with it.
+/// The path without `.vcd` and `.gz`. The names of the view files begin with it. `.fst` stays, so that a VCD and an FST file of the same
+/// name have views of their own.
 pub fn stem(path: &Path) -> PathBuf {
     let mut stem = path.to_path_buf();
-    for ending in ["gz", "vcd", "fst"] {
+    for ending in ["gz", "vcd"] {
         if stem.extension().is_some_and(|extension| extension == ending) {
             stem.set_extension("");
         }

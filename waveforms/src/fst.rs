@@ -1,7 +1,9 @@
 //! Dumps in FST, GTKWave's compressed binary format.
 //!
-//! An FST file has the same scopes, signals, times and values as a VCD of the run. It is smaller, opens faster, and contains the
-//! names of states. The same run gives the same bytes. If the run breaks off, the file is complete up to its last block.
+//! An FST file has the same scopes, signals, times and values as a VCD of the run. It is smaller and opens faster. The same run gives the
+//! same bytes. If the run breaks off, the file is complete up to its last block.
+//!
+//! The file has no tables of state names: GTKWave would ignore the names and colours of its save file for a signal with a table.
 
 use std::borrow::Cow;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -21,9 +23,6 @@ const BLOCK_CHANGES: usize = 250_000;
 
 /// Width of the count of cycles, in bits.
 const CYCLE_BITS: u32 = 48;
-
-/// The names of a state signal's values.
-type States = &'static [&'static str];
 
 /// An FST file that is being written.
 pub struct FstSink<W: Write + Seek> {
@@ -70,7 +69,6 @@ impl<W: Write + Seek> FstSink<W> {
             writer,
             signals,
             handles: vec![0; signals.len()],
-            tables: Vec::new(),
             clock: [0; 2],
         };
         declaration.write(axis).map_err(io::Error::other)?;
@@ -183,8 +181,6 @@ struct FstHeader<'a, W: Write + Seek> {
     writer: FstWriter<CountedFile<W>>,
     signals: &'a [Signal],
     handles: Vec<u32>,
-    /// The tables of state names in the file, with their numbers.
-    tables: Vec<(States, u32)>,
     /// Handles of the clock and of the count of its cycles.
     clock: [u32; 2],
 }
@@ -239,10 +235,6 @@ impl<W: Write + Seek> FstHeader<'_, W> {
             (Kind::Real, _) | (_, 1) => name.clone(),
             (_, width) => format!("{name} [{}:0]", width - 1),
         };
-        if let Some(states) = kind.states() {
-            let table = self.table(states, kind.width())?;
-            self.writer.add_enum_table_ref(table)?;
-        }
         let (var, geometry) = match kind {
             Kind::Real => (VarType::VcdReal, GeomEntry::Real),
             kind => (VarType::VcdWire, GeomEntry::Fixed(kind.width())),
@@ -254,19 +246,6 @@ impl<W: Write + Seek> FstHeader<'_, W> {
             self.handles[n] = self.variable(name, var, geometry)?;
         }
         Ok(())
-    }
-
-    /// The number of the table with these names. A new table is added to the file.
-    fn table(&mut self, states: States, width: u32) -> wavefst::Result<u32> {
-        if let Some((_, table)) = self.tables.iter().find(|(known, _)| *known == states) {
-            return Ok(*table);
-        }
-        let codes: Vec<String> = (0..states.len()).map(|n| format!("{n:b}")).collect();
-        let entries: Vec<_> = states.iter().copied().zip(codes.iter().map(String::as_str)).collect();
-        let name = format!("states_{}", self.tables.len());
-        let table = self.writer.create_enum_table(&name, &entries, width as usize)?;
-        self.tables.push((states, table));
-        Ok(table)
     }
 }
 

@@ -48,8 +48,12 @@ pub struct MarkerFinder {
     barrier: Option<Cycle>,
     /// For each warp slot, the first cycle of its state, and whether the state is a stall.
     since: Vec<(Cycle, bool)>,
+    /// For each warp slot, whether it has held a warp.
+    was_used: BitVec,
     /// For each state of a warp slot, whether it is a stall.
     is_stall: BitVec,
+    /// The state of a warp slot without a warp.
+    empty: Option<u64>,
     /// First cycle and length of the longest stall.
     longest_wait: (Cycle, u64),
     /// First cycle and latency of the slowest request.
@@ -65,7 +69,9 @@ impl MarkerFinder {
             miss: None,
             barrier: None,
             since: Vec::new(),
+            was_used: BitVec::new(),
             is_stall: BitVec::new(),
+            empty: None,
             longest_wait: (Cycle::ZERO, 0),
             worst_request: (Cycle::ZERO, 0),
         };
@@ -86,7 +92,9 @@ impl MarkerFinder {
             }
             (_, Kind::State(names)) if is_warp_state(signal) => {
                 self.is_stall = names.iter().map(|name| !NOT_STALLED.contains(name)).collect();
+                self.empty = index_of(names, "empty");
                 self.since.push((start, false));
+                self.was_used.push(false);
                 Input::WarpState(index_of(names, "barrier"), self.since.len() - 1)
             }
             _ => Input::Unused,
@@ -107,6 +115,9 @@ impl MarkerFinder {
             }
             Input::WarpState(barrier, warp) => {
                 set_first(&mut self.barrier, now, barrier.is_some() && to == barrier);
+                if to.is_some() && to != self.empty {
+                    self.was_used.set(warp, true);
+                }
                 let is_stall = to.is_some_and(|state| self.is_stall[state as usize]);
                 let (since, was_stall) = std::mem::replace(&mut self.since[warp], (now, is_stall));
                 if was_stall && now.since(since) > self.longest_wait.1 {
@@ -114,6 +125,13 @@ impl MarkerFinder {
                 }
             }
         }
+    }
+
+    /// Indices of the states of warp slots that never held a warp.
+    pub fn empty_slots(&self) -> Vec<usize> {
+        let is_empty = |input: &Input| matches!(input, Input::WarpState(_, warp) if !self.was_used[*warp]);
+        let inputs = self.inputs.iter().enumerate();
+        inputs.filter(|(_, input)| is_empty(input)).map(|(n, _)| n).collect()
     }
 
     /// The markers found so far, in the order of their letters in GTKWave.

@@ -38,8 +38,10 @@ pub struct ViewRange {
     pub end: Cycle,
     /// The markers. Those outside the range are not shown.
     pub markers: Vec<Marker>,
-    /// The event at the centre of the view. Without one, the view shows the whole range.
+    /// The event at the centre of the view. Without one, the view begins where the first warp is resident.
     pub event: Option<Marker>,
+    /// Indices of the states of warp slots that never held a warp. The view folds them away.
+    pub empty_slots: Vec<usize>,
 }
 
 impl ViewRange {
@@ -49,17 +51,33 @@ impl ViewRange {
         end: Cycle::ZERO,
         markers: Vec::new(),
         event: None,
+        empty_slots: Vec::new(),
     };
 
-    /// The markers inside the range: the event, the others, and the end.
+    /// The first cycle that a view shows: shortly before the launch, if there is a marker for it.
+    fn first_shown(&self) -> Cycle {
+        let launch = self.markers.iter().find(|marker| marker.name == "launch");
+        let launch = launch.map_or(self.start, |launch| launch.at);
+        let margin = self.end.0.saturating_sub(launch.0) / 50;
+        self.start.max(Cycle(launch.0.saturating_sub(margin)))
+    }
+
+    /// The markers inside the range: the event, the others, and the end. Markers that would lie on each other are one.
     fn shown_markers(&self) -> Vec<Marker> {
         let markers = self.event.iter().chain(&self.markers);
         let is_inside = |marker: &&Marker| self.start <= marker.at && marker.at < self.end;
-        let mut markers: Vec<Marker> = markers.filter(is_inside).cloned().collect();
-        if self.start < self.end {
-            markers.push(Marker::new("end", self.end));
+        let apart = self.end.0.saturating_sub(self.first_shown().0) / 50;
+        let mut shown: Vec<Marker> = Vec::new();
+        for marker in markers.filter(is_inside) {
+            match shown.iter_mut().find(|other| other.at.0.abs_diff(marker.at.0) < apart) {
+                Some(other) => other.name = format!("{}_and_{}", other.name, marker.name),
+                None => shown.push(marker.clone()),
+            }
         }
-        markers
+        if self.start < self.end {
+            shown.push(Marker::new("end", self.end));
+        }
+        shown
     }
 }
 
@@ -80,7 +98,7 @@ pub fn write_views(dump: &Path, signals: &[Signal], run: &RunInfo, range: &ViewR
             .map_or(String::new(), |name| name.to_string_lossy().into_owned())
     };
     let tables = NameTables::new(signals, &run.code);
-    let layout = Layout::new(signals);
+    let layout = Layout::new(signals, &range.empty_slots);
     let mut folder = stem(dump).into_os_string();
     folder.push(".names");
     fs::create_dir_all(&folder).map_err(|error| WaveError::io(Path::new(&folder), error))?;

@@ -244,6 +244,7 @@ impl Waveform {
             end,
             markers: self.markers.markers(),
             event: None,
+            empty_slots: self.markers.empty_slots(),
         }
     }
 

@@ -108,13 +108,14 @@ fn fst_and_vcd_have_the_same_changes_of_all_signals() {
 }
 
 #[test]
-fn file_contains_the_names_of_states() {
+fn states_have_no_table_in_the_file() {
     let (waves, waveform) = read(fst(TimeAxis::Cycles));
     let hierarchy = waveform.hierarchy();
-    let mut vars = hierarchy.all_vars().map(|var| &hierarchy[var]);
-    let var = vars.find(|var| var.full_name(hierarchy) == "gpu.sm[0].warp[1].state");
-    let (_, names) = var.unwrap().enum_type(hierarchy).unwrap();
-    assert_eq!(names, [("00", "idle"), ("01", "busy_now"), ("10", "done")]);
+    assert!(
+        hierarchy
+            .all_vars()
+            .all(|var| hierarchy[var].enum_type(hierarchy).is_none())
+    );
     assert!(waves["gpu.sm[0].warp[1].state"].iter().any(|(_, value)| value == "10"));
 }
 

@@ -135,8 +135,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. An idle
     /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0: the next edge searches for one. It is 0 after a change of rows, after a
-    /// change between reads and writes, after a request completes, and after a new request whose row is not open.
+    /// First edge at which a request can get a row command. 0: the next edge searches for one.
+    /// These set it to 0: a change of rows, a change between reads and writes, a completed request, a new request with a closed row.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,

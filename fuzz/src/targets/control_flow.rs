@@ -51,7 +51,7 @@ struct Region {
 struct Condition {
     #[arbitrary(with = one_of(&[0, u32::MAX, 0xffff, 0xaaaa_aaaa, 1, 0x7070_0707]))]
     lanes: u32,
-    /// Lanes by which each further visit rotates the mask.
+    /// Rotation of the mask at each further visit, in lanes.
     #[arbitrary(with = within(0..=5))]
     shift: u32,
 }

@@ -234,7 +234,7 @@ fn ranges(sizes: &[usize]) -> Vec<Range<usize>> {
 /// Runs the engine.
 ///
 /// # Panics
-/// If a CTA is lost, doubled or sent to a full SM, if a grid ends early or never, or if the engine breaks the contract.
+/// If a CTA is lost, doubled or sent to a full SM. If a grid ends early or never. If the engine breaks the contract.
 pub fn check(input: Input) {
     let gpcs = ranges(input.gpcs);
     let link = input.link_latency.min(3);

@@ -21,8 +21,6 @@ struct Output {
     option: &'static str,
     path: PathBuf,
     id: FileId,
-    /// True for a view file of `--vcd` or `--fst`. With one stem, both options share their view files.
-    is_view: bool,
 }
 
 /// An output folder whose file names are not known before the run.
@@ -58,14 +56,14 @@ impl Outputs {
         ] {
             outputs
                 .files
-                .extend(path.as_deref().map(|path| Output::new(option, path, false)));
+                .extend(path.as_deref().map(|path| Output::new(option, path)));
         }
-        outputs.add_waveform("--vcd", args.vcd.as_deref(), true);
+        outputs.add_waveform("--vcd", args.vcd.as_deref());
         #[cfg(feature = "fst")]
-        outputs.add_waveform("--fst", args.fst.as_deref(), true);
-        outputs.add_waveform("--flight", args.flight.as_deref(), false);
+        outputs.add_waveform("--fst", args.fst.as_deref());
+        outputs.add_waveform("--flight", args.flight.as_deref());
         if let Some(folder) = &args.dump {
-            let file = |name| Output::new("--dump", &folder.join(format!("{name}.npy")), false);
+            let file = |name| Output::new("--dump", &folder.join(format!("{name}.npy")));
             outputs.files.extend(dumped.map(file));
             outputs.folders.push(Folder::new("--dump", folder, |_| false));
         }
@@ -86,20 +84,20 @@ impl Outputs {
             files: Vec::new(),
             folders: Vec::new(),
         };
-        outputs.add_waveform("the record", Some(path), false);
+        outputs.add_waveform("the record", Some(path));
         outputs
     }
 
     /// Adds a waveform and its view files.
-    fn add_waveform(&mut self, option: &'static str, path: Option<&Path>, shares_views: bool) {
+    fn add_waveform(&mut self, option: &'static str, path: Option<&Path>) {
         let Some(path) = path else { return };
         let beside = |ending: &str| {
             let mut name = stem(path).into_os_string();
             name.push(ending);
             PathBuf::from(name)
         };
-        self.files.push(Output::new(option, path, false));
-        let views = [".gtkw", ".sucl"].map(|ending| Output::new(option, &beside(ending), shares_views));
+        self.files.push(Output::new(option, path));
+        let views = [".gtkw", ".sucl"].map(|ending| Output::new(option, &beside(ending)));
         self.files.extend(views);
         let is_name = |name: &str| name.ends_with(".txt") || name.ends_with(".mapping");
         self.folders.push(Folder::new(option, &beside(".names"), is_name));
@@ -136,7 +134,7 @@ impl Outputs {
     fn over_each_other(&self) -> Option<String> {
         let same = |a: &str, b: &str| Some(format!("{a} and {b} are the same file"));
         for (n, file) in self.files.iter().enumerate() {
-            let other = self.files[n + 1..].iter().find(|other| file.overwrites(other));
+            let other = self.files[n + 1..].iter().find(|other| file.id.is(&other.id));
             if let Some(other) = other {
                 return same(&file.shown(), &other.shown());
             }
@@ -177,21 +175,16 @@ impl Outputs {
 }
 
 impl Output {
-    fn new(option: &'static str, path: &Path, is_view: bool) -> Self {
+    fn new(option: &'static str, path: &Path) -> Self {
         Output {
             option,
             path: path.to_owned(),
             id: FileId::of(path),
-            is_view,
         }
     }
 
     fn shown(&self) -> String {
         format!("{} {}", self.option, self.path.display())
-    }
-
-    fn overwrites(&self, other: &Output) -> bool {
-        self.id.is(&other.id) && !(self.is_view && other.is_view)
     }
 }
 

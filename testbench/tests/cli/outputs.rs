@@ -177,13 +177,13 @@ fn two_outputs_in_one_file_are_refused() {
         (["--hist", "d", "--html", "d/hbm.dram.hgrm"], "--html d/hbm.dram.hgrm"),
         (["--dump", "d", "--json", "./d"], "--json ./d"),
         (["--vcd", "run.vcd", "--json", "run.gtkw"], "--vcd run.gtkw"),
-        (["--fst", "run.fst", "--json", "run.sucl"], "--fst run.sucl"),
+        (["--fst", "run.fst", "--json", "run.fst.sucl"], "--fst run.fst.sucl"),
         (["--vcd", "run.vcd", "--flight", "run.vcd.gz"], "--vcd run.gtkw"),
     ];
     for (options, says) in cases {
         refused(folder.path(), &options, &["error: ", says, same]);
     }
-    // Both waveforms share one view, and one folder may have both kinds of files.
+    // Each waveform has a view of its own, and one folder may have both kinds of files.
     held(
         folder.path(),
         &["--vcd", "a.vcd", "--fst", "a.fst", "--hist", "d", "--dump", "d"],

@@ -89,7 +89,7 @@ fn every_report_is_written_in_its_format_and_changes_no_result() {
         &fst,
         &[0, 0, 0, 0, 0, 0, 0, 329u16.to_be_bytes()[0], 329u16.to_be_bytes()[1]]
     ));
-    assert!(folder.path().join("run.gtkw").is_file());
+    assert!(folder.path().join("run.fst.gtkw").is_file());
 }
 
 #[test]

@@ -17,7 +17,10 @@ pub const MAX_ROWS: usize = 4000;
 const MARKERS: usize = 26;
 
 /// Width of the waves in a window of 1600 points, in points. Names and values take the rest.
-const WAVE_WIDTH: f64 = 1100.0;
+const WAVE_WIDTH: f64 = 1250.0;
+
+/// Points to which GTKWave's zoom refers: at zoom -z they show 2^z units of time.
+const ZOOM_POINTS: f64 = 200.0;
 
 /// Cycles shown before an event. A quarter of them are shown after it.
 const CYCLES_BEFORE_EVENT: u64 = 2_000;
@@ -98,10 +101,10 @@ impl SaveFile<'_> {
                 range.start.0.max(event.at.0.saturating_sub(CYCLES_BEFORE_EVENT)),
                 range.end.0.min(event.at.0 + CYCLES_BEFORE_EVENT / 4),
             ),
-            None => (range.start.0, range.end.0),
+            None => (range.first_shown().0, range.end.0),
         };
         let units = (time(end) - time(start)).max(1) as f64;
-        let zoom = (units / WAVE_WIDTH).log2();
+        let zoom = (units * ZOOM_POINTS / WAVE_WIDTH).log2();
         let markers = range.shown_markers();
         let _ = write!(self.text, "[timestart] {}\n*-{:.6}", time(start), zoom.max(0.0));
         let cursor = markers.first().map_or(-1, |marker| time(marker.at.0) as i64);

@@ -3,7 +3,8 @@
 //! 1. For each SM a summary: curves, the top stall, issued instructions, the state of memory, and the warps of the first sub-core.
 //! 2. For each SM closed groups: schedulers, other warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1,
 //!    CTAs, links.
-//! 3. Closed groups of the front end, the crossbar, the L2 and the HBM.
+//! 3. Curves of the memory system: crossbar, L2 and HBM.
+//! 4. Closed groups of the front end, the crossbar, the L2 and the HBM.
 //!
 //! Only the group of the first SM is open at first.
 
@@ -72,35 +73,41 @@ const SM_GROUPS: [(&str, &[&str]); 7] = [
     ("links", &["link"]),
 ];
 
+/// The scope of the crossbar's, the L2's and the HBM's curves.
+const MEMORY: &str = "memory";
+
 /// The groups of the memory system: title and scope.
 const MEMORY_GROUPS: [(&str, &str); 3] = [("crossbar", "xbar"), ("L2", "l2_slice"), ("HBM", "channel")];
 
 /// Signals in the summary of an SM: scope, name and label.
-const SUMMARY: [(&str, &str, &str); 5] = [
+const SUMMARY: [(&str, &str, &str); 6] = [
     ("lsu", "response_age", "request latency"),
     ("lsu", "pending", "requests pending"),
     ("shared", "banks", "shared banks"),
     ("l1", "tag", "L1 tag"),
     ("l1", "mshr_sectors", "L1 sectors missing"),
+    ("tma", "pieces_in_flight", "bulk pieces pending"),
 ];
 
 /// Names of integer signals that are shown as curves.
-const CURVES: [&str; 7] = [
+const CURVES: [&str; 8] = [
     "n_stalled",
     "response_age",
     "pending",
     "passes",
     "mshr_sectors",
+    "pieces_in_flight",
     "fetch_sectors",
     "queue",
 ];
 
 impl Layout {
-    /// Lays out the signals. Each has one row.
-    pub fn new(signals: &[Signal]) -> Layout {
+    /// Lays out the signals. Each has one row. `empty_slots` are states of warp slots that never held a warp.
+    pub fn new(signals: &[Signal], empty_slots: &[usize]) -> Layout {
         let tree = Scope::tree_without_aliases(signals);
         let mut builder = LayoutBuilder {
             signals,
+            empty_slots,
             sm_is_open: true,
         };
         let items = tree.scopes.iter().flat_map(|top| builder.top(top)).collect();
@@ -123,6 +130,7 @@ impl Layout {
 /// Builds the items of a layout.
 struct LayoutBuilder<'a> {
     signals: &'a [Signal],
+    empty_slots: &'a [usize],
     /// True before the first SM, the only one whose group is open.
     sm_is_open: bool,
 }
@@ -131,13 +139,15 @@ impl LayoutBuilder<'_> {
     /// The items of the outermost scope, which has no group of its own.
     fn top(&mut self, top: &Scope) -> Vec<Item> {
         let mut items: Vec<Item> = top.signals.iter().map(|&n| self.row(n)).collect();
+        let memory = top.scopes.iter().find(|scope| scope.name == MEMORY);
         let (sms, others): (Vec<_>, Vec<_>) = top.scopes.iter().partition(|scope| has_sm(scope));
         for scope in sms {
             items.extend(self.sms(scope, &scope.name));
         }
+        items.extend(memory.and_then(|scope| group(MEMORY, true, self.contents(scope))));
         for scope in others
             .iter()
-            .filter(|scope| !MEMORY_GROUPS.iter().any(|(_, name)| is_called(&scope.name, name)))
+            .filter(|scope| scope.name != MEMORY && !MEMORY_GROUPS.iter().any(|(_, name)| is_called(&scope.name, name)))
         {
             items.extend(self.scope_group(scope, &scope.name));
         }
@@ -238,16 +248,21 @@ impl LayoutBuilder<'_> {
     fn warps(&self, subcores: &[&Scope]) -> (Option<Item>, Option<Item>) {
         let (mut first, mut items, mut more) = (None, Vec::new(), Vec::new());
         for (n, scheduler) in schedulers(subcores) {
-            let mut states = Vec::new();
+            let (mut states, mut empty) = (Vec::new(), Vec::new());
             for warp in &scheduler.scopes {
                 // No dot between the numbers: GTKWave would cut the label there.
                 let label = warp.name.replace("warp[", &format!("warp {n}-")).replace(']', "");
                 let is_state = |&&signal: &&usize| is_warp_state(&self.signals[signal]);
                 let (state, others): (Vec<usize>, Vec<usize>) = warp.signals.iter().partition(is_state);
-                states.extend(state.into_iter().map(|signal| self.labelled(signal, label.clone())));
+                for signal in state {
+                    let is_empty = self.empty_slots.contains(&signal);
+                    let rows = if is_empty { &mut empty } else { &mut states };
+                    rows.push(self.labelled(signal, label.clone()));
+                }
                 let others = others.into_iter().map(|signal| self.row(signal)).collect();
                 more.extend(group(&label, false, others));
             }
+            states.extend(group("empty warp slots", false, empty));
             let is_first = first.is_none();
             let group = group(&format!("warps of sub-core {n}"), is_first, states);
             if is_first {

@@ -102,10 +102,11 @@ mod tests {
             end: Cycle(90),
             markers: vec![Marker::new("launch", Cycle(7))],
             event: None,
+            empty_slots: Vec::new(),
         };
         let run = RunInfo::new(1_000_000, Vec::new());
         let tables = NameTables::new(&signals, &run.code);
-        let text = command_file(&Layout::new(&signals), &signals, &tables, &run, &range);
+        let text = command_file(&Layout::new(&signals, &[]), &signals, &tables, &run, &range);
         let expected = "\
 variable_add gpu.cycle
 item_focus a
