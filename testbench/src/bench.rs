@@ -116,6 +116,8 @@ pub struct Run {
     pub stopped: Option<(usize, LaunchError)>,
     /// The first difference of each buffer that does not match its `expect`.
     pub differences: Vec<Difference>,
+    /// How the `printf` output of a launch differs from what it expects, in words.
+    pub misprints: Vec<String>,
     /// Index and error of the launch that the reference model did not end. Its elements are missing then.
     pub reference: Option<(usize, ReferenceError)>,
     /// The results of the assertions, once they are checked.
@@ -227,6 +229,7 @@ impl<'a> Bench<'a> {
             totals: self.baseline.clone(),
             stopped: None,
             differences: Vec::new(),
+            misprints: Vec::new(),
             reference: None,
             asserts: Vec::new(),
             wall: Duration::ZERO,
@@ -265,6 +268,10 @@ impl<'a> Bench<'a> {
             ctas_before += ctas;
             run.totals = totals;
             run.stopped = ended.err().map(|error| (launch, error));
+            let misprint = text.prints.as_ref().filter(|_| run.stopped.is_none());
+            let misprint = misprint.and_then(|prints| prints.difference(&launched.printed));
+            run.misprints
+                .extend(misprint.map(|what| format!("the output of launch {launch}: {what}")));
             // A refused launch did not start, so it has no results.
             if run.stopped_by() != Some(StopReason::Refused) {
                 run.launches.push(launched);

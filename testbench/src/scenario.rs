@@ -26,6 +26,12 @@ mod data;
 
 mod elements;
 
+mod patterns;
+
+mod structures;
+
+mod pointers;
+
 mod launches;
 
 mod checks;
@@ -83,6 +89,8 @@ pub struct Scenario {
     pub buffers: Vec<Buffer>,
     /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
+    /// Elements of buffers and module variables that are addresses.
+    pub pointers: Vec<Pointers>,
     /// The launches, in order.
     pub launches: Vec<Launch>,
     /// Expectations that [`Buffer::expect`] cannot hold.
@@ -128,6 +136,8 @@ pub struct Expect {
 pub struct Check {
     /// The buffer or module variable.
     pub data: CheckedData,
+    /// The field of a buffer of structures. `None` compares the elements of the buffer.
+    pub field: Option<StructField>,
     /// The elements that are compared.
     pub view: View,
     /// Index of the launch after which they are compared. `None` is the last one.
@@ -149,6 +159,41 @@ pub enum CheckedData {
     Buffer(usize),
     /// Index in [`Scenario::globals`].
     Global(usize),
+}
+
+/// Elements that are device addresses in one target. Their initial bytes are offsets from its start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pointers {
+    /// The buffer or module variable that has these elements.
+    pub data: CheckedData,
+    /// The offsets of the elements in it, in bytes.
+    pub at: Vec<u64>,
+    /// The buffer or module variable that they point to.
+    pub to: Target,
+}
+
+/// What an address points to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Index in [`Scenario::buffers`].
+    Buffer(usize),
+    /// A module variable, by its symbol. The scenario need not declare it.
+    Variable(String),
+}
+
+/// A field of a buffer of structures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StructField {
+    /// Names of the buffer and of the field, with a dot between them.
+    pub name: String,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Offset in a structure, in bytes.
+    pub offset: u64,
+    /// Bytes of a structure.
+    pub stride: u64,
+    /// Elements of the field in one structure.
+    pub count: u64,
 }
 
 /// A range of elements.
@@ -206,6 +251,57 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// Arguments in order.
     pub args: Vec<Arg>,
+    /// The expected `printf` output.
+    pub prints: Option<Prints>,
+}
+
+/// The expected `printf` output of a launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Prints {
+    /// The whole output. The end of its last line may be left out.
+    Whole(String),
+    /// A part of the output.
+    Part(String),
+    /// The number of lines.
+    Lines(u64),
+}
+
+impl Prints {
+    /// How `printed` differs, in words. `None` if it is as expected.
+    ///
+    /// ```
+    /// use warpwave::scenario::Prints;
+    /// let whole = Prints::Whole("a\nb\n".to_owned());
+    /// assert_eq!(whole.difference("a\nb"), None);
+    /// assert_eq!(whole.difference("a\nc\n").unwrap(), "line 2 is `c`, not `b`");
+    /// assert_eq!(whole.difference("a\n").unwrap(), "line 2 is missing; it should be `b`");
+    /// assert_eq!(whole.difference("a\nb\nc\n").unwrap(), "line 3 is `c`, but only 2 are expected");
+    /// assert_eq!(Prints::Lines(2).difference("a\n").unwrap(), "it has 1 lines, not 2");
+    /// ```
+    pub fn difference(&self, printed: &str) -> Option<String> {
+        let text = match self {
+            Prints::Part(part) => return (!printed.contains(part)).then(|| format!("it lacks `{part}`")),
+            Prints::Lines(want) => {
+                let found = printed.lines().count() as u64;
+                return (found != *want).then(|| format!("it has {found} lines, not {want}"));
+            }
+            Prints::Whole(text) => text,
+        };
+        let (mut found, mut want) = (printed.lines(), text.lines());
+        for line in 1.. {
+            match (found.next(), want.next()) {
+                (None, None) => break,
+                (Some(found), Some(want)) if found == want => {}
+                (Some(found), Some(want)) => return Some(format!("line {line} is `{found}`, not `{want}`")),
+                (None, Some(want)) => return Some(format!("line {line} is missing; it should be `{want}`")),
+                (Some(found), None) => {
+                    let n = line - 1;
+                    return Some(format!("line {line} is `{found}`, but only {n} are expected"));
+                }
+            }
+        }
+        None
+    }
 }
 
 /// An argument of a kernel.
@@ -213,6 +309,8 @@ pub struct Launch {
 pub enum Arg {
     /// The address of a buffer, by its index in [`Scenario::buffers`].
     Buffer(usize),
+    /// An address in a buffer or module variable: the target, and the offset in bytes.
+    Address(Target, u64),
     /// The bytes of a scalar.
     Scalar(Dtype, Vec<u8>),
     /// A structure, given as bytes.
@@ -262,6 +360,8 @@ pub struct Assert {
     pub equal: Option<f64>,
     /// Index of the launch. `None` for all launches together.
     pub launch: Option<usize>,
+    /// True if each point of a sweep must hold it too.
+    pub points: bool,
 }
 
 /// A comparison of two expressions over metrics.
@@ -277,6 +377,8 @@ pub struct Comparison {
     pub right: Node,
     /// The tolerance of an equation.
     pub tolerance: Tolerance,
+    /// True if each point of a sweep must hold it too.
+    pub points: bool,
 }
 
 /// The greatest difference of two sides that are equal.
@@ -311,10 +413,11 @@ pub struct ExpectFailure {
 }
 
 impl Scenario {
-    /// The number of expectations of buffers and module variables.
+    /// The number of expectations of buffers, module variables and `printf` outputs.
     pub fn expectations(&self) -> usize {
+        let prints = self.launches.iter().filter(|launch| launch.prints.is_some()).count();
         let data = self.buffers.iter().chain(&self.globals);
-        data.filter(|buffer| buffer.expect.is_some()).count() + self.checks.len()
+        data.filter(|buffer| buffer.expect.is_some()).count() + self.checks.len() + prints
     }
 
     /// The buffer or module variable of a check.

@@ -174,8 +174,9 @@ pub fn run_other(
     if let Some((launch, error)) = &run.stopped {
         return Err(OtherError::Stopped(name(), *launch, error.to_string()));
     }
-    match run.differences.first() {
-        Some(difference) => Err(OtherError::Wrong(name(), difference.to_string())),
+    let differences = run.differences.iter().map(ToString::to_string);
+    match differences.chain(run.misprints.iter().cloned()).next() {
+        Some(difference) => Err(OtherError::Wrong(name(), difference)),
         None => Ok(run),
     }
 }

@@ -231,3 +231,115 @@ fn instructions_and_samples_of_one_warp_are_its_issues_and_its_cycles() {
         value("smsp__cycles_active.avg") * schedulers
     );
 }
+
+#[test]
+fn one_warp_through_shared_memory_has_the_counts_of_its_text() {
+    let value = one_warp("shared", 32, "");
+    let launch = |name: &str| value(&format!("launch__{name}"));
+    assert_eq!([launch("grid_size"), launch("block_size")], [1.0, 32.0]);
+    // R0 to R7 in `check --code`, and the 256 bytes of `tile`.
+    assert_eq!(
+        [launch("registers_per_thread"), launch("shared_mem_per_block")],
+        [8.0, 256.0]
+    );
+    // An SM has 64 warps, 32 block slots and 65536 registers. A warp has 8 times 32 registers.
+    let limit = |name: &str| launch(&format!("occupancy_limit_{name}"));
+    assert_eq!(
+        [limit("warps"), limit("blocks"), limit("registers")],
+        [64.0, 32.0, 256.0]
+    );
+    assert_eq!(launch("waves_per_multiprocessor"), 1.0 / 64.0);
+    assert_eq!(value("sm__maximum_warps_per_active_cycle_pct"), 50.0);
+
+    let global = |name: &str| value(&format!("l1tex__t_sectors_pipe_lsu_mem_global_op_{name}.sum"));
+    // The first load takes 4 sectors from the L2, the second one hits.
+    assert_eq!(
+        [
+            global("ld"),
+            global("ld_lookup_hit"),
+            global("ld_lookup_miss"),
+            global("st")
+        ],
+        [8.0, 4.0, 4.0, 4.0]
+    );
+    assert_eq!(
+        value("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
+        32.0
+    );
+    assert!((value("l1tex__t_sector_hit_rate.pct") - 100.0 / 3.0).abs() < 1e-9);
+    assert_eq!(
+        [value("lts__t_sectors.sum"), value("lts__t_sector_hit_rate.pct")],
+        [8.0, 0.0]
+    );
+    assert_eq!(
+        [value("dram__bytes_read.sum"), value("dram__bytes_write.sum")],
+        [128.0; 2]
+    );
+
+    let shared = |op: &str| value(&format!("smsp__sass_inst_executed_op_shared_{op}.sum"));
+    assert_eq!([shared("ld"), shared("st")], [1.0, 2.0]);
+    // A pass for each store, and two for the load with two lanes to a bank.
+    assert_eq!(value("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"), 4.0);
+    assert_eq!(value("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"), 1.0);
+    assert_eq!(value("derived__memory_l1_wavefronts_shared_excessive"), 1.0);
+}
+
+#[test]
+fn ratios_of_one_warp_follow_from_its_instructions_and_its_cycles() {
+    let value = one_warp("shared", 32, "");
+    let near = |name: &str, want: f64| {
+        let found = value(name);
+        assert!(
+            (found - want).abs() < 1e-9 * want.abs().max(1.0),
+            "{name} is {found}, not {want}"
+        );
+    };
+    // Straight code: 19 machine instructions in `check --code`, in all lanes.
+    let n = 19.0;
+    near("smsp__inst_executed.sum", n);
+    near("smsp__thread_inst_executed_per_inst_executed.ratio", 32.0);
+    near("smsp__thread_inst_executed_pred_on_per_inst_executed.ratio", 32.0);
+    near("smsp__inst_executed_op_branch.sum", 0.0);
+    near("smsp__sass_branch_targets_threads_divergent.sum", 0.0);
+    // Two SMs with four schedulers each. One of them has one warp.
+    let resident = value("smsp__cycles_active.avg") * 8.0;
+    let active = value("sm__cycles_active.avg") * 2.0;
+    near("smsp__warps_active.avg.per_cycle_active", 1.0);
+    near("smsp__issue_active.avg.per_cycle_active", n / resident);
+    near(
+        "smsp__issue_inst0.avg.pct_of_peak_sustained_active",
+        100.0 * (1.0 - n / resident),
+    );
+    near("smsp__average_warp_latency_per_inst_issued.ratio", resident / n);
+    near("sm__inst_executed.avg.per_cycle_active", n / active);
+    near(
+        "sm__warps_active.avg.pct_of_peak_sustained_active",
+        100.0 * resident / active / 64.0,
+    );
+    // A warp alone issues whenever it can.
+    near("smsp__warps_eligible.avg.per_cycle_active", n / resident);
+    let state = |state: &str| format!("smsp__average_warps_issue_stalled_{state}_per_issue_active.ratio");
+    near(&state("selected"), 1.0);
+    for none in [
+        "not_selected",
+        "barrier",
+        "membar",
+        "branch_resolving",
+        "sleeping",
+        "misc",
+    ] {
+        near(&state(none), 0.0);
+    }
+    let others = "long_scoreboard short_scoreboard wait no_instruction dispatch_stall math_pipe_throttle mio_throttle lg_throttle drain";
+    let waits: f64 = others.split(' ').map(|name| value(&state(name))).sum();
+    assert!((waits + 1.0 - resident / n).abs() < 1e-9, "{waits} beside the issue");
+    let share = value(&state("long_scoreboard")) * n / resident;
+    near(
+        "smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct",
+        100.0 * share,
+    );
+    // The core clock of the smallest machine is 1 GHz.
+    let ns = value("gpu__time_duration.sum");
+    near("gpc__cycles_elapsed.max", ns);
+    near("dram__bytes.sum.per_second", 256.0 / ns * 1e9);
+}

@@ -3,6 +3,7 @@
 use super::Bench;
 use crate::lockstep::{self, Difference};
 use crate::reference::{Memory, ReferenceError};
+use crate::scenario::dtype::Dtype;
 use crate::scenario::{Check, CheckedData, Expect};
 
 /// The elements that the reference model gives, by index of the check. `None` for a check with elements of its own.
@@ -29,10 +30,31 @@ impl Bench<'_> {
 
     /// The elements of a check in the reference's memory.
     fn in_reference(&self, check: &Check, memory: &Memory) -> Option<Vec<u8>> {
-        let size = self.scenario.checked(check.data).layout.dtype.bytes() as u64;
-        let address = self.address(check.data)? + check.view.first * size;
-        let bytes = memory.get(address, (check.view.n * size) as usize)?;
-        Some(bytes.to_vec())
+        let read = |address, to: &mut [u8]| {
+            let found = memory.get(address, to.len());
+            found.map(|found| to.copy_from_slice(found))
+        };
+        self.elements(check, read)
+    }
+
+    /// The elements of a check, one `read` for each contiguous part.
+    fn elements(&self, check: &Check, mut read: impl FnMut(u64, &mut [u8]) -> Option<()>) -> Option<Vec<u8>> {
+        let size = self.dtype(check).bytes();
+        let first = self.address(check.data)?;
+        let mut bytes = vec![0; check.view.n as usize * size];
+        let Some(field) = &check.field else {
+            read(first + check.view.first * size as u64, &mut bytes)?;
+            return Some(bytes);
+        };
+        for (index, element) in (check.view.first..).zip(bytes.chunks_exact_mut(size)) {
+            read(first + field.at(index), element)?;
+        }
+        Some(bytes)
+    }
+
+    fn dtype(&self, check: &Check) -> Dtype {
+        let field = check.field.as_ref().map(|field| field.dtype);
+        field.unwrap_or_else(|| self.scenario.checked(check.data).layout.dtype)
     }
 
     fn address(&self, data: CheckedData) -> Option<u64> {
@@ -52,12 +74,15 @@ impl Bench<'_> {
     }
 
     fn compare(&self, check: &Check, wanted: Option<&Vec<u8>>) -> Option<Difference> {
-        let buffer = self.scenario.checked(check.data);
-        let dtype = buffer.layout.dtype;
+        let name = &self.scenario.checked(check.data).name;
+        let name = check.field.as_ref().map_or(name, |field| &field.name);
+        let dtype = self.dtype(check);
         let size = dtype.bytes();
-        let address = self.address(check.data)? + check.view.first * size as u64;
-        let mut found = vec![0; check.view.n as usize * size];
-        self.gpu.storage().read(address, &mut found);
+        let storage = self.gpu.storage();
+        let mut found = self.elements(check, |address, to| {
+            storage.read(address, to);
+            Some(())
+        })?;
         let want = Expect {
             bytes: check.want.as_ref().or(wanted)?.clone(),
             rtol: check.rtol,
@@ -70,7 +95,7 @@ impl Bench<'_> {
                 .filter(|(found, _)| is_nan(found))
                 .for_each(|(found, want)| found.copy_from_slice(want));
         }
-        let mut difference = lockstep::compare(&buffer.name, dtype, &found, &want)?;
+        let mut difference = lockstep::compare(name, dtype, &found, &want)?;
         difference.index += check.view.first;
         difference.after = check.after;
         Some(difference)

@@ -1,4 +1,5 @@
-//! What the commands that run scenarios share: the machine with a scenario's data, work in parallel, the check of output files.
+//! What the commands that run scenarios share: the machine with a scenario's data, work in parallel, checks of output files and of
+//! names.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -6,10 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use warpwave::bench::Bench;
+use warpwave::report::metrics;
 use warpwave::scenario::Scenario;
+use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
 use warpwave_ptx::diag::render_all;
 
+use super::explain::unknown_metric;
 use super::failure::Failure;
 use super::progress;
 use super::write::{resolve, try_file};
@@ -61,4 +65,12 @@ pub fn in_parallel(n: usize, jobs: NonZeroUsize, work: impl Fn(usize) + Sync) {
     thread::scope(|scope| {
         (0..jobs.get().min(n)).for_each(|_| drop(scope.spawn(run)));
     });
+}
+
+/// Checks that every metric, run and CSV row of the assertions exists. `gpu` and `set` are those of this run.
+pub fn check_names(scenario: &Scenario, gpu: &str, set: &[(String, String)]) -> Result<(), Failure> {
+    for assert in &scenario.asserts {
+        metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
+    }
+    verdict::check_names(scenario, gpu, set).map_err(|fault| Failure::input(format!("{}: {fault}", scenario.name)))
 }

@@ -9,7 +9,7 @@ use warpwave::bench::{Bench, Options, Run};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
-use warpwave::report::{csv, json, metrics, text};
+use warpwave::report::{csv, json, text};
 use warpwave::scenario::{Draft, OtherRun, Scenario, builtin, npy};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
@@ -19,7 +19,6 @@ use warpwave_hw::error::SimError;
 use warpwave_ptx::PassSet;
 
 use super::args::{self, DEFAULT_GPU};
-use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
 use super::hang;
 use super::lab;
@@ -158,11 +157,7 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
         .iter()
         .try_fold(PassSet::default(), |set, name| set.with(name));
     scenario.skipped_passes = skipped.unwrap_or_default();
-    for assert in &scenario.asserts {
-        metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
-    }
-    verdict::check_names(&scenario, &gpu, &set)
-        .map_err(|fault| Failure::input(format!("{}: {fault}", scenario.name)))?;
+    lab::check_names(&scenario, &gpu, &set)?;
     Ok(Job {
         record: format!("{}.flight.vcd", scenario.name).into(),
         scenario,
@@ -388,6 +383,8 @@ fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     let mut wrong: Vec<String> = run
         .differences
         .iter()
+        .map(ToString::to_string)
+        .chain(run.misprints.iter().cloned())
         .map(|difference| format!("expect: {difference}"))
         .collect();
     if let Some((launch, error)) = &run.reference {

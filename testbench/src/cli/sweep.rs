@@ -23,7 +23,7 @@ use self::args::{Part, Plan, Sweep, What};
 use super::args::DEFAULT_GPU;
 use super::explain::unknown_metric;
 use super::failure::{Failure, INTERRUPTED, WRONG};
-use super::lab::check_outputs;
+use super::lab::{check_names, check_outputs};
 use super::print;
 use super::progress;
 use super::write::write;
@@ -107,7 +107,10 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
     settings.dedup();
     let (constants, settings) = sweep::split_constants(&draft, &settings);
     let draft = draft.with_constants(&constants).map_err(Failure::input)?;
+    let gpu = draft.gpu().unwrap_or_else(|| DEFAULT_GPU.to_owned());
+    let set = draft.settings();
     let mut scenario = draft.build(None).map_err(Failure::input)?;
+    check_names(&scenario, &gpu, &set)?;
     let mut checked = settings
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));

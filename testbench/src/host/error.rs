@@ -64,6 +64,17 @@ pub enum HostError {
         /// All variables of the program.
         known: Vec<String>,
     },
+    /// An address names neither a buffer nor a variable in device memory.
+    #[error(
+        "neither a buffer nor a .global variable of the program is named `{name}`{}",
+        .nearest.as_ref().map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+    )]
+    UnknownAddress {
+        /// The name.
+        name: String,
+        /// The most similar buffer or variable.
+        nearest: Option<String>,
+    },
     /// Scenario and program give different sizes of a variable.
     #[error("module variable `{name}` has {want} bytes, but the scenario gives {found}; change dtype or shape")]
     GlobalSize {

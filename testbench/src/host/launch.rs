@@ -175,7 +175,7 @@ fn param_bank(launch: &Launch, program: &Program, placement: &Placement) -> Resu
         }
     }
     for (index, (param, arg)) in params.iter().zip(&launch.args).enumerate() {
-        let value = bytes_of(arg, placement, &textures);
+        let value = bytes_of(arg, placement, &textures)?;
         if value.len() != param.bytes as usize {
             return Err(HostError::ArgumentSize {
                 entry: program.name().to_owned(),
@@ -208,11 +208,12 @@ fn texture(image: &Image, placement: &Placement) -> Texture {
 }
 
 /// The bytes of an argument.
-fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Vec<u8> {
-    match arg {
+fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Result<Vec<u8>, HostError> {
+    Ok(match arg {
         Arg::Buffer(index) => placement.buffers[*index].to_le_bytes().to_vec(),
+        Arg::Address(to, offset) => (placement.address_of(to)? + offset).to_le_bytes().to_vec(),
         Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
-        Arg::Struct(fields) => structure(fields, placement, textures),
+        Arg::Struct(fields) => structure(fields, placement, textures)?,
         Arg::TensorMap(tiles) => tensor_map(tiles, placement).to_bytes().to_vec(),
         Arg::Image(image) => {
             let made = texture(image, placement);
@@ -220,26 +221,26 @@ fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Vec<u8> {
             let index = textures.iter().position(|other| *other == made);
             (index.map_or(0, |index| index as u64 + 1)).to_le_bytes().to_vec()
         }
-    }
+    })
 }
 
 /// The bytes of a structure in C layout: fields and total size are padded to their alignments.
-fn structure(fields: &[Arg], placement: &Placement, textures: &[Texture]) -> Vec<u8> {
+fn structure(fields: &[Arg], placement: &Placement, textures: &[Texture]) -> Result<Vec<u8>, HostError> {
     let mut bytes = Vec::new();
     for field in fields {
-        let value = bytes_of(field, placement, textures);
+        let value = bytes_of(field, placement, textures)?;
         // Padding before the field.
         bytes.resize(bytes.len().next_multiple_of(alignment(field)), 0);
         bytes.extend(value);
     }
     let whole = fields.iter().map(alignment).max().unwrap_or(1);
     bytes.resize(bytes.len().next_multiple_of(whole), 0);
-    bytes
+    Ok(bytes)
 }
 
 fn alignment(arg: &Arg) -> usize {
     match arg {
-        Arg::Buffer(_) | Arg::Image(_) => 8,
+        Arg::Buffer(_) | Arg::Address(..) | Arg::Image(_) => 8,
         Arg::Scalar(dtype, _) => dtype.bytes(),
         Arg::Bytes(_) => 1,
         Arg::Struct(fields) => fields.iter().map(alignment).max().unwrap_or(1),
@@ -272,7 +273,7 @@ fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
 
 fn describe(arg: &Arg, bytes: usize) -> String {
     match arg {
-        Arg::Buffer(_) => "a buffer's address (8 bytes)".to_owned(),
+        Arg::Buffer(_) | Arg::Address(..) => "an address (8 bytes)".to_owned(),
         Arg::Scalar(dtype, _) => format!("a scalar {dtype} ({bytes} bytes)"),
         Arg::Image(_) => "the handle of a texture or surface (8 bytes)".to_owned(),
         Arg::Bytes(_) => format!("{bytes} bytes"),

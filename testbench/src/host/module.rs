@@ -5,15 +5,15 @@ use warpwave_components::storage::Storage;
 use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module, Relocation};
 
 use super::HostError;
-use super::memory::{Region, allocate};
-use crate::scenario::Buffer;
+use super::memory::{Given, Region, address_of, allocate, filled};
+use crate::scenario::{Buffer, CheckedData};
 
 /// Addresses of the scenario's variables (`None` for constants), and the constant banks.
 type Placed = (Vec<Option<u64>>, Vec<Vec<u32>>);
 
 /// Places all variables of the module, and appends the ones in device memory to `regions`.
 pub(super) fn place(
-    given: &[Buffer],
+    given: &Given<'_>,
     module: &Module,
     storage: &Storage,
     regions: &mut Vec<Region>,
@@ -34,9 +34,14 @@ pub(super) fn place(
     let mut constant = module.constant_image.clone();
     relocate(&mut constant, &module.constant_relocations, &addresses);
     // The scenario's bytes replace the program's after relocation, so they may overwrite addresses.
+    let n_buffers = regions.len() - addresses.len();
+    let targets = given.pointers.iter();
+    let targets = targets.map(|pointers| address_of(&pointers.to, regions, n_buffers));
+    let targets = targets.collect::<Result<Vec<_>, _>>()?;
     let mut placed = Vec::new();
-    for buffer in given {
-        placed.push(overwrite(buffer, module, storage, &addresses, &mut constant)?);
+    for (n, buffer) in given.globals.iter().enumerate() {
+        let init = filled(&buffer.init, CheckedData::Global(n), given.pointers, &targets);
+        placed.push(overwrite(buffer, &init, module, storage, &addresses, &mut constant)?);
     }
     let mut banks = vec![Vec::new(); usize::from(CONST_BANK.max(ADDRESS_BANK)) + 1];
     banks[usize::from(CONST_BANK)] = words(&constant);
@@ -45,7 +50,7 @@ pub(super) fn place(
 }
 
 /// The address of a global variable, read from the address bank.
-pub(super) fn address_of(module: &Module, banks: &[Vec<u32>], name: &str) -> Option<u64> {
+pub(super) fn variable_address(module: &Module, banks: &[Vec<u32>], name: &str) -> Option<u64> {
     let n = module.globals.iter().position(|global| global.name == name)?;
     let words = banks[usize::from(ADDRESS_BANK)].get(2 * n..2 * n + 2)?;
     Some(u64::from(words[1]) << 32 | u64::from(words[0]))
@@ -67,6 +72,7 @@ fn relocate(bytes: &mut [u8], relocations: &[Relocation], addresses: &[u64]) {
 /// Overwrites a variable with the scenario's bytes. Returns its address, or `None` for a constant.
 fn overwrite(
     buffer: &Buffer,
+    init: &[u8],
     module: &Module,
     storage: &Storage,
     addresses: &[u64],
@@ -82,7 +88,7 @@ fn overwrite(
     };
     if let Some(n) = module.globals.iter().position(|global| global.name == buffer.name) {
         check(module.globals[n].bytes.len() as u64)?;
-        storage.write(addresses[n], &buffer.init);
+        storage.write(addresses[n], init);
         return Ok(Some(addresses[n]));
     }
     let found = module.constants.iter().find(|constant| constant.name == buffer.name);
@@ -96,7 +102,7 @@ fn overwrite(
             name: buffer.name.clone(),
         });
     }
-    constant[variable.offset as usize..][..buffer.init.len()].copy_from_slice(&buffer.init);
+    constant[variable.offset as usize..][..init.len()].copy_from_slice(init);
     Ok(None)
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn run(steps: &[Step], scenario: &Scenario, placement: &Placement, me
                 let (address, n) = place(*buffer);
                 memory.write(address, &element.repeat(n / element.len()));
             }
-            Step::Reset(buffer) => memory.write(place(*buffer).0, &scenario.buffers[*buffer].init),
+            Step::Reset(buffer) => memory.write(place(*buffer).0, &placement.init_of(scenario, *buffer)),
             Step::Swap(first, second) => {
                 let ((first, n), (second, _)) = (place(*first), place(*second));
                 let (a, b) = (memory.read(first, n), memory.read(second, n));

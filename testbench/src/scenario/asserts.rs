@@ -24,7 +24,11 @@ pub(super) fn read(
                 if has_bounds || text.launch.is_some() {
                     return Err(at(Fault::TwoAssertions));
                 }
-                comparisons.push(compare(&expr, text.within, constants, launches).map_err(at)?);
+                let comparison = compare(&expr, text.within, constants, launches).map_err(at)?;
+                comparisons.push(Comparison {
+                    points: text.points,
+                    ..comparison
+                });
             }
             (None, Some(metric)) if text.within.is_none() => {
                 let bound = |bound: Option<Quantity>| bound.map(|bound| read_bound(&bound, constants)).transpose();
@@ -38,6 +42,7 @@ pub(super) fn read(
                         .map(|launch| launches.find(&launch))
                         .transpose()
                         .map_err(at)?,
+                    points: text.points,
                 };
                 if [assert.min, assert.max, assert.equal] == [None; 3] {
                     return Err(at(Fault::NothingAsserted));
@@ -94,6 +99,7 @@ fn compare(
         operator: *operator,
         right: Node::clone(right),
         tolerance,
+        points: false,
     })
 }
 

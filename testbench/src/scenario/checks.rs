@@ -5,7 +5,7 @@ use super::elements::{self, Source};
 use super::format::{self, ElementSource};
 use super::launches::LaunchIndex;
 use super::resolve::{Context, can_miss, check_tolerances};
-use super::{Check, CheckedData, Expect, Fault, Layout, View};
+use super::{Check, CheckedData, Expect, Fault, Layout, StructField, View};
 
 /// The expectations of one buffer.
 pub(super) struct Resolved {
@@ -15,10 +15,11 @@ pub(super) struct Resolved {
     pub checks: Vec<Check>,
 }
 
-/// Resolves the expectations of a buffer or module variable.
+/// Resolves the expectations of a buffer, of one field of it, or of a module variable. The layout is that of the elements.
 pub(super) fn read(
     texts: &[format::Expect],
     data: CheckedData,
+    field: Option<&StructField>,
     layout: &Layout,
     context: &Context<'_>,
     sources: &[Source<'_>],
@@ -29,8 +30,11 @@ pub(super) fn read(
         checks: Vec::new(),
     };
     for text in texts {
-        let check = read_one(text, data, layout, context, sources, launches)?;
-        let is_plain = check.after.is_none() && !check.nan && text.range.is_none();
+        let check = Check {
+            field: field.cloned(),
+            ..read_one(text, data, layout, context, sources, launches)?
+        };
+        let is_plain = field.is_none() && check.after.is_none() && !check.nan && text.range.is_none();
         match check.want {
             Some(bytes) if is_plain && resolved.expect.is_none() => {
                 let (rtol, atol) = (check.rtol, check.atol);
@@ -64,6 +68,7 @@ fn read_one(
     }
     Ok(Check {
         data,
+        field: None,
         view,
         after: text.after.as_ref().map(|after| launches.find(after)).transpose()?,
         want,

@@ -2,7 +2,7 @@
 //!
 //! Random elements are the same on every machine. Element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood, 2014) started
 //! at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded to the buffer's type,
-//! downwards for integers.
+//! downwards for integers. Normal element *i* is made of outputs 2 *i* and 2 *i* + 1. An integer type rounds it to the nearest number.
 
 use std::ops::Range;
 
@@ -80,6 +80,16 @@ pub(super) fn bytes(
                 [constants.number(&uniform.low)?, constants.number(&uniform.high)?],
             )
         }
+        SourceTable::Normal(normal) => {
+            let seed = constants.size(&normal.seed, 0, u64::MAX)?;
+            let [mean, deviation] = [constants.number(&normal.mean)?, constants.number(&normal.deviation)?];
+            let (mean, deviation) = (mean.value(), deviation.value());
+            let element = |i| mean + deviation * normal_element(seed, i);
+            match dtype.is_float() {
+                true => Ok(collect_floats(layout, element)),
+                false => collect(layout, |i| Number::Int(libm::rint(element(i)) as i128)),
+            }
+        }
         SourceTable::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
             found: values.len(),
             want: layout.elements(),
@@ -156,6 +166,15 @@ fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
     }
 }
 
+/// The bytes of integers of this type.
+pub(super) fn integers(dtype: Dtype, numbers: &[u64]) -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::with_capacity(numbers.len() * dtype.bytes());
+    for &number in numbers {
+        append(dtype, &mut bytes, Number::Int(number.into()))?;
+    }
+    Ok(bytes)
+}
+
 /// Appends a number. A fault if the type cannot represent it.
 pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(), Fault> {
     if dtype.append(to, number) {
@@ -180,8 +199,16 @@ fn uniform_element(seed: u64, bounds: Range<f64>, i: u64) -> f64 {
     bounds.start + u * (bounds.end - bounds.start)
 }
 
+/// A number of the standard normal distribution: the method of Box and Muller, from two uniform numbers.
+fn normal_element(seed: u64, i: u64) -> f64 {
+    let uniform = |n: u64| uniform_element(seed, 0.0..1.0, n);
+    let (first, second) = (uniform(2 * i), uniform(2 * i + 1));
+    // The logarithm needs a number above 0.
+    libm::sqrt(-2.0 * libm::log(1.0 - first)) * libm::cos(std::f64::consts::TAU * second)
+}
+
 /// Output `i` of SplitMix64 started at `seed`.
-fn split_mix(seed: u64, i: u64) -> u64 {
+pub(super) fn split_mix(seed: u64, i: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i.wrapping_add(1)));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -191,7 +218,7 @@ fn split_mix(seed: u64, i: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::format::{Iota, Uniform};
+    use crate::scenario::format::{Iota, Normal, Uniform};
     use crate::scenario::quantity::Quantity;
 
     fn number(value: i64) -> Quantity {
@@ -269,6 +296,42 @@ mod tests {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn normal_numbers_have_the_mean_and_the_deviation_that_are_asked_for() {
+        let normal = |dtype, n| {
+            let source = SourceTable::Normal(Normal {
+                mean: number(3),
+                deviation: number(2),
+                seed: number(1234567),
+            });
+            made(source, dtype, &[n]).unwrap()
+        };
+        // From the first two published outputs, by the formula of Box and Muller.
+        let [first, second] = [6457827717110365317u64, 3203168211198807973].map(|z| (z >> 11) as f64 / 2f64.powi(53));
+        let want = 3.0 + 2.0 * (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos();
+        let found = f64::from_le_bytes(normal(Dtype::F64, 1).try_into().unwrap());
+        assert!((found - want).abs() < 1e-12, "{found} {want}");
+
+        let n = 100_000;
+        let singles = normal(Dtype::F32, n);
+        let values = || {
+            singles
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&bytes| f64::from(f32::from_le_bytes(bytes)))
+        };
+        let mean = values().sum::<f64>() / n as f64;
+        let variance = values().map(|value| (value - mean).powi(2)).sum::<f64>() / n as f64;
+        let inside = values().filter(|value| (value - 3.0).abs() < 2.0).count() as f64 / n as f64;
+        // Six standard errors: 2 / sqrt(n), and 4 sqrt(2 / n). The share within one deviation is 68.27 %.
+        assert!((mean - 3.0).abs() < 0.038, "{mean}");
+        assert!((variance - 4.0).abs() < 0.108, "{variance}");
+        assert!((inside - 0.6827).abs() < 0.009, "{inside}");
+        let bytes = normal(Dtype::I8, 1000);
+        assert!(bytes.iter().all(|&byte| (byte as i8 - 3).abs() < 13));
     }
 
     #[test]

@@ -10,11 +10,12 @@ use warpwave_components::wording;
 use warpwave_ptx::PassSet;
 
 use super::files::Files;
+use super::pointers::Named;
 use super::quantity::{Constants, Quantity};
-use super::resolve::{self, Context};
+use super::resolve::{self, Context, Resolved};
 use super::{
-    CheckedData, ExpectFailure, Fault, OtherRun, Scenario, ScenarioError, asserts, builtin, checks, data, format,
-    launches, nearest,
+    Buffer, CheckedData, ExpectFailure, Fault, OtherRun, Pointers, Scenario, ScenarioError, asserts, builtin, checks,
+    data, format, launches, nearest,
 };
 
 /// What a scenario says of itself. Missing texts are empty.
@@ -204,40 +205,51 @@ impl Draft {
             check_names(buffers).map_err(at(table))?;
         }
         let constants = constants(&file).map_err(|(key, fault)| at(&format!("constants.{key}"))(fault))?;
-        let context = Context {
+        let mut context = Context {
             files: &files,
             constants: &constants,
+            matrices: &file.matrices,
+            named: Vec::new(),
         };
         // Sizes are checked before any element is generated: a wrong shape must not use up the host's memory.
-        check_sizes(&file, &context, gpu).map_err(|(key, fault)| at(&key)(fault))?;
+        let sizes = check_sizes(&file, &context, gpu).map_err(|(key, fault)| at(&key)(fault))?;
+        let named = file.buffers.keys().zip(sizes);
+        context.named = named.map(|(name, bytes)| Named { name, bytes }).collect();
         if file.launch.is_empty() {
             return Err(at("")(Fault::NoLaunch));
         }
         let name = Path::new(&shown).file_stem().unwrap_or_default();
-        let mut buffers = resolve::buffers(&file.buffers, "buffers", &context, at)?;
-        let mut globals = resolve::buffers(&file.globals, "globals", &context, at)?;
+        let resolved = resolve::buffers(&file.buffers, "buffers", &context, at)?;
+        let resolved_globals = resolve::buffers(&file.globals, "globals", &context, at)?;
+        let (mut buffers, mut globals) = (only_buffers(&resolved), only_buffers(&resolved_globals));
         let (launches, index) = launches::read(file.launch, &buffers, &constants, at)?;
         let (asserts, comparisons) =
             asserts::read(file.assert, &constants, &index).map_err(|(n, fault)| at(&format!("assert[{n}]"))(fault))?;
         let mut checks = Vec::new();
-        let sources = buffers.clone();
-        let sources: Vec<_> = sources.iter().map(resolve::source).collect();
-        for (table, texts, list) in [
-            ("buffers", &file.buffers, &mut buffers),
-            ("globals", &file.globals, &mut globals),
+        let sources: Vec<_> = resolved.iter().flat_map(Resolved::sources).collect();
+        for (table, texts, list, resolved) in [
+            ("buffers", &file.buffers, &mut buffers, &resolved),
+            ("globals", &file.globals, &mut globals, &resolved_globals),
         ] {
             for (n, (buffer, text)) in list.iter_mut().zip(texts.values()).enumerate() {
-                let data = if table == "buffers" {
-                    CheckedData::Buffer(n)
-                } else {
-                    CheckedData::Global(n)
-                };
-                let resolved = checks::read(&text.expect.0, data, &buffer.layout, &context, &sources, &index);
-                let resolved = resolved.map_err(at(&format!("{table}.{}.expect", buffer.name)))?;
-                buffer.expect = resolved.expect;
-                checks.extend(resolved.checks);
+                let data = checked_data(table, n);
+                let found = checks::read(&text.expect.0, data, None, &buffer.layout, &context, &sources, &index);
+                let found = found.map_err(at(&format!("{table}.{}.expect", buffer.name)))?;
+                buffer.expect = found.expect;
+                checks.extend(found.checks);
+                for (text, (field, _)) in text.fields.iter().flatten().zip(&resolved[n].fields) {
+                    let layout = field.layout(&buffer.layout);
+                    let found = checks::read(&text.expect.0, data, Some(field), &layout, &context, &sources, &index);
+                    let found = found.map_err(at(&format!("{table}.{}.expect", field.name)))?;
+                    checks.extend(found.checks);
+                }
             }
         }
+        let pointers = [("buffers", &resolved), ("globals", &resolved_globals)];
+        let pointers = pointers
+            .into_iter()
+            .flat_map(|(table, list)| pointers_of(table, list))
+            .collect();
         let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
         let registers = |n: Quantity| constants.size(&n, 1, u8::MAX.into()).map(|n| n as u8);
         let max_registers = file.max_registers.map(registers);
@@ -254,6 +266,7 @@ impl Draft {
             max_cycles: limit.transpose().map_err(at("max_cycles"))?,
             constants: constants.into_values(),
             globals,
+            pointers,
             launches,
             buffers,
             checks,
@@ -303,6 +316,30 @@ fn other_run(run: format::OtherRun, shown: &str, files: &Files) -> OtherRun {
         set: pairs(&run.set),
         constants: run.constants.into_iter().map(constant).collect(),
     }
+}
+
+fn only_buffers(resolved: &[Resolved]) -> Vec<Buffer> {
+    resolved.iter().map(|resolved| resolved.buffer.clone()).collect()
+}
+
+fn checked_data(table: &str, n: usize) -> CheckedData {
+    match table {
+        "buffers" => CheckedData::Buffer(n),
+        _ => CheckedData::Global(n),
+    }
+}
+
+/// The elements of all buffers of a table that are addresses.
+fn pointers_of<'a>(table: &'a str, list: &'a [Resolved]) -> impl Iterator<Item = Pointers> + 'a {
+    let of_one = move |(n, resolved): (usize, &'a Resolved)| {
+        let pointers = resolved.pointers.iter();
+        pointers.map(move |(to, at)| Pointers {
+            data: checked_data(table, n),
+            at: at.clone(),
+            to: to.clone(),
+        })
+    };
+    list.iter().enumerate().flat_map(of_one)
 }
 
 /// Evaluates the constants. None may have the name of a buffer.
@@ -365,22 +402,31 @@ fn check_names(buffers: &BTreeMap<String, format::Buffer>) -> Result<(), Fault> 
 /// Maximum number of bytes of a name. File systems accept 255, with the ending.
 pub(super) const MAX_NAME: usize = 200;
 
-/// Checks each shape, and that all data together fit the GPU's memory.
+/// Checks each shape, and that all data together fit the GPU's memory. Returns the bytes of each buffer.
 fn check_sizes(
     file: &format::ScenarioFile,
     context: &Context<'_>,
     gpu: Option<&GpuConfig>,
-) -> Result<(), (String, Fault)> {
+) -> Result<Vec<u64>, (String, Fault)> {
+    if let Some(name) = file
+        .globals
+        .iter()
+        .find_map(|(name, global)| global.fields.as_ref().map(|_| name))
+    {
+        return Err((format!("globals.{name}"), Fault::VariableFields));
+    }
     let tables = [("buffers", &file.buffers), ("globals", &file.globals)];
     let all = tables.into_iter().flat_map(|(table, buffers)| {
         let named = buffers.iter();
-        named.map(move |(name, buffer)| (format!("{table}.{name}.shape"), buffer))
+        named.map(move |(name, buffer)| (format!("{table}.{name}.shape"), name, buffer))
     });
     let mut need = 0u64;
-    for (key, buffer) in all {
-        let layout = context.layout(buffer).map_err(|fault| (key.clone(), fault))?;
+    let mut sizes = Vec::new();
+    for (key, name, buffer) in all {
+        let layout = context.layout(name, buffer).map_err(|fault| (key.clone(), fault))?;
         let bytes = data::checked_bytes(layout.dtype, &layout.shape).map_err(|fault| (key.clone(), fault))?;
         need = need.saturating_add(bytes);
+        sizes.push(bytes);
         if let Some(gpu) = gpu.filter(|gpu| need > gpu.memory_bytes) {
             let fault = Fault::TooLargeForGpu {
                 bytes,
@@ -391,5 +437,5 @@ fn check_sizes(
             return Err((key, fault));
         }
     }
-    Ok(())
+    Ok(sizes)
 }

@@ -105,7 +105,7 @@ pub enum Fault {
         dtype: Dtype,
     },
     /// `init` or `expect` does not name exactly one source.
-    #[error("give exactly one of npy, fill, iota, uniform, values, expr; rtol and atol may be added")]
+    #[error("give exactly one of npy, fill, iota, uniform, permutation, values, expr; rtol and atol may be added")]
     NotOneSource,
     /// A tolerance is negative, infinite or not a number.
     #[error("a tolerance is a finite number of at least 0, not {value:?}")]
@@ -291,6 +291,57 @@ pub enum Fault {
         nearest: Option<String>,
         /// All constants.
         known: Vec<String>,
+    },
+    /// A buffer has neither elements of one type nor fields, or both.
+    #[error("give either dtype, or fields without init and expect")]
+    DtypeOrFields,
+    /// A structure has no field.
+    #[error("a structure needs fields; give at least one")]
+    NoFields,
+    /// Two fields of a structure have this name.
+    #[error("two fields are named `{name}`; rename one of them")]
+    TwoFields {
+        /// Buffer and field.
+        name: String,
+    },
+    /// A module variable cannot have fields here.
+    #[error("a module variable has no fields; give dtype and shape of its bytes")]
+    VariableFields,
+    /// The elements are too narrow for an address.
+    #[error("an address has 64 bits, which {dtype} cannot hold; take u64")]
+    NotAnAddress {
+        /// The type of the elements.
+        dtype: Dtype,
+    },
+    /// An address lies behind its buffer.
+    #[error("element {index}: an offset of {offset} bytes is outside `{name}`, which has {most}")]
+    OffsetOutside {
+        /// Index of the element.
+        index: u64,
+        /// The offset in bytes.
+        offset: u64,
+        /// The buffer.
+        name: String,
+        /// Its bytes.
+        most: u64,
+    },
+    /// No matrix has this name and part.
+    #[error("no matrix has the part `{name}`; write NAME.offsets or NAME.columns for a table [matrices.NAME]{}", hint(.nearest))]
+    UnknownMatrix {
+        /// Matrix and part.
+        name: String,
+        /// The most similar matrix.
+        nearest: Option<String>,
+    },
+    /// A part of a matrix has another number of elements than the buffer.
+    #[error("`{name}` has {want} elements, but the buffer has {found}; change its shape")]
+    MatrixShape {
+        /// Matrix and part.
+        name: String,
+        /// Elements of the buffer.
+        found: u64,
+        /// Elements of the part.
+        want: u64,
     },
     /// `reference` stands in an `init`.
     #[error("the reference model computes results, not initial elements; give another source")]

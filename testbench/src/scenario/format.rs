@@ -20,6 +20,9 @@
 //! shape = [1024]
 //! init = { npy = "x.npy" }           # or "zeros", { fill = 1.0 }, { iota = { start = 0, step = 1 } },
 //!                                    # { uniform = { low = 0.0, high = 1.0, seed = 7 } }, { values = [1, 2] },
+//!                                    # { normal = { mean = 0, deviation = 1, seed = 7 } }, { permutation = { seed = 7 } },
+//!                                    # { ring = { step = 1, seed = 7, addresses = false } }, { csr = "a.offsets" },
+//!                                    # { address = "x", offset = "4 * i" }, { addresses = ["x", { address = "y", offset = 4 }] },
 //!                                    # or an expression for element i: "2 * i".
 //!                                    # Default: zeros for a buffer, the program's bytes for a module variable.
 //! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact without rtol and atol.
@@ -30,6 +33,16 @@
 //!
 //! # More keys of expect: after = 0 (compare after that launch), range = [0, 64] (from, up to), nan = true (a NaN agrees with all).
 //! # expect = "reference" takes the elements of the reference model. A list gives several expectations.
+//!
+//! # A buffer of structures has `fields` instead of dtype, init and expect:
+//! # fields = [{ name = "next", dtype = "u64", init = { ring = { addresses = true } } }, { name = "v", dtype = "f32", count = 3 }]
+//!
+//! [matrices.a]                       # optional: a sparse matrix for { csr = "a.offsets" } and { csr = "a.columns" }
+//! rows = 1000
+//! columns = 1000
+//! nonzeros = 8000
+//! lengths = "even"                   # optional: of rows; or "random"
+//! seed = 0                           # optional
 //!
 //! [[launch]]                         # one or more, in order
 //! name = "tiled"                     # optional: for assertions
@@ -43,7 +56,9 @@
 //! warm = true                        # optional: only the last repetition counts in totals
 //! before = [{ fill = { buffer = "x", value = 0 } }]      # optional: host steps before each repetition; also
 //!                                    # { copy = { from = "x", to = "y" } }, { swap = ["x", "y"] }, { reset = "x" }
+//! prints = "done\n"                  # optional: the `printf` output of each repetition; or { contains = "one" }, { lines = 4 }
 //! # Other arguments:
+//! #   { address = "x", offset = 64 }             an address in a buffer or module variable
 //! #   { bytes = "00ff" }                         a structure as hexadecimal bytes
 //! #   { struct = ["x", { u64 = 500 }] }          a structure as fields with natural alignment
 //! #   { tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }
@@ -60,6 +75,7 @@
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
 //! max = 1000                         # at least one of min, max, equal, each within ±2^64
+//! points = true                      # optional: each point of a sweep must hold it too
 //! launch = 0                         # optional: index or name of one launch; without it, all launches together
 //!
 //! [[assert]]
@@ -100,9 +116,9 @@ mod machine;
 
 pub(super) use arg::{Arg, Image, ImageAddress, ImageFilter, ImageOrder, ImageRead, TensorMap};
 pub(super) use assert::{Assert, ExpectFailure, OtherRun, Within};
-pub(super) use elements::{ElementSource, Expect, Expects, SourceTable, Text};
+pub(super) use elements::{Address, ElementSource, Expect, Expects, Matrix, Ring, RowLengths, SourceTable, Text};
 #[cfg(test)]
-pub(super) use elements::{Iota, Uniform};
+pub(super) use elements::{Iota, Normal, Uniform};
 pub(super) use machine::{Machine, Setting};
 
 /// The parsed text of a scenario.
@@ -122,6 +138,8 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub constants: BTreeMap<String, Quantity>,
     #[serde(default)]
+    pub matrices: BTreeMap<String, Matrix>,
+    #[serde(default)]
     pub buffers: BTreeMap<String, Buffer>,
     #[serde(default)]
     pub globals: BTreeMap<String, Buffer>,
@@ -140,8 +158,13 @@ impl ScenarioFile {
     pub fn paths(&self) -> Vec<&str> {
         let buffers = self.buffers.values().chain(self.globals.values());
         let arrays = buffers.flat_map(|buffer| {
-            let init = buffer.init.as_ref().and_then(ElementSource::path);
-            let expects = buffer.expect.0.iter();
+            let fields = buffer.fields.iter().flatten();
+            let fields = fields.map(|field| (&field.init, &field.expect));
+            [(&buffer.init, &buffer.expect)].into_iter().chain(fields)
+        });
+        let arrays = arrays.flat_map(|(init, expect)| {
+            let init = init.as_ref().and_then(ElementSource::path);
+            let expects = expect.0.iter();
             let expects = expects.filter_map(|expect| expect.source.as_ref()?.path());
             init.into_iter().chain(expects)
         });
@@ -155,8 +178,24 @@ impl ScenarioFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Buffer {
-    pub dtype: Dtype,
+    pub dtype: Option<Dtype>,
     pub shape: Vec<Quantity>,
+    pub init: Option<ElementSource>,
+    #[serde(default)]
+    pub expect: Expects,
+    /// The fields of a buffer of structures. It has no `dtype`, `init` or `expect`.
+    pub fields: Option<Vec<Field>>,
+}
+
+/// A field of a buffer of structures.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Field {
+    pub name: String,
+    pub dtype: Dtype,
+    /// Elements of the field in one structure.
+    #[serde(default = "one")]
+    pub count: Quantity,
     pub init: Option<ElementSource>,
     #[serde(default)]
     pub expect: Expects,
@@ -181,6 +220,16 @@ pub(super) struct Launch {
     pub warm: bool,
     #[serde(default)]
     pub before: Vec<Step>,
+    pub prints: Option<Prints>,
+}
+
+/// The expected `printf` output of a launch. The text gives the whole output, or a table.
+#[derive(Clone, Deserialize)]
+#[serde(untagged, expecting = "a text, { contains = \"a text\" } or { lines = 4 }")]
+pub(super) enum Prints {
+    Whole(String),
+    Part { contains: String },
+    Lines { lines: Quantity },
 }
 
 /// An action of the host before a launch.

@@ -3,7 +3,7 @@
 use super::format::{self, LaunchName};
 use super::quantity::Constants;
 use super::similar::nearest;
-use super::{Arg, Buffer, Fault, Launch, ScenarioError, Step, data, resolve};
+use super::{Arg, Buffer, Fault, Launch, Prints, ScenarioError, Step, data, resolve};
 
 /// Most repetitions of one launch.
 const MAX_REPEAT: u64 = 1000;
@@ -95,6 +95,14 @@ fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
     let shared = constants.size(&text.dynamic_shared_bytes, 0, u32::MAX.into());
     let step = |step: &format::Step| read_step(step, buffers, constants);
     let before = text.before.iter().map(step).collect::<Result<_, _>>();
+    let prints = |prints: format::Prints| {
+        Ok(match prints {
+            format::Prints::Whole(text) => Prints::Whole(text),
+            format::Prints::Part { contains } => Prints::Part(contains),
+            format::Prints::Lines { lines } => Prints::Lines(constants.size(&lines, 0, u64::MAX)?),
+        })
+    };
+    let prints = text.prints.map(prints).transpose();
     Ok(Launch {
         name: text.name,
         table,
@@ -105,6 +113,7 @@ fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
         block: sizes("block", &text.block)?,
         dynamic_shared_bytes: shared.map_err(at(&key("dynamic_shared_bytes")))? as u32,
         cluster: text.cluster.map(|cluster| sizes("cluster", &cluster)).transpose()?,
+        prints: prints.map_err(at(&key("prints")))?,
         args: resolve::args(text.args, buffers, constants).map_err(at(&key("args")))?,
     })
 }

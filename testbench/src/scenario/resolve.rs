@@ -6,8 +6,20 @@ use super::dtype::Dtype;
 use super::elements::{self, Source};
 use super::files::Files;
 use super::format::ElementSource;
+use super::patterns::{self, Matrix};
+use super::pointers::{self, Elements, Named, Owner};
 use super::quantity::Constants;
-use super::{Arg, Buffer, Fault, Layout, ScenarioError, Tiles, data, format, image, nearest};
+use super::structures::Structure;
+use super::{Arg, Buffer, Fault, Layout, ScenarioError, StructField, Target, Tiles, data, format, image, nearest};
+
+/// A buffer with what its elements refer to.
+pub(super) struct Resolved {
+    pub buffer: Buffer,
+    /// Addresses in it: the target, and their offsets in bytes.
+    pub pointers: Vec<(Target, Vec<u64>)>,
+    /// The fields of a buffer of structures, each with its elements before the first launch.
+    pub fields: Vec<(StructField, Vec<u8>)>,
+}
 
 /// Generates the buffers of a table: initial elements. The caller adds the expected ones.
 pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
@@ -15,34 +27,106 @@ pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
     table: &str,
     context: &Context<'_>,
     at: impl Fn(&str) -> F,
-) -> Result<Vec<Buffer>, ScenarioError> {
+) -> Result<Vec<Resolved>, ScenarioError> {
     let is_variable = table == "globals";
-    let read = |(name, text): (&String, &format::Buffer)| {
-        let layout = context.layout(text).map_err(at(&format!("{table}.{name}.shape")))?;
-        let init = match &text.init {
-            None if is_variable => Vec::new(),
-            init => {
-                let init = init.as_ref().unwrap_or(&ElementSource::Zeros);
-                let at = at(&format!("{table}.{name}.init"));
-                context.bytes(init, &layout).map_err(at)?
-            }
+    let read = |(n, (name, text)): (usize, (&String, &format::Buffer))| {
+        let key = format!("{table}.{name}");
+        let layout = context.layout(name, text).map_err(at(&format!("{key}.shape")))?;
+        let target = match is_variable {
+            true => Target::Variable(name.clone()),
+            false => Target::Buffer(n),
         };
-        Ok(Buffer {
+        let buffer = |init| Buffer {
             name: name.clone(),
-            layout,
+            layout: layout.clone(),
             init,
             expect: None,
+        };
+        if let Some(fields) = &text.fields {
+            return structures(name, fields, &layout, &target, context, |rest| {
+                at(&format!("{key}.fields{rest}"))
+            })
+            .map(|(init, pointers, fields)| Resolved {
+                buffer: buffer(init),
+                pointers,
+                fields,
+            });
+        }
+        let owner = Owner {
+            target,
+            stride: layout.dtype.bytes() as u64,
+            count: 1,
+        };
+        let elements = match &text.init {
+            None if is_variable => Vec::new().into(),
+            init => {
+                let init = init.as_ref().unwrap_or(&ElementSource::Zeros);
+                context
+                    .elements(init, &layout, &owner)
+                    .map_err(at(&format!("{key}.init")))?
+            }
+        };
+        let offset = |index: &u64| index * layout.dtype.bytes() as u64;
+        let pointers = elements.pointers.into_iter();
+        let pointers = pointers.map(|to| (to.to, to.elements.iter().map(offset).collect()));
+        Ok(Resolved {
+            pointers: pointers.collect(),
+            fields: Vec::new(),
+            buffer: buffer(elements.bytes),
         })
     };
-    texts.iter().map(read).collect()
+    texts.iter().enumerate().map(read).collect()
 }
 
-/// The initial elements of a buffer, for expressions.
-pub(super) fn source(buffer: &Buffer) -> Source<'_> {
-    Source {
-        name: &buffer.name,
-        dtype: buffer.layout.dtype,
-        bytes: &buffer.init,
+/// Bytes of a buffer of structures, its addresses, and the elements of each field.
+type Structures = (Vec<u8>, Vec<(Target, Vec<u64>)>, Vec<(StructField, Vec<u8>)>);
+
+fn structures<F: FnOnce(Fault) -> ScenarioError>(
+    name: &str,
+    texts: &[format::Field],
+    layout: &Layout,
+    target: &Target,
+    context: &Context<'_>,
+    at: impl Fn(&str) -> F,
+) -> Result<Structures, ScenarioError> {
+    let structure = Structure::new(name, texts, context.constants).map_err(at(""))?;
+    data::check_room(layout.bytes()).map_err(at(""))?;
+    let (mut bytes, mut pointers, mut fields) = (vec![0; layout.bytes() as usize], Vec::new(), Vec::new());
+    for (text, field) in texts.iter().zip(structure.fields) {
+        let owner = Owner {
+            target: target.clone(),
+            stride: field.stride,
+            count: field.count,
+        };
+        let init = text.init.as_ref().unwrap_or(&ElementSource::Zeros);
+        let elements = context.elements(init, &field.layout(layout), &owner);
+        let elements = elements.map_err(at(&format!(".{}.init", text.name)))?;
+        field.scatter(&elements.bytes, &mut bytes);
+        for to in elements.pointers {
+            pointers.push((to.to, to.elements.iter().map(|&index| field.at(index)).collect()));
+        }
+        fields.push((field, elements.bytes));
+    }
+    Ok((bytes, pointers, fields))
+}
+
+impl Resolved {
+    /// The initial elements, for expressions: the buffer's, or those of each field. Addresses are not known yet.
+    pub fn sources(&self) -> Vec<Source<'_>> {
+        let holds_address = |first: u64| self.pointers.iter().any(|(_, at)| at.contains(&first));
+        let fields = self.fields.iter().filter(|(field, _)| !holds_address(field.at(0)));
+        let fields = fields.map(|(field, bytes)| Source {
+            name: &field.name,
+            dtype: field.dtype,
+            bytes,
+        });
+        let is_plain = self.fields.is_empty() && self.pointers.is_empty();
+        let whole = Source {
+            name: &self.buffer.name,
+            dtype: self.buffer.layout.dtype,
+            bytes: &self.buffer.init,
+        };
+        Some(whole).filter(|_| is_plain).into_iter().chain(fields).collect()
     }
 }
 
@@ -50,28 +134,82 @@ pub(super) fn source(buffer: &Buffer) -> Source<'_> {
 pub(super) struct Context<'a> {
     pub files: &'a Files,
     pub constants: &'a Constants,
+    pub matrices: &'a BTreeMap<String, format::Matrix>,
+    /// All buffers, in order.
+    pub named: Vec<Named<'a>>,
 }
 
 impl Context<'_> {
     /// Evaluates type and shape of a buffer.
-    pub fn layout(&self, buffer: &format::Buffer) -> Result<Layout, Fault> {
+    pub fn layout(&self, name: &str, buffer: &format::Buffer) -> Result<Layout, Fault> {
         let size = |size| self.constants.size(size, 0, u64::MAX);
         let shape = buffer.shape.iter().map(size).collect::<Result<_, _>>()?;
-        Ok(Layout {
-            dtype: buffer.dtype,
-            shape,
-        })
+        match (buffer.dtype, &buffer.fields) {
+            (Some(dtype), None) => Ok(Layout { dtype, shape }),
+            (None, Some(fields)) if buffer.init.is_none() && buffer.expect.0.is_empty() => {
+                Ok(Structure::new(name, fields, self.constants)?.layout(shape))
+            }
+            _ => Err(Fault::DtypeOrFields),
+        }
     }
 
-    /// Generates initial elements, or expected ones that name no other buffer.
+    /// Generates initial elements.
+    pub fn elements(&self, source: &ElementSource, layout: &Layout, owner: &Owner) -> Result<Elements, Fault> {
+        data::check_room(layout.bytes())?;
+        match source {
+            ElementSource::Address(address) => pointers::all(address, layout, &self.named, self.constants),
+            ElementSource::Addresses(list) => pointers::list(list, layout, &self.named, self.constants),
+            ElementSource::Ring(ring) => pointers::ring(ring, layout, owner, self.constants),
+            source => self.bytes(source, layout).map(Elements::from),
+        }
+    }
+
+    /// Generates initial elements without addresses, or expected ones that name no other buffer.
     pub fn bytes(&self, source: &ElementSource, layout: &Layout) -> Result<Vec<u8>, Fault> {
         data::check_room(layout.bytes())?;
         match source {
             ElementSource::Zeros => Ok(vec![0; layout.bytes() as usize]),
-            ElementSource::Reference => Err(Fault::ReferenceAsInit),
             ElementSource::Expr(expr) => elements::bytes(expr, layout, 0, self.constants, &[]),
             ElementSource::Table(table) => data::bytes(table, layout, self.files, self.constants),
+            ElementSource::Permutation(permutation) => {
+                let seed = self.constants.size(&permutation.seed, 0, u64::MAX)?;
+                data::integers(layout.dtype, &patterns::permutation(layout.elements(), seed))
+            }
+            ElementSource::Csr(part) => self.matrix_part(part, layout),
+            ElementSource::Reference
+            | ElementSource::Address(_)
+            | ElementSource::Addresses(_)
+            | ElementSource::Ring(_) => Err(Fault::ReferenceAsInit),
         }
+    }
+
+    /// The row offsets or the columns of a sparse matrix.
+    fn matrix_part(&self, name: &str, layout: &Layout) -> Result<Vec<u8>, Fault> {
+        let unknown = || Fault::UnknownMatrix {
+            nearest: nearest(
+                name.split('.').next().unwrap_or_default(),
+                self.matrices.keys().map(String::as_str),
+            ),
+            name: name.to_owned(),
+        };
+        let (matrix, part) = name.rsplit_once('.').ok_or_else(unknown)?;
+        let matrix = Matrix::new(self.matrices.get(matrix).ok_or_else(unknown)?, self.constants)?;
+        let [rows, nonzeros] = matrix.sizes();
+        let want = match part {
+            "offsets" => rows + 1,
+            "columns" => nonzeros,
+            _ => return Err(unknown()),
+        };
+        let found = layout.elements();
+        if found != want {
+            let name = name.to_owned();
+            return Err(Fault::MatrixShape { name, found, want });
+        }
+        let numbers = match part {
+            "offsets" => matrix.offsets(),
+            _ => matrix.columns(),
+        };
+        data::integers(layout.dtype, &numbers)
     }
 }
 
@@ -103,6 +241,14 @@ pub(super) fn args(args: Vec<format::Arg>, buffers: &[Buffer], constants: &Const
 fn read_arg(arg: format::Arg, buffers: &[Buffer], constants: &Constants) -> Result<Arg, Fault> {
     let (dtype, quantity) = match arg {
         format::Arg::Buffer(name) => return find_buffer(name, buffers),
+        format::Arg::Address(address) => {
+            let named = buffers.iter().map(|buffer| Named {
+                name: &buffer.name,
+                bytes: buffer.layout.bytes(),
+            });
+            let (to, offset) = pointers::address(&address, &named.collect::<Vec<_>>(), constants)?;
+            return Ok(Arg::Address(to, offset));
+        }
         format::Arg::Bytes(hex) => return read_hex(&hex).map(Arg::Bytes),
         format::Arg::Image(image) => return image::read(image, buffers).map(Arg::Image),
         format::Arg::Struct(fields) => return args(fields, buffers, constants).map(Arg::Struct),

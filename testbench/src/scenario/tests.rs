@@ -1,6 +1,7 @@
 //! Tests of accepted and refused scenario texts, with complete error texts.
 
 mod constants;
+mod pointers;
 
 use super::*;
 use warpwave_isa::exec::texture::AddressMode;
@@ -169,7 +170,7 @@ fn misspelt_key_is_reported_with_its_line_and_the_nearest_key() {
         refused("dytpe = \"f32\"\nshape = [1]"),
         "s.toml: buffers.x.dytpe: TOML parse error at line 3, column 1\n  \
            |\n3 | dytpe = \"f32\"\n  | ^^^^^\n\
-         unknown field `dytpe`, expected one of `dtype`, `shape`, `init`, `expect`; did you mean `dtype`?"
+         unknown field `dytpe`, expected one of `dtype`, `shape`, `init`, `expect`, `fields`; did you mean `dtype`?"
     );
     let init = refused("dtype = \"f32\"\nshape = [1]\ninit = \"zeroes\"");
     assert!(init.starts_with("s.toml: buffers.x.init: "), "{init}");
@@ -193,7 +194,7 @@ fn wrong_value_is_refused_with_key_and_remedy() {
         ),
         (
             "dtype = \"u8\"\nshape = [2]\nexpect = { rtol = 1.0 }",
-            "s.toml: buffers.x.expect: give exactly one of npy, fill, iota, uniform, values, expr; rtol and atol may be added",
+            "s.toml: buffers.x.expect: give exactly one of npy, fill, iota, uniform, permutation, values, expr; rtol and atol may be added",
         ),
         (
             "dtype = \"f32\"\nshape = [2]\nexpect = { fill = 0, rtol = -1.0 }",

@@ -233,7 +233,7 @@ fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(bytes);
 }
 
-/// A scenario's text without comments, and without the keys of [`WITHOUT`].
+/// A scenario's text without comments, and without the keys of [`WITHOUT`]. Assertions for each point, and their runs, stay.
 fn essential(text: &[u8]) -> Vec<u8> {
     let table = std::str::from_utf8(text)
         .ok()
@@ -241,7 +241,15 @@ fn essential(text: &[u8]) -> Vec<u8> {
     let Some(mut table) = table else {
         return text.to_vec();
     };
+    let asserts = table.get("assert").and_then(toml::Value::as_array);
+    let is_for_points = |assert: &&toml::Value| assert.get("points").and_then(toml::Value::as_bool) == Some(true);
+    let asserts: Vec<_> = asserts.into_iter().flatten().filter(is_for_points).cloned().collect();
+    let runs = table.get("runs").filter(|_| !asserts.is_empty()).cloned();
     WITHOUT.iter().for_each(|key| drop(table.remove(*key)));
+    if !asserts.is_empty() {
+        table.insert("assert".to_owned(), asserts.into());
+        table.extend(runs.map(|runs| ("runs".to_owned(), runs)));
+    }
     table.to_string().into_bytes()
 }
 
@@ -320,6 +328,14 @@ mod tests {
         );
         assert_eq!(plain, words);
         assert_ne!(plain, with("ptx = \"a.ptx\"\nlaunch = [{ grid = 2, block = 32 }]\n"));
+        let asserted = |points| {
+            let assert = format!("metric = \"m\"\nmax = 1\npoints = {points}");
+            with(&format!(
+                "ptx = \"a.ptx\"\nlaunch = [{{ grid = 1, block = 32 }}]\n[[assert]]\n{assert}\n"
+            ))
+        };
+        assert_eq!(plain, asserted(false));
+        assert_ne!(plain, asserted(true));
     }
 
     #[test]

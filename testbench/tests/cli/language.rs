@@ -363,6 +363,43 @@ fn reference_gives_the_expected_elements() {
 }
 
 #[test]
+fn printed_lines_are_compared_with_the_expected_ones() {
+    let printed = |prints: &str| {
+        let text = format!(
+            "ptx = \"p.ptx\"\nbuffers.x = {{ dtype = \"f32\", shape = [2], init = {{ values = [0.5, 2] }} }}\n\
+             [[launch]]\ngrid = 1\nblock = 2\nargs = [\"x\", {{ i32 = 2 }}]\nprints = {prints}\n"
+        );
+        let (folder, path) = scenario(&text, &[("p.ptx", include_bytes!("../families/hello_printf.ptx"))]);
+        let answer = warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny", "--no-flight"]);
+        drop(folder);
+        answer
+    };
+    let whole = "\"block 0 thread 0 x=0.500000 even\\nblock 0 thread 1 x=2.000000 odd\"";
+    for prints in [whole, "{ contains = \"x=2.0\" }", "{ lines = \"1 + 1\" }"] {
+        let answer = printed(prints);
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+        assert!(
+            answer.out.contains("all held (buffers expected: 1, assertions: 0)"),
+            "{}",
+            answer.out
+        );
+    }
+    for (prints, says) in [
+        (
+            &whole.replace("odd", "even")[..],
+            "line 2 is `block 0 thread 1 x=2.000000 odd`, not `block 0 thread 1 x=2.000000 even`",
+        ),
+        ("{ contains = \"x=3\" }", "it lacks `x=3`"),
+        ("{ lines = 3 }", "it has 2 lines, not 3"),
+    ] {
+        let says = format!("expect: the output of launch 0: {says}");
+        assert_fails(&printed(prints), 1, &[&says]);
+    }
+    let other = printed("{ line = 3 }");
+    assert_fails(&other, 2, &["a text, { contains = \"a text\" } or { lines = 4 }"]);
+}
+
+#[test]
 fn expected_failure_is_a_success() {
     let text = |exit: u8, message: &str| {
         let large = filled("").replace("grid = 1", "grid = 1\ndynamic_shared_bytes = \"1 MiB\"");

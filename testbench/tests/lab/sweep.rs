@@ -81,6 +81,31 @@ fn constant_of_a_sweep_sets_the_data_and_the_arguments() {
 }
 
 #[test]
+fn assertion_for_each_point_is_checked_where_it_fails() {
+    // A warp has a load for each of its turns: 2 warps and n / 64 turns.
+    let assert = |bound: u32| {
+        format!("[[assert]]\nmetric = \"smsp__sass_inst_executed_op_global_ld.sum\"\nmax = {bound}\npoints = true\n")
+    };
+    let other = "[[assert]]\nthat = \"cycles < 1\"\n";
+    let folder = project(&format!("{}{other}", assert(4)));
+    let over = ["sweep", "count.toml", "--over", "n=64,128,192"];
+    let answer = warpwave_in(folder.path(), &over);
+    assert_eq!(answer.code, 1);
+    let says = "wrong n=192: assert: smsp__sass_inst_executed_op_global_ld.sum is 6, not at most 4\n";
+    assert!(answer.out.contains(says), "{}", answer.out);
+    assert!(
+        answer.err.contains("1 of 3 points have wrong results"),
+        "{}",
+        answer.err
+    );
+    // Another bound is another point.
+    let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    fs::write(folder.path().join("count.toml"), text.replace("max = 4", "max = 6")).unwrap();
+    let answer = warpwave_in(folder.path(), &over);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+}
+
+#[test]
 fn metric_is_a_column_of_table_and_csv_with_its_exact_value() {
     let folder = project("");
     // One load and one store instruction for each warp and each of its turns: 2 warps in a block of 64.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use warpwave::bench::Options;
 use warpwave::report::json;
+use warpwave::scenario::OtherRun;
 use warpwave::sweep::{Job, Keys, Limits, Outcome, Prepared, Record, Store};
+use warpwave::verdict;
 
 use super::super::failure::{Failure, STUCK};
 use super::super::lab;
@@ -66,18 +68,28 @@ fn failed(failure: Failure) -> Outcome {
 }
 
 fn outcome(job: &Job) -> Result<Outcome, Failure> {
-    let Prepared { scenario, config } = job.prepare().map_err(Failure::input)?;
+    let Prepared { mut scenario, config } = job.prepare().map_err(Failure::input)?;
+    scenario.asserts.retain(|assert| assert.points);
+    scenario.comparisons.retain(|comparison| comparison.points);
     let mut bench = lab::bench(&scenario, &config, job.ignore_target)?;
     let options = Options {
         threads: 1,
         max_cycles: job.max_cycles.or(scenario.max_cycles),
     };
-    let run = bench.run(options, &mut |_| true);
+    let mut run = bench.run(options, &mut |_| true);
     if let Some((launch, error)) = &run.stopped {
         return Err(launch_error::stopped(&scenario, &bench, *launch, (error, "")));
     }
+    let mut other = |other: &OtherRun| {
+        let run = verdict::run_other(other, &job.gpu, &job.sets, options, &|| false);
+        run.map_err(|error| error.to_string())
+    };
+    run.asserts = verdict::check(&scenario, &run, &mut other);
     let report = serde_json::from_str(&json::report(&scenario.name, &run)).map_err(Failure::input)?;
-    let wrong = run.differences.iter().map(ToString::to_string).collect();
+    let differences = run.differences.iter().map(ToString::to_string);
+    let unmet = run.asserts.iter().filter(|assert| !assert.holds);
+    let unmet = unmet.map(|assert| format!("assert: {}", assert.values));
+    let wrong = differences.chain(run.misprints.iter().cloned()).chain(unmet).collect();
     // The process ends soon: the system frees the memory faster than a drop does.
     std::mem::forget(bench);
     Ok(Outcome::Done { report, wrong })

@@ -5,12 +5,14 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-use super::Quantity;
+use super::elements::Address;
+use super::{Quantity, zero};
 use crate::scenario::dtype::Dtype;
 
 /// An argument: a buffer's name, or a value.
 pub(in crate::scenario) enum Arg {
     Buffer(String),
+    Address(Address),
     Scalar(Dtype, Quantity),
     Bytes(String),
     Struct(Vec<Arg>),
@@ -101,6 +103,7 @@ const ARG_KEYS: &[&str] = &[
     "bf16",
     "f32",
     "f64",
+    "address",
     "bytes",
     "struct",
     "texture",
@@ -121,7 +124,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "a buffer's name, { dtype = value }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, \
+            "a buffer's name, { dtype = value }, { address = \"x\" }, { bytes = \"00ff\" }, { struct = [...] }, { tensor_map = {...} }, \
              { texture = {...} } or { surface = {...} }",
         )
     }
@@ -134,6 +137,16 @@ impl<'de> Visitor<'de> for ArgVisitor {
         let kind = map.next_key::<String>()?;
         let kind = kind.ok_or_else(|| A::Error::invalid_length(0, &self))?;
         let arg = match kind.as_str() {
+            // The only tables with two keys.
+            "address" => return address(map.next_value()?, None, map),
+            "offset" => {
+                let offset = map.next_value()?;
+                let key = map.next_key::<String>()?;
+                return match key.as_deref() {
+                    Some("address") => address(map.next_value()?, Some(offset), map),
+                    _ => Err(A::Error::missing_field("address")),
+                };
+            }
             "bytes" => Arg::Bytes(map.next_value()?),
             "struct" => Arg::Struct(map.next_value()?),
             "texture" | "surface" => Arg::Image(map.next_value()?),
@@ -148,4 +161,14 @@ impl<'de> Visitor<'de> for ArgVisitor {
             Some(_) => Err(A::Error::invalid_length(2, &self)),
         }
     }
+}
+
+/// Reads the rest of `{ address = "x", offset = 64 }`.
+fn address<'de, A: MapAccess<'de>>(to: String, offset: Option<Quantity>, mut map: A) -> Result<Arg, A::Error> {
+    let offset = match (offset, map.next_key::<String>()?.as_deref()) {
+        (None, Some("offset")) => map.next_value()?,
+        (offset, None) => offset.unwrap_or_else(zero),
+        (_, Some(key)) => return Err(A::Error::unknown_field(key, &["address", "offset"])),
+    };
+    Ok(Arg::Address(Address { to, offset }))
 }

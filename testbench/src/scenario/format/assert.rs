@@ -21,6 +21,9 @@ pub(in crate::scenario) struct Assert {
     pub max: Option<Quantity>,
     pub equal: Option<Quantity>,
     pub launch: Option<LaunchName>,
+    /// True if each point of a sweep must hold it too.
+    #[serde(default)]
+    pub points: bool,
 }
 
 impl Assert {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::{LaunchName, Quantity, one, zero};
 use crate::scenario::expr::{Expr, Node};
@@ -17,6 +17,14 @@ pub(in crate::scenario) enum ElementSource {
     Expr(Expr),
     /// What the reference model computes: only for `expect`.
     Reference,
+    /// Addresses in one buffer or module variable: only for `init`.
+    Address(Address),
+    /// A list of addresses: only for `init`.
+    Addresses(Vec<Address>),
+    Permutation(Permutation),
+    Ring(Ring),
+    /// A part of a sparse matrix: `NAME.offsets` or `NAME.columns`.
+    Csr(String),
     Table(SourceTable),
 }
 
@@ -27,6 +35,7 @@ pub(in crate::scenario) enum SourceTable {
     Fill(Quantity),
     Iota(Iota),
     Uniform(Uniform),
+    Normal(Normal),
     Values(Vec<Quantity>),
 }
 
@@ -46,9 +55,6 @@ impl<'de> Deserialize<'de> for ElementSource {
     }
 }
 
-/// The keys of a table that gives elements.
-const SOURCES: &[&str] = &["npy", "fill", "iota", "uniform", "values", "expr"];
-
 struct SourceVisitor;
 
 impl<'de> Visitor<'de> for SourceVisitor {
@@ -63,22 +69,106 @@ impl<'de> Visitor<'de> for SourceVisitor {
         Ok(Text(expr).into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ElementSource, A::Error> {
-        let kind = map.next_key::<String>()?;
-        let kind = kind.ok_or_else(|| A::Error::invalid_length(0, &self))?;
-        let source = match kind.as_str() {
-            "npy" => ElementSource::Table(SourceTable::Npy(map.next_value()?)),
-            "fill" => ElementSource::Table(SourceTable::Fill(map.next_value()?)),
-            "iota" => ElementSource::Table(SourceTable::Iota(map.next_value()?)),
-            "uniform" => ElementSource::Table(SourceTable::Uniform(map.next_value()?)),
-            "values" => ElementSource::Table(SourceTable::Values(map.next_value()?)),
-            "expr" => map.next_value::<Text>()?.into(),
-            other => return Err(A::Error::unknown_variant(other, SOURCES)),
-        };
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok(source),
-            Some(_) => Err(A::Error::custom("more than one source; give one of them")),
-        }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ElementSource, A::Error> {
+        let table = InitTable::deserialize(MapAccessDeserializer::new(map))?;
+        table.source().ok_or_else(|| A::Error::custom(ONE_SOURCE))
+    }
+}
+
+/// The error text for an `init` without exactly one source.
+const ONE_SOURCE: &str = "give exactly one of npy, fill, iota, uniform, normal, permutation, ring, csr, values, expr, address, \
+                          addresses; offset needs address";
+
+/// A table of an `init`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InitTable {
+    npy: Option<String>,
+    fill: Option<Quantity>,
+    iota: Option<Iota>,
+    uniform: Option<Uniform>,
+    normal: Option<Normal>,
+    permutation: Option<Permutation>,
+    ring: Option<Ring>,
+    csr: Option<String>,
+    values: Option<Vec<Quantity>>,
+    expr: Option<Text>,
+    address: Option<String>,
+    addresses: Option<Vec<Address>>,
+    offset: Option<Quantity>,
+}
+
+impl InitTable {
+    /// The only source. `None` if there is none, or more than one.
+    fn source(self) -> Option<ElementSource> {
+        let has_base = self.address.is_some() || self.offset.is_none();
+        let offset = self.offset.unwrap_or_else(zero);
+        let tables = [
+            self.npy.map(SourceTable::Npy),
+            self.fill.map(SourceTable::Fill),
+            self.iota.map(SourceTable::Iota),
+            self.uniform.map(SourceTable::Uniform),
+            self.normal.map(SourceTable::Normal),
+            self.values.map(SourceTable::Values),
+        ];
+        let others = [
+            self.expr.map(ElementSource::from),
+            self.address.map(|to| ElementSource::Address(Address { to, offset })),
+            self.addresses.map(ElementSource::Addresses),
+            self.permutation.map(ElementSource::Permutation),
+            self.ring.map(ElementSource::Ring),
+            self.csr.map(ElementSource::Csr),
+        ];
+        let tables = tables.into_iter().flatten().map(ElementSource::Table);
+        let mut sources = tables.chain(others.into_iter().flatten());
+        let first = sources.next();
+        first.filter(|_| has_base && sources.next().is_none())
+    }
+}
+
+/// An address in a buffer or module variable: `"x"`, or `{ address = "x", offset = 64 }`.
+#[derive(Clone)]
+pub(in crate::scenario) struct Address {
+    /// The buffer or variable.
+    pub to: String,
+    /// Bytes from its start.
+    pub offset: Quantity,
+}
+
+/// An address as a table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AddressTable {
+    address: String,
+    #[serde(default = "zero")]
+    offset: Quantity,
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AddressVisitor)
+    }
+}
+
+struct AddressVisitor;
+
+impl<'de> Visitor<'de> for AddressVisitor {
+    type Value = Address;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a buffer or variable, or { address = \"x\", offset = 64 }")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Address, E> {
+        Ok(Address {
+            to: name.to_owned(),
+            offset: zero(),
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Address, A::Error> {
+        let AddressTable { address, offset } = AddressTable::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Address { to: address, offset })
     }
 }
 
@@ -104,6 +194,65 @@ pub(in crate::scenario) struct Uniform {
     pub seed: Quantity,
 }
 
+/// Random elements of a normal distribution.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct Normal {
+    #[serde(default = "zero")]
+    pub mean: Quantity,
+    #[serde(default = "one")]
+    pub deviation: Quantity,
+    #[serde(default = "zero")]
+    pub seed: Quantity,
+}
+
+/// The numbers from 0 to n - 1 in random order.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct Permutation {
+    #[serde(default = "zero")]
+    pub seed: Quantity,
+}
+
+/// Each element holds the index or the address of its successor. One circle in random order has all of them.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct Ring {
+    /// Distance of two elements of the ring. The others are 0.
+    #[serde(default = "one")]
+    pub step: Quantity,
+    #[serde(default = "zero")]
+    pub seed: Quantity,
+    /// True for device addresses instead of indices.
+    #[serde(default)]
+    pub addresses: bool,
+}
+
+/// A table `[matrices.NAME]`: a sparse matrix with random columns.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct Matrix {
+    pub rows: Quantity,
+    pub columns: Quantity,
+    /// Stored elements of all rows together.
+    pub nonzeros: Quantity,
+    #[serde(default)]
+    pub lengths: RowLengths,
+    #[serde(default = "zero")]
+    pub seed: Quantity,
+}
+
+/// The numbers of stored elements in the rows of a sparse matrix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::scenario) enum RowLengths {
+    /// All rows have the same number, give or take one.
+    #[default]
+    Even,
+    /// Each element is in a random row.
+    Random,
+}
+
 /// An `expect`: a source of elements, with tolerances.
 #[derive(Clone)]
 pub(in crate::scenario) struct Expect {
@@ -127,6 +276,7 @@ struct ExpectTable {
     fill: Option<Quantity>,
     iota: Option<Iota>,
     uniform: Option<Uniform>,
+    permutation: Option<Permutation>,
     values: Option<Vec<Quantity>>,
     expr: Option<Text>,
     #[serde(default)]
@@ -170,7 +320,11 @@ impl From<ExpectTable> for Expect {
             table.values.map(SourceTable::Values),
         ];
         let tables = tables.into_iter().flatten().map(ElementSource::Table);
-        let mut sources = tables.chain(table.expr.map(ElementSource::from));
+        let others = [
+            table.expr.map(ElementSource::from),
+            table.permutation.map(ElementSource::Permutation),
+        ];
+        let mut sources = tables.chain(others.into_iter().flatten());
         let first = sources.next();
         Expect {
             source: if sources.next().is_none() { first } else { None },

@@ -90,7 +90,7 @@ fn wrong_expression_is_refused_with_its_element() {
         (
             "f32",
             "{ expr = \"x[0]\", fill = 1 }",
-            "give exactly one of npy, fill, iota, uniform, values, expr; rtol and atol may be added",
+            "give exactly one of npy, fill, iota, uniform, permutation, values, expr; rtol and atol may be added",
         ),
         (
             "f32",
