@@ -110,7 +110,7 @@ impl Sparse {
             Lanes(std::array::from_fn(|lane| {
                 let row = row_of(lane / 4 + 8 * (r % 2));
                 let at = first + self.each * (lane % 4 + 4 * (r / 2));
-                (0..self.each).fold(0, |word, j| word | row[at + j] << (bits * j) % 32)
+                (0..self.each).fold(0, |word, j| word | row[at + j] << ((bits * j) % 32))
             }))
         };
         (0..usize::from(self.shape.words().0)).map(word).collect()
@@ -122,7 +122,9 @@ impl Sparse {
         let word = |r: usize| {
             Lanes(std::array::from_fn(|lane| {
                 let at = self.each * (lane % 4 + 4 * r);
-                (0..self.each).fold(0, |word, j| word | self.element(2, at + j, lane / 4) << (bits * j) % 32)
+                (0..self.each).fold(0, |word, j| {
+                    word | self.element(2, at + j, lane / 4) << ((bits * j) % 32)
+                })
             }))
         };
         (0..2 * usize::from(self.shape.words().1)).map(word).collect()

@@ -131,7 +131,7 @@ files! {
 }
 
 /// Arithmetic opcodes with tests elsewhere: their operands differ from lane to lane, or are more than a few words.
-const ELSEWHERE: [(&str, &str); 9] = [
+const ELSEWHERE: [(&str, &str); 11] = [
     ("S2R", "exec/special.rs"),
     ("P2R", "warp.rs"),
     ("R2P", "warp.rs"),
@@ -140,6 +140,8 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("REDUX", "warp.rs"),
     ("MMA", "tensor.rs"),
     ("HGMMA", "gmma.rs"),
+    ("MMA.SP", "sparse.rs"),
+    ("HGMMA.SP", "sparse.rs"),
     ("SHFL", "warp.rs"),
 ];
 

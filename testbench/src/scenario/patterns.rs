@@ -20,7 +20,7 @@ const MAX_MATRIX: u64 = 1 << 27;
 
 /// A random number below `n`, at least 1: the upper half of a product of 128 bits.
 fn below(seed: u64, k: u64, n: u64) -> u64 {
-    (u128::from(split_mix(seed, k)) * u128::from(n) >> 64) as u64
+    ((u128::from(split_mix(seed, k)) * u128::from(n)) >> 64) as u64
 }
 
 /// The numbers from 0 to `n` - 1 in random order.

@@ -423,6 +423,8 @@ fn keyboard_interrupt_stops_the_run_and_keeps_its_reports() {
             "tiny",
             "--trace-cycles",
             "0..10",
+            "--set",
+            "gigathread.standstill_cycles=0",
         ])
         .args(["--vcd", "run.vcd", "--json", "run.json", "--html", "run.html"])
         .stdout(Stdio::piped())

@@ -256,6 +256,8 @@ fn failed_point_keeps_its_reason_until_it_is_retried() {
         "block=32,64",
         "--point-time-limit",
         "0.3s",
+        "--set",
+        "gigathread.standstill_cycles=0",
     ];
     let answer = warpwave_in(folder.path(), &args);
     assert_eq!(answer.code, 1);

@@ -242,6 +242,7 @@ pub fn load_constants(warp_inst: &mut WarpInst) -> u64 {
 mod tests {
     use proptest::prelude::*;
     use warpwave_isa::lane::Lanes;
+    use warpwave_isa::program::MAX_SOURCE_WORDS;
 
     use super::*;
     use crate::proto::addresses::WarpAddresses;
@@ -309,7 +310,7 @@ mod tests {
         fn store_fills_its_packets_with_the_bytes_of_their_lanes(
             lanes: u32,
             (kind, bytes, addresses) in access(),
-            words in prop::collection::vec(any::<[u32; 32]>(), 10),
+            words in prop::collection::vec(any::<[u32; 32]>(), MAX_SOURCE_WORDS),
         ) {
             let mut store = warp_inst(&format!("ST.{kind} [R0], R4"), lanes, addresses);
             store.operands.words = std::array::from_fn(|n| Lanes(words[n]));

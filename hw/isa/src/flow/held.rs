@@ -74,10 +74,12 @@ impl Flow {
         twice | LaneMask(all.0 ^ self.live.0)
     }
 
-    /// The instruction that holds a lane: the one before its resume address.
+    /// The instruction that holds a lane: the one before its resume address. 0 for a lane without one, as in a broken state.
     fn held_at(&self, by: Hold, lane: usize) -> u32 {
         let together = self.after_barrier.filter(|_| by == Hold::Barrier);
-        together.unwrap_or_else(|| self.diverged().resume_at[lane]) - 1
+        together
+            .unwrap_or_else(|| self.diverged().resume_at[lane])
+            .saturating_sub(1)
     }
 }
 
