@@ -29,7 +29,7 @@ use crate::lockstep::{self, Difference};
 use crate::reference::ReferenceError;
 use crate::report::counts::Counts;
 use crate::report::metrics::{Inputs, LaunchShape, Metric, Value};
-use crate::scenario::{Assert, Buffer, LaunchName, Scenario};
+use crate::scenario::{Assert, Buffer, LaunchName, Modules, Scenario};
 
 pub use checked::Checked;
 pub use progress::{Activity, Progress};
@@ -87,6 +87,8 @@ pub struct LaunchRun {
     pub is_warm_up: bool,
     /// The kernel.
     pub program: Arc<Program>,
+    /// The texts that the program was linked from. `None` for one PTX file.
+    pub modules: Option<Arc<Modules>>,
     /// Name of the kernel.
     pub entry: String,
     /// CTAs in x, y, z.
@@ -261,6 +263,7 @@ impl<'a> Bench<'a> {
             let (mut launched, totals, ended) = self.launch(grid, cycles_left, &run.totals, &mut on_pause);
             launched.name.clone_from(&text.name);
             (launched.table, launched.is_warm_up) = (text.table, text.is_warm_up);
+            launched.modules = self.scenario.modules.clone();
             if launched.is_warm_up {
                 warm_ups.push(launched.counts.clone());
             }
@@ -392,6 +395,7 @@ pub(crate) fn run_grid(
         table: 0,
         is_warm_up: false,
         program,
+        modules: None,
         entry,
         grid: sizes,
         block,

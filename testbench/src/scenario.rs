@@ -34,6 +34,8 @@ mod pointers;
 
 mod launches;
 
+mod modules;
+
 mod checks;
 
 mod asserts;
@@ -52,12 +54,14 @@ pub use data::Layout;
 pub use draft::{Draft, Words};
 pub use error::{Fault, ScenarioError};
 pub use format::LaunchName;
+pub use modules::Modules;
 pub use similar::nearest;
 
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::flow::Reconvergence;
+use warpwave_ptx::diag::render_all;
 use warpwave_ptx::{Diagnostic, Module, Options, PassSet};
 
 /// A scenario, ready to run.
@@ -69,10 +73,12 @@ pub struct Scenario {
     pub title: Option<String>,
     /// The claim: one sentence that its expectations and assertions prove.
     pub claim: Option<String>,
-    /// Path of the PTX file, as the scenario names it.
+    /// Path of the PTX file, as the scenario names it. Several paths have commas between them.
     pub ptx_path: String,
-    /// PTX text.
+    /// PTX text, linked if the scenario names several files.
     pub ptx: String,
+    /// The texts that [`Scenario::ptx`] was linked from. `None` for one file.
+    pub modules: Option<Arc<Modules>>,
     /// Most registers of a thread. `None` leaves them to the compiler.
     pub max_registers: Option<u8>,
     /// Passes of the compiler left out.
@@ -457,6 +463,22 @@ impl Scenario {
     /// If the file cannot be read, or the scenario has a fault.
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         Draft::load(path)?.build(None)
+    }
+
+    /// The PTX file and the line in it, for a line of the program. Lines are counted from 1.
+    pub fn ptx_place(&self, line: u32) -> (&str, u32) {
+        match &self.modules {
+            Some(modules) if line > 0 => modules.place(line),
+            _ => (&self.ptx_path, line),
+        }
+    }
+
+    /// Findings of the program as text, each with its file and line.
+    pub fn render(&self, findings: &[Diagnostic]) -> String {
+        match &self.modules {
+            Some(modules) => modules.render(findings),
+            None => render_all(findings, &self.ptx_path, &self.ptx),
+        }
     }
 
     /// Loads the program for a GPU with this progress of diverged lanes. Compiles the kernels that are launched.

@@ -168,6 +168,6 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
     Ok(Side {
         name: format!("{} on {}{changed}", scenario.name, config.name),
         report: serde_json::from_str(&json::report(&scenario.name, &run)).map_err(Failure::input)?,
-        lines: Some(Lines::new(&scenario.ptx, bench.programs(), &profile)),
+        lines: Some(Lines::new(&scenario, bench.programs(), &profile)),
     })
 }

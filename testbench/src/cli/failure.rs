@@ -8,7 +8,6 @@ use std::io::Write;
 use warpwave::bench::BenchError;
 use warpwave::host::HostError;
 use warpwave::scenario::Scenario;
-use warpwave_ptx::diag::render_all;
 
 /// An `expect` failed.
 pub const WRONG: u8 = 1;
@@ -73,7 +72,7 @@ impl Failure {
             } => findings,
             _ => return Self::input(format!("{}: {error}", scenario.name)),
         };
-        let findings = render_all(findings, &scenario.ptx_path, &scenario.ptx);
+        let findings = scenario.render(findings);
         Self::input(format!("{}: {error}\n{findings}", scenario.name))
     }
 }

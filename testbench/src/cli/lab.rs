@@ -11,7 +11,6 @@ use warpwave::report::metrics;
 use warpwave::scenario::Scenario;
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
-use warpwave_ptx::diag::render_all;
 
 use super::explain::unknown_metric;
 use super::failure::Failure;
@@ -22,7 +21,7 @@ use super::write::{resolve, try_file};
 pub fn bench<'s>(scenario: &'s Scenario, config: &GpuConfig, ignore_target: bool) -> Result<Bench<'s>, Failure> {
     let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
     if !ignore_target && !bench.unmet_requirements().is_empty() {
-        let findings = render_all(bench.unmet_requirements(), &scenario.ptx_path, &scenario.ptx);
+        let findings = scenario.render(bench.unmet_requirements());
         return Err(Failure::input(format!(
             "{}: the program is too new for {}; choose another --gpu, or run it with --ignore-target\n{findings}",
             scenario.name, config.name

@@ -91,7 +91,8 @@ fn failed(assertion: &Assertion) -> String {
 /// The text of an instruction, its line of PTX, and its source lines from the innermost inlined call outwards.
 pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
     let inst = &program.code()[pc as usize];
-    let mut out = format!("{inst}\n  of {}:{}", scenario.ptx_path, inst.line);
+    let (path, line) = scenario.ptx_place(inst.line);
+    let mut out = format!("{inst}\n  of {path}:{line}");
     let line = (inst.line as usize).checked_sub(1);
     if let Some(text) = line.and_then(|n| scenario.ptx.lines().nth(n)) {
         let _ = write!(out, ": {}", text.trim());
@@ -193,7 +194,8 @@ fn list(out: &mut String, lines: &[String]) {
 /// A line of the PTX text, with its place.
 fn ptx_line(scenario: &Scenario, line: u32) -> Option<String> {
     let text = scenario.ptx.lines().nth((line as usize).checked_sub(1)?)?;
-    Some(format!("{}:{line}: {}", scenario.ptx_path, text.trim()))
+    let (path, line) = scenario.ptx_place(line);
+    Some(format!("{path}:{line}: {}", text.trim()))
 }
 
 fn counted(bytes: u64) -> String {

@@ -252,9 +252,9 @@ fn warn_of_endless_loops(bench: &Bench, scenario: &Scenario) {
         endless.map(|pc| program.code()[pc as usize].line)
     });
     for line in lines.collect::<BTreeSet<u32>>() {
+        let (path, line) = scenario.ptx_place(line);
         warn(&format!(
-            "{}:{line}: this branch to itself has no exit: a warp that gets there never ends",
-            scenario.ptx_path
+            "{path}:{line}: this branch to itself has no exit: a warp that gets there never ends"
         ));
     }
 }

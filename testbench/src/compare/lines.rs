@@ -8,6 +8,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use warpwave_components::sm::subcore::stall::NAMES;
 use warpwave_isa::program::Program;
 
+use crate::scenario::{Modules, Scenario};
 use crate::watch::profile::{Cost, Profile, SELECTED};
 
 /// The PTX of a run, and the cost of each line.
@@ -16,11 +17,13 @@ pub struct Lines {
     text: Vec<String>,
     /// Cost by the number of the line, from 1.
     costs: BTreeMap<usize, Cost>,
+    /// The files of the program, if it has several.
+    modules: Option<Arc<Modules>>,
 }
 
 impl Lines {
     /// The lines of a run, over all launches.
-    pub fn new(ptx: &str, programs: &[Arc<Program>], profile: &Profile) -> Self {
+    pub fn new(scenario: &Scenario, programs: &[Arc<Program>], profile: &Profile) -> Self {
         let mut costs = BTreeMap::<usize, Cost>::new();
         for ((launch, pc), cost) in profile.costs() {
             let program = programs.get(launch as usize);
@@ -29,8 +32,21 @@ impl Lines {
             }
         }
         Lines {
-            text: ptx.lines().map(plain).collect(),
+            text: scenario.ptx.lines().map(plain).collect(),
             costs,
+            modules: scenario.modules.clone(),
+        }
+    }
+
+    /// File and number of a line, by its index. There is a file if the program has several.
+    fn place(&self, index: Option<usize>) -> (Option<String>, Option<usize>) {
+        let number = index.map(|index| index + 1);
+        match (&self.modules, number) {
+            (Some(modules), Some(number)) => {
+                let (file, line) = modules.place(number as u32);
+                (Some(file.to_owned()), Some(line as usize))
+            }
+            _ => (None, number),
         }
     }
 
@@ -48,6 +64,9 @@ fn plain(line: &str) -> String {
 /// A line of PTX with its costs on both sides.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LineRow {
+    /// The PTX files of A and B. `None` if a side has one file, or does not have the line.
+    #[serde(skip_serializing_if = "is_unnamed")]
+    pub files: [Option<String>; 2],
     /// Number of the line in A, from 1. `None` if A does not have it.
     pub a: Option<usize>,
     /// Number of the line in B.
@@ -68,16 +87,32 @@ impl LineRow {
         self.warp_cycles[1] as i64 - self.warp_cycles[0] as i64
     }
 
+    /// The line in A and B: its number, after its file if there are several.
+    pub fn names(&self) -> [Option<String>; 2] {
+        let [a, b] = &self.files;
+        [(a, self.a), (b, self.b)].map(|(file, number)| {
+            let number = number?;
+            Some(match file {
+                Some(file) => format!("{file}:{number}"),
+                None => number.to_string(),
+            })
+        })
+    }
+
     /// The number of the line: one if both sides have the same.
     pub fn place(&self) -> String {
-        match (self.a, self.b) {
-            (Some(a), Some(b)) if a == b => a.to_string(),
-            (Some(a), Some(b)) => format!("{a}, {b}"),
-            (Some(a), None) => format!("{a}, -"),
-            (None, Some(b)) => format!("-, {b}"),
-            (None, None) => String::new(),
+        match self.names() {
+            [Some(a), Some(b)] if a == b => a,
+            [Some(a), Some(b)] => format!("{a}, {b}"),
+            [Some(a), None] => format!("{a}, -"),
+            [None, Some(b)] => format!("-, {b}"),
+            [None, None] => String::new(),
         }
     }
+}
+
+fn is_unnamed(files: &[Option<String>; 2]) -> bool {
+    files.iter().all(Option::is_none)
 }
 
 /// The lines whose costs differ, the largest difference in warp-cycles first.
@@ -85,9 +120,11 @@ pub(super) fn rows(a: &Lines, b: &Lines) -> Vec<LineRow> {
     let row = |(i, j): (Option<usize>, Option<usize>)| {
         let costs = [a.cost(i), b.cost(j)];
         let text = i.map_or_else(|| j.map(|j| &b.text[j]), |i| a.text.get(i));
+        let ((a_file, a_line), (b_file, b_line)) = (a.place(i), b.place(j));
         (costs[0] != costs[1]).then(|| LineRow {
-            a: i.map(|i| i + 1),
-            b: j.map(|j| j + 1),
+            files: [a_file, b_file],
+            a: a_line,
+            b: b_line,
             text: text.cloned().unwrap_or_default(),
             issues: costs.map(|cost| cost.issues()),
             warp_cycles: costs.map(|cost| cost.total()),
@@ -138,6 +175,7 @@ mod tests {
         Lines {
             text: text.iter().map(|&line| line.to_owned()).collect(),
             costs: waits.iter().map(cost).collect(),
+            modules: None,
         }
     }
 

@@ -120,6 +120,7 @@ mod tests {
     #[test]
     fn page_escapes_texts_and_loads_nothing() {
         let line = LineRow {
+            files: [None, None],
             a: Some(3),
             b: None,
             text: "setp.lt <a>;".to_owned(),

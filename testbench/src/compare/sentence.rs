@@ -53,11 +53,11 @@ fn line(lines: &[LineRow], sign: f64) -> Option<String> {
     let row = lines
         .iter()
         .find(|row| row.gain() as f64 * sign >= 0.0 && row.gain() != 0)?;
-    let place = match (row.a, row.b) {
-        (Some(a), Some(b)) if a == b => a.to_string(),
-        (Some(a), Some(b)) => format!("{a} of A, {b} of B"),
-        (Some(a), None) => format!("{a} of A"),
-        (None, b) => format!("{} of B", b.unwrap_or(0)),
+    let place = match row.names() {
+        [Some(a), Some(b)] if a == b => a,
+        [Some(a), Some(b)] => format!("{a} of A, {b} of B"),
+        [Some(a), None] => format!("{a} of A"),
+        [None, b] => format!("{} of B", b.unwrap_or_default()),
     };
     Some(format!(", most of all at line {place} (`{}`)", row.text))
 }
@@ -81,6 +81,7 @@ mod tests {
 
     fn line(number: usize, text: &str, warp_cycles: [u64; 2]) -> LineRow {
         LineRow {
+            files: [None, None],
             a: Some(number),
             b: Some(number),
             text: text.to_owned(),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::wording;
@@ -14,8 +15,8 @@ use super::pointers::Named;
 use super::quantity::{Constants, Quantity};
 use super::resolve::{self, Context, Resolved};
 use super::{
-    Buffer, CheckedData, ExpectFailure, Fault, OtherRun, Pointers, Scenario, ScenarioError, asserts, builtin, checks,
-    data, format, launches, nearest,
+    Buffer, CheckedData, ExpectFailure, Fault, Modules, OtherRun, Pointers, Scenario, ScenarioError, asserts, builtin,
+    checks, data, format, launches, nearest,
 };
 
 /// What a scenario says of itself. Missing texts are empty.
@@ -138,7 +139,7 @@ impl Draft {
         text.map_err(|fault| ScenarioError::new(&self.shown, "sweep.assert.csv", fault))
     }
 
-    /// Its input files on disk: the scenario, the PTX and the arrays. Empty for a built-in scenario.
+    /// Its input files on disk: the scenario, the PTX files and the arrays. Empty for a built-in scenario.
     pub fn files(&self) -> Vec<PathBuf> {
         if let Files::BuiltIn(_) = self.files {
             return Vec::new();
@@ -218,6 +219,7 @@ impl Draft {
         if file.launch.is_empty() {
             return Err(at("")(Fault::NoLaunch));
         }
+        let (ptx, modules) = read_program(file.ptx.paths(), &files).map_err(at("ptx"))?;
         let name = Path::new(&shown).file_stem().unwrap_or_default();
         let resolved = resolve::buffers(&file.buffers, "buffers", &context, at)?;
         let resolved_globals = resolve::buffers(&file.globals, "globals", &context, at)?;
@@ -257,8 +259,9 @@ impl Draft {
             name: name.to_string_lossy().into_owned(),
             title: file.title,
             claim: file.claim,
-            ptx: files.read_text(&file.ptx).map_err(at("ptx"))?,
-            ptx_path: file.ptx,
+            ptx_path: file.ptx.paths().join(", "),
+            ptx,
+            modules,
             max_registers: max_registers.transpose().map_err(at("max_registers"))?,
             skipped_passes: PassSet::default(),
             gpu: gpu_path,
@@ -295,6 +298,20 @@ impl Draft {
             Ok((path.to_owned(), text))
         };
         paths.map(read).collect()
+    }
+}
+
+/// Reads the program, and links it if it has several files.
+fn read_program(paths: &[String], files: &Files) -> Result<(String, Option<Arc<Modules>>), Fault> {
+    match paths {
+        [] => Err(Fault::NoProgram),
+        [path] => Ok((files.read_text(path)?, None)),
+        _ => {
+            let texts: Result<Vec<_>, _> = paths.iter().map(|path| files.read_text(path)).collect();
+            let linked = Modules::link(paths.to_vec(), texts?);
+            let modules = linked.map_err(|(count, findings)| Fault::Link { count, findings })?;
+            Ok((modules.text().to_owned(), Some(Arc::new(modules))))
+        }
     }
 }
 

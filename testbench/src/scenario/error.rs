@@ -192,6 +192,17 @@ pub enum Fault {
         /// The file.
         path: String,
     },
+    /// The list of PTX files is empty.
+    #[error("an empty list; name at least one PTX file")]
+    NoProgram,
+    /// The PTX files do not form one program.
+    #[error("the files do not form a valid program: {}\n{findings}", counted(*.count))]
+    Link {
+        /// Number of the findings.
+        count: usize,
+        /// Each finding, with its file and line.
+        findings: String,
+    },
     /// The data do not fit the memory of the GPU.
     #[error(
         "has {bytes} bytes, {need} with all data before it, but {gpu} has {limit} bytes of memory; \
@@ -411,5 +422,12 @@ fn list(names: &[String]) -> String {
         "none".to_owned()
     } else {
         names.join(", ")
+    }
+}
+
+fn counted(errors: usize) -> String {
+    match errors {
+        1 => "1 error".to_owned(),
+        n => format!("{n} errors"),
     }
 }

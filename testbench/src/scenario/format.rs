@@ -130,7 +130,7 @@ pub(super) struct ScenarioFile {
     pub text: Option<String>,
     #[serde(default)]
     pub look: Vec<String>,
-    pub ptx: String,
+    pub ptx: Ptx,
     #[serde(default)]
     pub gpu: Machine,
     pub max_registers: Option<Quantity>,
@@ -154,7 +154,7 @@ pub(super) struct ScenarioFile {
 }
 
 impl ScenarioFile {
-    /// Paths of the PTX file and of all npy and CSV files, as written in the text.
+    /// Paths of the PTX files and of all npy and CSV files, as written in the text.
     pub fn paths(&self) -> Vec<&str> {
         let buffers = self.buffers.values().chain(self.globals.values());
         let arrays = buffers.flat_map(|buffer| {
@@ -170,7 +170,31 @@ impl ScenarioFile {
         });
         let arrays = arrays.map(String::as_str);
         let tables = self.assert.iter().flat_map(Assert::tables);
-        [self.ptx.as_str()].into_iter().chain(arrays).chain(tables).collect()
+        self.ptx
+            .paths()
+            .iter()
+            .map(String::as_str)
+            .chain(arrays)
+            .chain(tables)
+            .collect()
+    }
+}
+
+/// The PTX file, or the files that are linked.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "the path of a PTX file, or a list of paths")]
+pub(super) enum Ptx {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Ptx {
+    /// The paths, in order.
+    pub fn paths(&self) -> &[String] {
+        match self {
+            Ptx::One(path) => std::slice::from_ref(path),
+            Ptx::Several(paths) => paths,
+        }
     }
 }
 

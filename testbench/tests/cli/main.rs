@@ -10,6 +10,7 @@ mod hang;
 mod input;
 mod language;
 mod log;
+mod modules;
 mod outputs;
 mod own;
 mod run;

@@ -10,6 +10,9 @@ use std::collections::HashSet;
 /// Distance between the addresses of two functions.
 const ADDRESS_STEP: u64 = 16;
 
+/// The remedy for a function without a body in any text.
+pub(crate) const LINK: &str = "link the PTX that defines it: in a scenario, `ptx` takes a list of files";
+
 /// Returns the address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
     Some((checked.number(name)? as u64 + 1) * ADDRESS_STEP)

@@ -273,7 +273,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             }
             None if self.checked.functions.contains(text) => {
                 let message = format!("the address of `{text}`, a function outside this module");
-                Err(Diagnostic::unsupported(name.span, message))
+                Err(Diagnostic::unsupported(name.span, message).help(callgraph::LINK))
             }
             None => Err(Diagnostic::malformed(name.span, format!("undefined symbol `{text}`"))),
         }

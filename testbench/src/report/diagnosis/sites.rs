@@ -11,7 +11,10 @@ use crate::bench::LaunchRun;
 /// The place of an instruction.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
-    /// Line of the PTX, from 1.
+    /// The PTX file, if the scenario names several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line of the PTX file, from 1.
     pub line: u32,
     /// File and line of the source, if the PTX names them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,6 +24,9 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}", self.line)?;
+        if let Some(file) = &self.file {
+            write!(f, " of {file}")?;
+        }
         match &self.source {
             Some(source) => write!(f, " ({source})"),
             None => Ok(()),
@@ -68,8 +74,11 @@ fn place(launch: &LaunchRun, pc: u32, inst: &Inst) -> Place {
         let file = source.file.rsplit('/').next().unwrap_or(source.file);
         format!("{file}:{}", source.line)
     });
+    let modules = launch.modules.as_ref().filter(|_| inst.line > 0);
+    let module = modules.map(|modules| modules.place(inst.line));
     Place {
-        line: inst.line,
+        file: module.map(|(file, _)| file.to_owned()),
+        line: module.map_or(inst.line, |(_, line)| line),
         source,
     }
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::source::ptx_anchor;
 use super::{Page, calculator, heading, memory, stalls, thousands};
 use crate::bench::LaunchRun;
 use crate::report::diagnosis::{Diagnosis, Phases};
@@ -78,7 +79,7 @@ fn causes(diagnosis: &Diagnosis) -> Markup {
             @for cause in &diagnosis.causes {
                 li title=(format_args!("explains {:.0} % of the time", cause.share * 100.0)) {
                     b { (super::capitalized(&cause.text)) } ". "
-                    @if let Some(place) = &cause.at { a href={ "#ptx-" (place.line) } { "Go to the line" } ". " }
+                    @if let Some(place) = &cause.at { a href={ "#" (ptx_anchor(place.file.as_deref())) "-" (place.line) } { "Go to the line" } ". " }
                     "Try: " (cause.advice) "."
                 }
             }

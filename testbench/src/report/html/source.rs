@@ -14,7 +14,9 @@ const CONTEXT: usize = 3;
 
 /// A line of PTX with its cost.
 pub(super) struct Line<'a> {
-    /// Its number, from 1.
+    /// Its file, if the scenario names several.
+    pub file: Option<&'a str>,
+    /// Its number in the file, from 1.
     pub number: usize,
     /// Its text.
     pub text: &'a str,
@@ -30,7 +32,44 @@ pub(super) fn hottest<'a>(page: &Page<'a>) -> Option<Line<'a>> {
         // Among equal costs the first line wins, so that the page is deterministic.
         .max_by_key(|(line, cost)| (cost.total(), std::cmp::Reverse(**line)))?;
     let text = page.scenario.ptx.lines().nth(number.checked_sub(1)?)?;
-    Some(Line { number, text, cost })
+    let place = page
+        .scenario
+        .modules
+        .as_ref()
+        .map(|modules| modules.place(number as u32));
+    Some(Line {
+        file: place.map(|(file, _)| file),
+        number: place.map_or(number, |(_, line)| line as usize),
+        text,
+        cost,
+    })
+}
+
+/// What the anchors of the lines of a PTX file begin with. `file` is its path, if the scenario names several.
+pub(super) fn ptx_anchor(file: Option<&str>) -> String {
+    file.map_or_else(|| "ptx".to_owned(), |file| format!("ptx-{file}"))
+}
+
+/// The listings of the PTX, one for each file.
+fn ptx_listings(page: &Page<'_>, total: u64) -> Markup {
+    let costs = by_line(page);
+    let Some(modules) = &page.scenario.modules else {
+        let lines: Vec<&str> = page.scenario.ptx.lines().collect();
+        return listing(&ptx_anchor(None), &lines, &costs, total);
+    };
+    let mut of_file = BTreeMap::<&str, BTreeMap<usize, Cost>>::new();
+    for (&number, cost) in costs.iter().filter(|(number, _)| **number > 0) {
+        let (file, line) = modules.place(number as u32);
+        of_file.entry(file).or_default().insert(line as usize, *cost);
+    }
+    html! {
+        @for (file, text) in modules.parts() {
+            @if let Some(costs) = of_file.get(file) {
+                h3 { (file) }
+                (listing(&ptx_anchor(Some(file)), &text.lines().collect::<Vec<_>>(), costs, total))
+            }
+        }
+    }
 }
 
 /// Cost of each line of PTX, by its number.
@@ -60,7 +99,6 @@ fn by_source(page: &Page<'_>) -> BTreeMap<String, BTreeMap<usize, Cost>> {
 
 pub(super) fn markup(page: &Page<'_>) -> Markup {
     let total = page.profile.costs().map(|(_, cost)| cost.total()).sum();
-    let ptx: Vec<&str> = page.scenario.ptx.lines().collect();
     html! {
         @for (file, costs) in by_source(page) { (source(page, &file, &costs, total)) }
         (heading(
@@ -68,7 +106,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
             "Each line with the issues of its instructions, and the share of all warps' time that they took. A wait is charged \
              to the instruction that waited; its cause is on an earlier line.",
         ))
-        (listing("ptx", &ptx, &by_line(page), total))
+        (ptx_listings(page, total))
         @for code in machine_code(page) { (machine_listing(page, &code, total)) }
     }
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::source::hottest;
+use super::source::{hottest, ptx_anchor};
 use super::{Page, capitalized, percent, thousands};
 use crate::report::diagnosis::{self, Diagnosis};
 use crate::report::metrics;
@@ -79,7 +79,10 @@ fn verdict(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
             b { (capitalized(&headline)) } "."
             @if let Some(line) = hottest(page) {
                 " The line where warps spent most of their time, " (format_args!("{:.0} %", percent(line.cost.total(), total)))
-                ", is " a href={ "#ptx-" (line.number) } { "line " (line.number) }
+                ", is " a href={ "#" (ptx_anchor(line.file)) "-" (line.number) } {
+                    "line " (line.number)
+                    @if let Some(file) = line.file { " of " (file) }
+                }
                 ": " code { (line.text.trim()) }
             }
         }

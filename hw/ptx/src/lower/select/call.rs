@@ -37,10 +37,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let skip_label = self.skip_if_guarded();
         let Some(callee) = callee else {
             let unknown = || {
-                Err(unsupported(
-                    form,
-                    &format!("a call of `{name}`, a function outside this module"),
-                ))
+                let message = format!("a call of `{name}`, a function outside this module");
+                Err(unsupported(form, &message).help(callgraph::LINK))
             };
             self.code.min_registers = CALL_REGISTERS;
             let selected = self.system_call(form, name, argument_lists(form.operands()));

@@ -72,7 +72,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Some(address) => Arg::imm(address),
                 None => {
                     let message = format!("the address of `{name}`, a function outside this module");
-                    return Err(Diagnostic::unsupported(form.op.instruction.span, message));
+                    return Err(Diagnostic::unsupported(form.op.instruction.span, message).help(callgraph::LINK));
                 }
             },
             _ => return Err(form.malformed("this form of operand is not allowed here")),
