@@ -61,7 +61,6 @@ use dtype::{Dtype, Number};
 use expr::{Binary, Node};
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::flow::Reconvergence;
-use warpwave_ptx::diag::render_all;
 use warpwave_ptx::{Diagnostic, Module, Options, PassSet};
 
 /// A scenario, ready to run.
@@ -463,22 +462,6 @@ impl Scenario {
     /// If the file cannot be read, or the scenario has a fault.
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         Draft::load(path)?.build(None)
-    }
-
-    /// The PTX file and the line in it, for a line of the program. Lines are counted from 1.
-    pub fn ptx_place(&self, line: u32) -> (&str, u32) {
-        match &self.modules {
-            Some(modules) if line > 0 => modules.place(line),
-            _ => (&self.ptx_path, line),
-        }
-    }
-
-    /// Findings of the program as text, each with its file and line.
-    pub fn render(&self, findings: &[Diagnostic]) -> String {
-        match &self.modules {
-            Some(modules) => modules.render(findings),
-            None => render_all(findings, &self.ptx_path, &self.ptx),
-        }
     }
 
     /// Loads the program for a GPU with this progress of diverged lanes. Compiles the kernels that are launched.

@@ -3,6 +3,8 @@
 use warpwave_ptx::diag::render_all;
 use warpwave_ptx::{Diagnostic, LinkFinding, Linked, link};
 
+use super::Scenario;
+
 /// PTX texts with their paths, and the program that they form.
 #[derive(Clone, Debug)]
 pub struct Modules {
@@ -48,6 +50,24 @@ impl Modules {
     pub(super) fn render(&self, findings: &[Diagnostic]) -> String {
         let findings = findings.iter().map(|finding| self.linked.origin(finding)).collect();
         render(&self.paths, &self.texts, findings)
+    }
+}
+
+impl Scenario {
+    /// The PTX file and the line in it, for a line of the program. Lines are counted from 1.
+    pub fn ptx_place(&self, line: u32) -> (&str, u32) {
+        match &self.modules {
+            Some(modules) if line > 0 => modules.place(line),
+            _ => (&self.ptx_path, line),
+        }
+    }
+
+    /// Findings of the program as text, each with its file and line.
+    pub fn render(&self, findings: &[Diagnostic]) -> String {
+        match &self.modules {
+            Some(modules) => modules.render(findings),
+            None => render_all(findings, &self.ptx_path, &self.ptx),
+        }
     }
 }
 
