@@ -303,6 +303,9 @@ impl Gpu {
                 let is_faulty = fault::finding(&self.faults, pause.now(), false).is_some();
                 event.is_some() || cancelled || is_faulty
             });
+            if stop == Stop::Idle {
+                self.clock.settle(end);
+            }
             if stop != Stop::Limit || self.clock.now() >= end {
                 break stop;
             }

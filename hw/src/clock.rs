@@ -32,8 +32,8 @@ use bitvec::vec::BitVec;
 use tracing::{Span, trace};
 
 use crate::component::Component;
-use crate::tile::Tile;
 use crate::tile::due::DueTable;
+use crate::tile::{HORIZON, Tile};
 use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
@@ -41,7 +41,7 @@ use worker::Worker;
 // A tile that sends is at most L - 1 cycles ahead of the next cycle of the tile that receives. A link between tiles adds at most half a
 // horizon. The sum is below one horizon, so a wake-up fits on the receiver's timing wheel.
 /// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
-pub const MAX_QUANTUM: u64 = crate::tile::HORIZON / 2;
+pub const MAX_QUANTUM: u64 = HORIZON / 2;
 
 /// The reason why [`Clock::run`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -242,6 +242,16 @@ impl Clock {
         });
         self.now = leader.now();
         result
+    }
+
+    /// Advances an idle machine to a cycle that no window, thread count or watcher changes, at most to `limit`.
+    ///
+    /// After [`Stop::Idle`] the current cycle depends on the end of the last window. A tile runs at most two quanta past the last cycle in
+    /// which a component was due, so a [horizon](crate::tile::HORIZON) after that cycle is a time that each run reaches.
+    pub fn settle(&mut self, limit: Cycle) {
+        let last = self.tiles.iter().map(Tile::last_due).max().unwrap_or(self.now);
+        self.now = self.now.max((last + 1 + HORIZON).min(limit));
+        self.begin_passed_trace_windows();
     }
 
     /// Begins the trace windows whose first cycle is before the current one.

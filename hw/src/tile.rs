@@ -103,6 +103,7 @@ impl TileBuilder {
             in_order: true,
             overflow: vec![Cycle::NEVER; n],
             next_overflow: Cycle::NEVER,
+            last_due: Cycle::ZERO,
             skips_idle: true,
             trace: None,
             watched: 0,
@@ -131,6 +132,8 @@ pub struct Tile {
     /// Wake-ups beyond the horizon, by component.
     overflow: Vec<Cycle>,
     next_overflow: Cycle,
+    /// The last cycle in which a component was due. Ticks for a watcher alone do not count.
+    last_due: Cycle,
     /// True if components tick only when they are due.
     skips_idle: bool,
     trace: Option<TraceWindow>,
@@ -267,6 +270,11 @@ impl Tile {
         due.lower(*tile, self.next_due(now));
     }
 
+    /// The last cycle in which a component was due.
+    pub(crate) fn last_due(&self) -> Cycle {
+        self.last_due
+    }
+
     /// True if all components are quiescent.
     pub(crate) fn is_quiescent(&self) -> bool {
         self.components.iter().all(|component| component.is_quiescent())
@@ -294,6 +302,9 @@ impl Tile {
     #[inline]
     fn run_cycle(&mut self, now: Cycle) {
         let mut due = self.take_due(now);
+        if due != 0 {
+            self.last_due = now;
+        }
         if !self.skips_idle {
             due = self.all_mask();
         }

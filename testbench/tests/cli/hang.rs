@@ -183,3 +183,19 @@ fn report_of_a_hang_is_the_same_with_two_threads() {
     };
     assert_eq!(err(&[]), err(&["--threads", "2"]));
 }
+
+#[test]
+fn deadlock_ends_in_the_same_cycle_for_any_watcher_and_thread_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = format!("{}/tests/hangs/cycle.toml", env!("CARGO_MANIFEST_DIR"));
+    let run = |options: &[&str]| {
+        let answer = warpwave_in(folder.path(), &[&["run", &scenario, "--no-progress"], options].concat());
+        let error = answer.err.lines().find(|line| line.contains("deadlock: no component"));
+        (answer.code, answer.out, error.map(str::to_owned))
+    };
+    let bare = run(&["--no-flight"]);
+    assert_eq!(bare.0, 4);
+    for options in [&[][..], &["--no-flight", "--threads", "2"], &["--vcd", "all.vcd"]] {
+        assert_eq!(run(options), bare, "{options:?}");
+    }
+}
