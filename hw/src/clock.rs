@@ -246,8 +246,8 @@ impl Clock {
 
     /// Advances an idle machine to a cycle that no window, thread count or watcher changes, at most to `limit`.
     ///
-    /// After [`Stop::Idle`] the current cycle depends on the end of the last window. A tile runs at most two quanta past the last cycle in
-    /// which a component was due, so a [horizon](crate::tile::HORIZON) after that cycle is a time that each run reaches.
+    /// After [`Stop::Idle`] the current cycle depends on the end of the last window. A tile runs at most two quanta past the last cycle
+    /// with a due component. So each run reaches the cycle one [horizon](crate::tile::HORIZON) after it.
     pub fn settle(&mut self, limit: Cycle) {
         let last = self.tiles.iter().map(Tile::last_due).max().unwrap_or(self.now);
         self.now = self.now.max((last + 1 + HORIZON).min(limit));
