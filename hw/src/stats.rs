@@ -2,6 +2,8 @@
 
 use hdrhistogram::Histogram;
 
+use crate::time::Cycle;
+
 /// The longest latency, in cycles. Longer ones are recorded with this value.
 pub const LONGEST: u64 = 1 << 20;
 
@@ -139,6 +141,11 @@ pub trait Report {
     fn latency(&mut self, name: &'static str, value: &Latency);
     /// Reports counters by index: those of `names` for index 0, then for index 1, and so on.
     fn indexed(&mut self, _names: &[&'static str], _counts: &[u64]) {}
+    /// The first cycle that does not count. A component adds what it charges when it ends, such as the stall of a waiting warp.
+    /// `None` if charged cycles suffice.
+    fn until(&self) -> Option<Cycle> {
+        None
+    }
 }
 
 /// Declares a structure of counters, each a `u64`, that [reports](Report) every counter under the name of its field.

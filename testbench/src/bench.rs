@@ -157,7 +157,7 @@ impl<'a> Bench<'a> {
         let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
-            baseline: Counts::of(gpu.components()),
+            baseline: Counts::of(gpu.components(), gpu.clock().now()),
             unmet_requirements,
             gpu,
             placement,
@@ -383,7 +383,7 @@ pub(crate) fn run_grid(
     let program = Arc::clone(&grid.program);
     let (entry, sizes, block) = (program.name().to_owned(), grid.grid, grid.block);
     let ended = gpu.launch_or_freeze(grid, limit, on_pause).map(drop);
-    let counts = before.next_snapshot(gpu.components());
+    let counts = before.next_snapshot(gpu.components(), gpu.clock().now());
     if ended.is_err() {
         // A stopped launch leaves messages in flight: the next one needs an empty machine.
         gpu.reset();

@@ -64,7 +64,7 @@ impl Gpu {
         }
         let machine = Machine::with_factory(config, factory);
         Ok(Gpu {
-            counts: Counts::of(machine.components()),
+            counts: Counts::of(machine.components(), machine.clock().now()),
             machine,
             launches: 0,
             cycle_limit: None,
@@ -190,7 +190,7 @@ impl Gpu {
         // A reset, after an error, sets all counters to 0.
         self.counts = match &ended {
             Ok(()) => counts,
-            Err(_) => counts.next_snapshot(self.machine.components()),
+            Err(_) => counts.next_snapshot(self.machine.components(), self.machine.clock().now()),
         };
         ended.map_err(GpuError::Launch)?;
         Ok(Report { run, config })

@@ -8,6 +8,7 @@ use std::process::Command;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::scenario::builtin;
 use warpwave_components::preset;
+use warpwave_hw::time::Cycle;
 use warpwave_waveforms::file::RunInfo;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::waveform::Waveform;
@@ -16,8 +17,8 @@ mod dump;
 
 use dump::Dump;
 
-/// Runs a scenario on the smallest machine with a waveform of everything.
-fn record(scenario: &str, vcd: &Path) -> Run {
+/// Runs a scenario on the smallest machine with a waveform of everything, for `max_cycles` at most.
+fn record(scenario: &str, vcd: &Path, max_cycles: u64) -> Run {
     let scenario = builtin::load(scenario).unwrap();
     let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
     let about = RunInfo {
@@ -28,10 +29,20 @@ fn record(scenario: &str, vcd: &Path) -> Run {
     let mut waveform = Waveform::create(vcd, &Selection::all(), &about, clock).unwrap();
     let options = Options {
         threads: 1,
-        max_cycles: Some(1_000_000),
+        max_cycles: Some(max_cycles),
     };
-    let run = bench.run(options, &mut |progress| waveform.collect(progress.now).is_ok());
-    waveform.finish(bench.gpu().clock().now()).unwrap();
+    let mut last = Cycle::ZERO;
+    let run = bench.run(options, &mut |progress| {
+        last = progress.now;
+        waveform.collect(progress.now).is_ok()
+    });
+    // A stopped machine is reset, which moves its clock on.
+    let end = if run.stopped.is_some() {
+        last
+    } else {
+        bench.gpu().clock().now()
+    };
+    waveform.finish(end).unwrap();
     run
 }
 
@@ -69,9 +80,17 @@ fn states(dump: &Dump) -> Vec<String> {
 #[test]
 fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
     let folder = tempfile::tempdir().unwrap();
-    for scenario in ["transpose_tiled", "diverge_nested", "latency_hiding", "reduce_shuffle"] {
+    // A run that is stopped ends while warps wait: their states count up to the last cycle.
+    let stops = [
+        ("transpose_tiled", 2_372),
+        ("latency_hiding", 700),
+        ("reduce_shuffle", 333),
+    ];
+    let ends = ["transpose_tiled", "diverge_nested", "latency_hiding", "reduce_shuffle"].map(|name| (name, 1_000_000));
+    for (scenario, max_cycles) in ends.into_iter().chain(stops) {
         let file = folder.path().join("run.vcd");
-        let run = record(scenario, &file);
+        let run = record(scenario, &file, max_cycles);
+        assert_eq!(run.stopped.is_some(), max_cycles < 1_000_000, "{scenario}");
         let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
         let names = states(&dump);
         let mut cycles = vec![0; names.len()];
@@ -93,7 +112,7 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
             assert_eq!(
                 Some(shown),
                 run.totals.sum("scheduler", counter),
-                "{scenario}: cycles in state {name}"
+                "{scenario}: {max_cycles}: cycles in state {name}"
             );
         }
     }
@@ -103,7 +122,7 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
 fn links_in_the_waveform_lose_no_message_and_never_exceed_their_depth() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
-    record("reduce_sequential", &file);
+    record("reduce_sequential", &file, 1_000_000);
     let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
     let links: Vec<&str> = dump
         .signals
@@ -145,7 +164,7 @@ fn links_in_the_waveform_lose_no_message_and_never_exceed_their_depth() {
 fn packets_to_another_sm_of_a_cluster_show_sm_and_address() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
-    record("cluster_swap", &file);
+    record("cluster_swap", &file, 1_000_000);
     let dump = Dump::read(&fs::read_to_string(&file).unwrap());
     let lines = dump.signals.iter().filter(|s| s.path.ends_with(".lsu.packet_line"));
     let shown: Vec<u64> = lines
@@ -233,7 +252,7 @@ fn gtkwave(folder: &Path, script: &str, save: &str) -> Option<String> {
 fn gtkwave_shows_every_row_of_a_view_with_the_values_of_the_dump() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    record("transpose_tiled", &folder.join("run.vcd"));
+    record("transpose_tiled", &folder.join("run.vcd"), 1_000_000);
     let save = fs::read_to_string(folder.join("run.gtkw")).unwrap();
     // Rows of closed groups are shown, but GTKWave gives no values for them.
     let open = save.replace("@c00200", "@800200").replace("@1401200", "@1000200");

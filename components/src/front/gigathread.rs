@@ -401,7 +401,12 @@ impl Component for GigaThread {
         report.count("grids", self.state.stats.grids);
         report.count("ctas", self.state.stats.ctas);
         report.count("ctas_done", self.state.stats.ctas_done);
-        for (name, cycles) in PHASES.into_iter().zip(self.state.stats.phases) {
+        let mut phases = self.state.stats.phases;
+        // A stopped run ends in a phase.
+        if let (Some(until), Some(running)) = (report.until(), &self.state.running) {
+            phases[running.phase as usize] += until.since(running.phase_since);
+        }
+        for (name, cycles) in PHASES.into_iter().zip(phases) {
             report.count(name, cycles);
         }
         report.latency("dispatch", &self.state.stats.dispatch);

@@ -439,7 +439,12 @@ impl Component for CtaManager {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.state.stats.report(report);
+        let mut stats = self.state.stats.clone();
+        // A stopped run ends while CTAs are on the SM.
+        if let (Some(until), Some(since)) = (report.until(), self.state.active_since) {
+            stats.active_cycles += until.since(since);
+        }
+        stats.report(report);
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

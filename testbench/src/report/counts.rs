@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
+use warpwave_hw::time::Cycle;
 
 /// A snapshot: counters by kind of block and name, one value per instance. Latencies by path, over all instances.
 ///
@@ -32,24 +33,25 @@ struct Kinds {
 }
 
 impl Counts {
-    /// Takes the first snapshot of a machine.
-    pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Self {
+    /// Takes the first snapshot of a machine, up to cycle `until`.
+    pub fn of<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone, until: Cycle) -> Self {
         let kinds = Kinds::of(components.clone());
         let blocks = vec![Block::new(); kinds.names.len()];
-        Counts::collect(Arc::new(kinds), blocks, components)
+        Counts::collect(Arc::new(kinds), blocks, components, until)
     }
 
-    /// Takes another snapshot of the same machine. Faster than [`Counts::of`].
-    pub fn next_snapshot<'a>(&self, components: impl Iterator<Item = &'a dyn Component>) -> Self {
+    /// Takes another snapshot of the same machine, up to cycle `until`. Faster than [`Counts::of`].
+    pub fn next_snapshot<'a>(&self, components: impl Iterator<Item = &'a dyn Component>, until: Cycle) -> Self {
         let room = |(name, values): &(_, Vec<u64>)| (*name, Vec::with_capacity(values.len()));
         let blocks = self.blocks.iter().map(|block| block.iter().map(room).collect());
-        Counts::collect(Arc::clone(&self.kinds), blocks.collect(), components)
+        Counts::collect(Arc::clone(&self.kinds), blocks.collect(), components, until)
     }
 
     fn collect<'a>(
         kinds: Arc<Kinds>,
         mut blocks: Vec<Block>,
         components: impl Iterator<Item = &'a dyn Component>,
+        until: Cycle,
     ) -> Self {
         let (mut latencies, mut indexed) = (BTreeMap::new(), BTreeMap::new());
         for (component, &kind) in components.zip(&kinds.of) {
@@ -58,6 +60,7 @@ impl Counts {
                 latencies: &mut latencies,
                 indexed: &mut indexed,
                 next: 0,
+                until,
             });
         }
         Counts {
@@ -141,9 +144,15 @@ struct Collector<'a> {
     indexed: &'a mut BTreeMap<&'static str, Vec<u64>>,
     /// Index of the next counter, if this instance reports in the order of the previous one.
     next: usize,
+    /// The first cycle that does not count.
+    until: Cycle,
 }
 
 impl Report for Collector<'_> {
+    fn until(&self) -> Option<Cycle> {
+        Some(self.until)
+    }
+
     fn count(&mut self, name: &'static str, value: u64) {
         // A name is usually the same pointer: comparing it is faster than comparing the text.
         let is_it = |(known, _): &(&str, Vec<u64>)| ptr::eq(*known, name) || *known == name;
@@ -209,8 +218,8 @@ pub(super) mod tests {
     fn second_snapshot_has_one_value_per_instance_of_each_kind() {
         let tiny = preset::load("tiny", &[]).expect("a built-in GPU").config;
         let (n_sms, gpu) = (tiny.n_sms() as usize, Gpu::new(tiny));
-        let first = Counts::of(gpu.components());
-        let second = first.next_snapshot(gpu.components());
+        let first = Counts::of(gpu.components(), gpu.clock().now());
+        let second = first.next_snapshot(gpu.components(), gpu.clock().now());
         for (block, name, n) in [("scheduler", "inst_issued", 4 * n_sms), ("l1", "load_sectors", n_sms)] {
             assert_eq!(second.each(block, name), Some(&vec![0; n][..]), "{block}");
             assert_eq!(second.each(block, name), first.each(block, name));
@@ -231,6 +240,7 @@ pub(super) mod tests {
                 latencies: &mut latencies,
                 indexed: &mut indexed,
                 next: 0,
+                until: Cycle::ZERO,
             };
             told.iter().for_each(|&(name, value)| collector.count(name, value));
         }
@@ -246,6 +256,7 @@ pub(super) mod tests {
                 latencies: &mut latencies,
                 indexed: &mut indexed,
                 next: 0,
+                until: Cycle::ZERO,
             };
             collector.indexed(&["requests", "sectors"], values);
         }

@@ -358,7 +358,10 @@ impl Component for Scheduler {
     }
 
     fn stats(&self, report: &mut dyn Report) {
-        self.state.stats.report(report);
+        match report.until() {
+            Some(until) => self.stats_until(until).report(report),
+            None => self.state.stats.report(report),
+        }
     }
 
     fn waits(&self, say: &mut dyn FnMut(String)) {

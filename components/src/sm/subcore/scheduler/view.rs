@@ -1,7 +1,9 @@
 //! Outputs of a scheduler: counters, waveform signals, and its warps' stall reasons for the deadlock report.
 
+use warpwave_hw::bits::ones;
 use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::{Indexed, Report};
+use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Reconvergence;
 use warpwave_isa::lane::LaneMask;
 
@@ -52,6 +54,28 @@ impl Stats {
         report.count("warps", self.warps);
         report.count("warp_cycles", self.stalls.total());
         self.stalls.report(report);
+    }
+}
+
+impl Scheduler {
+    /// The counters up to cycle `until`, with the stalls that have not ended. A run that is stopped has some.
+    pub(super) fn stats_until(&self, until: Cycle) -> Stats {
+        let state = &self.state;
+        let mut stats = state.stats.clone();
+        let throttled = until.since(state.charged_until);
+        for pipe in ones(state.ready.pipes) {
+            let throttle = THROTTLES[pipe % N_READY_GROUPS];
+            stats
+                .stalls
+                .charge(throttle, throttled * u64::from(state.ready.count(pipe)));
+        }
+        for (_, warp) in self.resident_warps() {
+            if let Some(stall) = warp.stall {
+                stats.stalls.charge(stall, until.since(warp.since));
+            }
+        }
+        stats.active_cycles += state.active_since.map_or(0, |since| until.since(since));
+        stats
     }
 }
 
