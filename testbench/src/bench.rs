@@ -118,7 +118,7 @@ pub struct Run {
     pub stopped: Option<(usize, LaunchError)>,
     /// The first difference of each buffer that does not match its `expect`.
     pub differences: Vec<Difference>,
-    /// How the `printf` output of a launch differs from what it expects, in words.
+    /// Differences of `printf` outputs from the expected texts, one sentence per launch.
     pub misprints: Vec<String>,
     /// Index and error of the launch that the reference model did not end. Its elements are missing then.
     pub reference: Option<(usize, ReferenceError)>,

@@ -13,7 +13,7 @@ use crate::watch::Listener;
 /// The last write of a word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LastWrite {
-    /// Cycle in which it was in the L2.
+    /// Cycle in which the L2 had written it.
     pub at: Cycle,
     /// Index of its launch.
     pub launch: u32,

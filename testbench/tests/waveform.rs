@@ -1,6 +1,7 @@
 //! Waveforms of scenarios agree with the counters, and with each other. GTKWave opens the saved view, shows every row, and gives the
 //! values of another reader at several cycles. Without GTKWave that test says so, and `.ci/run` counts it as skipped.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -93,7 +94,10 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
         assert_eq!(run.stopped.is_some(), max_cycles < 1_000_000, "{scenario}");
         let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
         let names = states(&dump);
+        let empty = names.iter().position(|name| name == "empty").unwrap() as u64;
         let mut cycles = vec![0; names.len()];
+        // For each scheduler, the cycles with a resident warp.
+        let mut active: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         let warps = dump
             .signals
             .iter()
@@ -102,8 +106,19 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
             let ends = warp.changes.iter().skip(1).map(|change| change.0).chain([dump.end]);
             for (&(begin, state), end) in warp.changes.iter().zip(ends) {
                 cycles[state.unwrap() as usize] += end - begin;
+                if state != Some(empty) {
+                    let (scheduler, _) = warp.path.split_once(".warp[").unwrap();
+                    active.entry(scheduler).or_default().extend(begin..end);
+                }
             }
         }
+        let active: usize = active.values().map(BTreeSet::len).sum();
+        let counted = run.totals.sum("scheduler", "active_cycles");
+        assert_eq!(
+            Some(active as u64),
+            counted,
+            "{scenario}: {max_cycles}: cycles with a warp"
+        );
         for (name, shown) in names.iter().zip(cycles).filter(|(name, _)| *name != "empty") {
             let counter = COUNTERS
                 .into_iter()

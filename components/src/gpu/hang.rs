@@ -114,7 +114,7 @@ impl Hang {
             }
         }
         if let [(Place::Polls { .. }, _)] = groups[..] {
-            // The sentence on what they poll says it all.
+            // Another sentence names the polled address and the place.
             return;
         }
         groups.sort_by_key(|(_, n)| std::cmp::Reverse(*n));

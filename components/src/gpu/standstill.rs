@@ -47,7 +47,7 @@ const STRIDE: u64 = 97;
 /// Maximum number of samples of a period.
 const SAMPLES: u32 = 2048;
 
-/// Samples after which what a warp polls is no longer looked for: a value may never be in a register for long.
+/// Samples that search for the value that a warp polls. A register may hold it for a short time only.
 const LOOKS: u32 = 64;
 
 /// Samples of a warp at its first program counters, each with other registers, after which its loop counts as progress.
@@ -78,7 +78,7 @@ struct Suspect {
     is_stuck: bool,
     /// Samples at the first program counters with other registers.
     changes: u32,
-    /// What it polls, once that is seen.
+    /// Its poll, once one is found.
     poll: Option<Poll>,
 }
 
@@ -105,7 +105,7 @@ impl StandstillSearch {
         self.next
     }
 
-    /// What was seen that warps poll.
+    /// The polls found so far.
     pub(super) fn polls(&self) -> Polls {
         let polls = self.suspects.iter();
         polls

@@ -259,7 +259,7 @@ fn warn_of_endless_loops(bench: &Bench, scenario: &Scenario) {
     }
 }
 
-/// CTAs that a fast host simulates in a second, each with an empty kernel. Assumed: measured on one thread, rounded up.
+/// CTAs that a fast host simulates in a second, each with an empty kernel. Assumed, not measured.
 const CTAS_PER_SECOND: u64 = 100_000;
 
 /// Warns of a launch with more CTAs than the host can simulate in a day.

@@ -35,7 +35,7 @@ pub struct Wave {
     /// True if an option names the flight-recorder file.
     is_asked: bool,
     scopes: String,
-    /// Bytes of a file from which on the next note tells its size.
+    /// Size of the file at which the next note is printed, in bytes.
     next_note: u64,
     /// True once the limit has been reported.
     is_limited: bool,

@@ -12,7 +12,7 @@ use super::quantity::Constants;
 use super::structures::Structure;
 use super::{Arg, Buffer, Fault, Layout, ScenarioError, StructField, Target, Tiles, data, format, image, nearest};
 
-/// A buffer with what its elements refer to.
+/// A buffer, and the targets of the addresses in it.
 pub(super) struct Resolved {
     pub buffer: Buffer,
     /// Addresses in it: the target, and their offsets in bytes.

@@ -19,7 +19,7 @@ const MARKERS: usize = 26;
 /// Width of the waves in a window of 1600 points, in points. Names and values take the rest.
 const WAVE_WIDTH: f64 = 1250.0;
 
-/// Points to which GTKWave's zoom refers: at zoom -z they show 2^z units of time.
+/// Points that show 2^z units of time at GTKWave's zoom -z.
 const ZOOM_POINTS: f64 = 200.0;
 
 /// Cycles shown before an event. A quarter of them are shown after it.

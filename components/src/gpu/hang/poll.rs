@@ -293,7 +293,7 @@ fn arrivals(state: Option<u64>) -> String {
     let bytes = match mbarrier::bytes(state) {
         0 => String::new(),
         n @ 1.. => format!(", and {n} bytes have not come"),
-        n => format!(", and {} bytes have come that nobody expects", -n),
+        n => format!(", and {} bytes more than expected have come", -n),
     };
     format!("{arrived} of {count} arrivals{bytes}")
 }
@@ -316,7 +316,7 @@ mod tests {
         let early = arrive(init(1), u64::from((-16i32) as u32) << 32, false);
         assert_eq!(
             arrivals(Some(early)),
-            "0 of 1 arrivals, and 16 bytes have come that nobody expects"
+            "0 of 1 arrivals, and 16 bytes more than expected have come"
         );
         for never in [None, Some(0)] {
             assert_eq!(arrivals(never), "it was never initialised with mbarrier.init");

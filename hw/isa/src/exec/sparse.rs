@@ -1,7 +1,8 @@
 //! Sparse matrix products (`mma.sp`): each row of A has zeros in half of its columns. The other half is stored, with metadata.
 //!
-//! The stored half has the fragments of a dense product of half the depth (see `tensor`); B and the accumulators those of the whole
-//! depth. Four bits of metadata give the columns of a chunk ([`Sparsity`]). Group g of four lanes has those of rows g and g + 8:
+//! The stored half of A has the fragments of a dense product of half the depth (see `tensor`). B and the accumulators have the fragments
+//! of the whole depth. Four bits of metadata give the columns of a chunk ([`Sparsity`]). Group g of four lanes holds the metadata of rows
+//! g and g + 8:
 //!
 //! | elements | bits of metadata | lane of the group |
 //! |---|---|---|

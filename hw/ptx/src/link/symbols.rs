@@ -212,7 +212,7 @@ fn remove(unit: &Unit<'_>, symbol: &Symbol<'_, '_>, used: &mut HashSet<Cow<'_, s
     }
 }
 
-/// Directives of linkage, with which every definition that another text can see begins.
+/// Directives of linkage. A definition that other texts can see begins with one.
 const LINKAGES: [&str; 4] = [".visible", ".extern", ".weak", ".common"];
 
 /// Returns the index of the brace that closes the first block.

@@ -102,9 +102,9 @@ fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<
 /// The next of several operations that free as many registers.
 #[derive(Clone, Copy)]
 enum Tie {
-    /// The last in the text.
+    /// The last operation in the text.
     Text,
-    /// The one whose readers were scheduled latest.
+    /// The operation with the readers that were scheduled latest.
     LatestReady,
 }
 

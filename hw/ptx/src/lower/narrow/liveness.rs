@@ -21,7 +21,7 @@ pub(super) struct Liveness {
 impl Liveness {
     /// Creates the values at the end of a region, where the registers of `live_after` are live.
     ///
-    /// Each operation comes with the registers that it reads and writes. The flag is true if it keeps old bits of those it writes.
+    /// Each operation comes with the registers that it reads and writes. The flag is true if it keeps old bits of the written registers.
     pub fn of<R: Copy + Eq + Hash>(
         ops: impl Iterator<Item = (Vec<R>, Vec<R>, bool)>,
         live_after: &HashSet<R>,
