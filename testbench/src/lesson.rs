@@ -65,7 +65,6 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
         "scheduler-policies",
         "No scheduler takes the youngest warp after the greedy one.",
     ),
-    ("constant-memory", "Misses of the constant caches are not modelled."),
     (
         "peak-flops",
         "On `gtx1080ti`, `m2070` and `rtx3090`; tensor types of other GPUs than H100 and A100.",

@@ -204,9 +204,20 @@ pub(super) const LOCAL: &[Row] = &[
         "idc__requests.sum",
         "request",
         "lsu",
-        "Requests to the constant cache by loads of constants (LDC). A constant as an operand sends none.",
+        "Requests to the indexed constant cache (IDC) by loads of constants (LDC). A constant as an operand sends none.",
         "sum of constant_loads",
         |i| i.sum("lsu", "constant_loads"),
+    ),
+    (
+        "idc__request_hit_rate.pct",
+        "%",
+        "lsu",
+        "Hit rate of the indexed constant cache. A load with an absent line is a miss.",
+        "(constant_loads - constant_loads_missed) / constant_loads x 100",
+        |i| {
+            let loads = i.sum("lsu", "constant_loads");
+            (loads - i.sum("lsu", "constant_loads_missed")) / loads * 100.0
+        },
     ),
 ];
 
