@@ -30,13 +30,14 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 17] = [
+const MAY_BE_ZERO: [&str; 18] = [
     "cc_minor",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
     "cluster.load_latency",
     "cluster.max_ctas",
     "gigathread.standstill_cycles",
+    "gigathread.turnover_latency",
     "hbm.check_interval",
     "hbm.latency_extra",
     "hbm.write_drain_stop",
