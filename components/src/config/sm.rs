@@ -62,6 +62,9 @@ pub enum SchedulerPolicy {
     /// The warp issued last while it is ready, otherwise the oldest ready one.
     #[serde(alias = "gto")]
     GreedyThenOldest,
+    /// The warp issued last while it is ready, otherwise the youngest ready one.
+    #[serde(alias = "gty")]
+    GreedyThenYoungest,
     /// The oldest ready warp.
     OldestFirst,
 }

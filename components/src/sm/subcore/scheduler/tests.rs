@@ -66,6 +66,7 @@ fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
     for policy in [
         SchedulerPolicy::LooseRoundRobin,
         SchedulerPolicy::GreedyThenOldest,
+        SchedulerPolicy::GreedyThenYoungest,
         SchedulerPolicy::OldestFirst,
     ] {
         let build = |rig: &mut Rig| {
