@@ -25,3 +25,5 @@ pub(crate) mod targets;
 pub(crate) mod slots;
 
 pub(crate) mod tag_stage;
+
+pub(crate) mod constant_lines;

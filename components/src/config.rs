@@ -168,6 +168,8 @@ pub struct GigaThread {
     pub link_latency: u32,
     /// Least cycles between two CTAs sent to one SM.
     pub sm_interval: u32,
+    /// Cycles from the end of a CTA, as the dispatcher receives it, to the next CTA in its slot.
+    pub turnover_latency: u32,
     /// Credits of the link to one SM: most CTAs in flight to it, or admitted while the credit is in flight back.
     pub launch_queue: u32,
     /// Policy that chooses the SM of the next CTA.

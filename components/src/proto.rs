@@ -6,6 +6,8 @@ pub mod bulk;
 
 pub mod cluster;
 
+pub mod constant;
+
 pub mod data_banks;
 
 pub mod header;

@@ -5,6 +5,7 @@
 //!                                                          ^            |
 //!                                                          |            v
 //!                                                          +--- acks -- lsu -> shared, l1 -> crossbar
+//!                                       scheduler, lsu <-> constant
 //! ```
 
 pub mod timing;
@@ -26,3 +27,5 @@ pub mod lsu;
 pub mod shared;
 
 pub mod tma;
+
+pub mod constant;

@@ -79,12 +79,16 @@ fn any_number_is_refused_by_its_name_or_a_machine_is_built_with_it() {
 
 #[test]
 fn machine_with_as_many_sub_cores_as_are_allowed_is_built() {
-    // `tiny` has clusters, so an SM has its copy engine too.
-    let sets = [("sm.subcores", "6"), ("limits.max_warps_per_sm", "60")];
+    // `tiny` has clusters, so an SM has its copy engine too. With a size, it has the L1.5 constant cache.
+    let sets = [
+        ("sm.subcores", "6"),
+        ("limits.max_warps_per_sm", "60"),
+        ("sm.constant.l15_size", "1024"),
+    ];
     let sets = sets.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let preset = preset::load("tiny", &sets).unwrap_or_else(|error| panic!("{error}"));
     let gpu = Gpu::new(preset.config);
     let of_an_sm =
         |component: &&dyn warpwave_hw::component::Component| component.path().as_str().starts_with("gpu.gpc[0].sm[0].");
-    assert_eq!(gpu.components().filter(of_an_sm).count(), 5 + 6 * 9);
+    assert_eq!(gpu.components().filter(of_an_sm).count(), 6 + 6 * 9);
 }

@@ -62,13 +62,8 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
     ),
     ("scheduler-toy", "33 to 64 warps: a scheduler has 32 slots at most."),
     (
-        "scheduler-policies",
-        "No scheduler takes the youngest warp after the greedy one.",
-    ),
-    ("constant-memory", "Misses of the constant caches are not modelled."),
-    (
         "peak-flops",
-        "On `gtx1080ti`, `m2070` and `rtx3090`; tensor types of other GPUs than H100 and A100.",
+        "On `m2070`, which has no halves; tensor types of other GPUs than H100 and A100.",
     ),
     (
         "barrier",

@@ -174,9 +174,10 @@ fn operations_of_one_warp_have_the_counts_of_its_text() {
         value("derived__flops_fp16.sum") + value("derived__flops_tensor.sum"),
         0.0
     );
-    // 512 bytes in, 128 out, and 128 of local memory that the L2 writes back.
-    assert_eq!(value("dram__bytes_read.sum") + value("dram__bytes_write.sum"), 768.0);
-    assert_eq!(value("derived__arithmetic_intensity_dram.ratio"), 224.0 / 768.0);
+    // 512 bytes in. 128 out, and 128 of local memory, stay in the L2 until the launch has ended.
+    assert_eq!(value("dram__bytes_read.sum") + value("dram__bytes_write.sum"), 512.0);
+    assert_eq!(value("dram__bytes_write_after_launch.sum"), 256.0);
+    assert_eq!(value("derived__arithmetic_intensity_dram.ratio"), 224.0 / 512.0);
     let seconds = value("gpu__time_duration.sum") / 1e9;
     let rate = value("derived__flops.sum.per_second");
     assert!((rate * seconds - 224.0).abs() < 1e-6, "{rate} in {seconds} s");
@@ -272,8 +273,8 @@ fn one_warp_through_shared_memory_has_the_counts_of_its_text() {
         [8.0, 0.0]
     );
     assert_eq!(
-        [value("dram__bytes_read.sum"), value("dram__bytes_write.sum")],
-        [128.0; 2]
+        ["read", "write", "write_after_launch"].map(|op| value(&format!("dram__bytes_{op}.sum"))),
+        [128.0, 0.0, 128.0]
     );
 
     let shared = |op: &str| value(&format!("smsp__sass_inst_executed_op_shared_{op}.sum"));

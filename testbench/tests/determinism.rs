@@ -246,6 +246,12 @@ fn clusters_have_the_same_outcome_in_every_way() {
 #[test]
 fn large_machine_has_the_same_outcome_in_every_way() {
     assert_same("histogram_shared", "v100-sxm2", &WAYS);
+    // Misses of both constant caches.
+    assert_same(
+        "constant-memory",
+        "v100-sxm2",
+        &[Way::Quantum(1), Way::TickOrder(7), Way::Everything],
+    );
     assert_same(
         "transpose_naive",
         "h100-sxm5",

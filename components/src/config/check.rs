@@ -9,6 +9,7 @@ use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
 use super::{AROUND_CHANNEL, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming};
+use crate::cache::replacement::MOST_WAYS;
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
 use crate::proto::tag_banks::MAX_TAG_BANKS;
@@ -53,6 +54,7 @@ impl GpuConfig {
             check_limits(self, &mut faults);
             check_carveouts(self, &mut faults);
             check_sm(self, &mut faults);
+            check_constant(self, &mut faults);
             check_l1(self, &mut faults);
             check_l2(self, &mut faults);
             check_hbm(self, &mut faults);
@@ -224,6 +226,59 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
     faults.constant(entry!(config.sm.shared.banks), SHARED_BANKS, why);
     let why = "the bytes of a bank's word in this model";
     faults.constant(entry!(config.sm.shared.bank_bytes), SHARED_BANK_BYTES, why);
+}
+
+/// Least cycles of a miss: the link to the L1.5 and back, and the stages of a constant load outside.
+const MIN_CONSTANT_MISS: u32 = 8;
+
+/// Maximum number of constant loads that wait for lines. Each may need 32 lines.
+const MAX_CONSTANT_LOADS: u32 = 64;
+
+fn check_constant(config: &GpuConfig, faults: &mut Faults) {
+    let constant = &config.sm.constant;
+    faults.power_of_two(entry!(config.sm.constant.line));
+    faults.power_of_two(entry!(config.sm.constant.l15_line));
+    faults.at_least(entry!(config.sm.constant.line), 16u32, "the bytes of the widest load");
+    let why = "the bytes of `sm.constant.line`";
+    faults.at_least(entry!(config.sm.constant.l15_line), constant.line, why);
+    for (size, ways, line) in [
+        (
+            entry!(config.sm.constant.immediate_size),
+            constant.immediate_ways,
+            constant.line,
+        ),
+        (
+            entry!(config.sm.constant.indexed_size),
+            constant.indexed_ways,
+            constant.line,
+        ),
+        (
+            entry!(config.sm.constant.l15_size),
+            constant.l15_ways,
+            constant.l15_line,
+        ),
+    ] {
+        let set = (u64::from(ways) * u64::from(line)).max(1);
+        faults.multiple(size, "the bytes of a set, its ways x its line", set);
+    }
+    for ways in [
+        entry!(config.sm.constant.immediate_ways),
+        entry!(config.sm.constant.indexed_ways),
+        entry!(config.sm.constant.l15_ways),
+    ] {
+        faults.at_most(ways, MOST_WAYS as u64, "a limit of the simulator");
+    }
+    let loads = entry!(config.sm.constant.indexed_loads);
+    faults.at_most(loads, MAX_CONSTANT_LOADS, "a limit of the simulator");
+    let why = "the way to the L1.5 and back";
+    faults.at_least(
+        entry!(config.sm.constant.immediate_miss_latency),
+        MIN_CONSTANT_MISS,
+        why,
+    );
+    faults.at_least(entry!(config.sm.constant.l15_latency), MIN_CONSTANT_MISS, why);
+    let why = "the cycles of a hit in the L1.5";
+    faults.at_least(entry!(config.sm.constant.l2_latency), constant.l15_latency, why);
 }
 
 fn check_pipe([latency, interval]: [&'static str; 2], pipe: PipeTiming, faults: &mut Faults) {

@@ -38,7 +38,7 @@ pub struct Sm {
     pub lsu: Lsu,
     /// Shared memory.
     pub shared: Shared,
-    /// Constant cache.
+    /// Constant caches.
     pub constant: Constant,
     /// CTA barrier.
     pub barrier: Barrier,
@@ -62,6 +62,9 @@ pub enum SchedulerPolicy {
     /// The warp issued last while it is ready, otherwise the oldest ready one.
     #[serde(alias = "gto")]
     GreedyThenOldest,
+    /// The warp issued last while it is ready, otherwise the youngest ready one.
+    #[serde(alias = "gty")]
+    GreedyThenYoungest,
     /// The oldest ready warp.
     OldestFirst,
 }
@@ -119,12 +122,43 @@ pub struct Shared {
     pub try_wait_cycles: u32,
 }
 
-/// Constant cache.
+/// Constant caches. Each sub-core has one for operands, and the SM one for constant loads. The L1.5 of the SM is behind both, then the L2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constant {
     /// Issue to dependent issue of a constant load that hits, one address per warp, cycles.
     pub latency: u32,
+    /// Bytes of a line of the two first levels.
+    pub line: u32,
+    /// Bytes of a sub-core's cache for operands.
+    pub immediate_size: u32,
+    /// Ways of a set of it.
+    pub immediate_ways: u32,
+    /// Cycles by which a miss of it delays the issue, if the L1.5 holds the line.
+    pub immediate_miss_latency: u32,
+    /// Bytes of the SM's cache for constant loads.
+    pub indexed_size: u32,
+    /// Ways of a set of it.
+    pub indexed_ways: u32,
+    /// Maximum number of constant loads that wait for lines.
+    pub indexed_loads: u32,
+    /// Bytes of the L1.5 for constants. 0: the part has none of these caches, and every constant access hits.
+    pub l15_size: u32,
+    /// Bytes of a line of the L1.5.
+    pub l15_line: u32,
+    /// Ways of a set of the L1.5.
+    pub l15_ways: u32,
+    /// Issue to dependent issue of a constant load that hits in the L1.5, cycles.
+    pub l15_latency: u32,
+    /// Issue to dependent issue of a constant load that hits in the L2, cycles.
+    pub l2_latency: u32,
+}
+
+impl Constant {
+    /// True if constant accesses can miss.
+    pub fn has_misses(&self) -> bool {
+        self.l15_size > 0
+    }
 }
 
 /// Barrier of a CTA. The warps are released `base_latency` + `per_warp` x warps cycles after the last arrival.

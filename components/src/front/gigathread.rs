@@ -13,8 +13,9 @@
 //! | grid accepted to first CTA | `launch_latency` |
 //! | between two CTAs of the chip | max(`dispatch_interval`, ceil(warps of the CTA / `warps_per_cycle`)) |
 //! | between two CTAs of one SM | `sm_interval` |
+//! | end of a CTA received to the next CTA in its slot | `turnover_latency` |
 //!
-//! Stages of `tick`: take the events of SMs, take a grid if none runs, send at most one CTA.
+//! Stages of `tick`: take the events of SMs, free slots, take a grid if none runs, send at most one CTA.
 //!
 //! The CTAs of a cluster go to SMs of one GPC (`gpcs`). The first CTA is sent once all have a slot.
 //!
@@ -132,8 +133,10 @@ pub struct GigaThread {
 /// State that `reset` clears.
 struct State {
     running: Option<Running>,
-    /// CTAs sent to each SM and not ended.
+    /// Slots in use on each SM: of CTAs sent and not ended, and of ended ones in `freeing`.
     resident: Vec<u32>,
+    /// Slots of ended CTAs that no CTA can take yet.
+    freeing: DelayQueue<u8>,
     /// The cluster to send, and the slots that clusters occupy.
     clusters: Gpcs,
     /// CTAs before the link to their SM.
@@ -157,6 +160,7 @@ impl State {
         State {
             running: None,
             resident: vec![0; n_sms],
+            freeing: DelayQueue::new(config.turnover_latency.into()),
             clusters: Gpcs::new(gpcs.to_vec(), config.order),
             launches: DelayQueue::new(extra),
             events: DelayQueue::new(extra),
@@ -211,8 +215,7 @@ impl GigaThread {
 
     fn cta_done(&mut self, sm: usize, slot: u8, now: Cycle) {
         let state = &mut self.state;
-        state.resident[sm] -= 1;
-        state.clusters.free_slot(sm, slot);
+        state.freeing.push(now, sm, slot);
         // After a trap no grid runs, but CTAs still end.
         let Some(running) = &mut state.running else { return };
         running.n_done += 1;
@@ -226,6 +229,15 @@ impl GigaThread {
             state.stats.phases[Phase::Tail as usize] += now.since(running.phase_since);
             state.running = None;
             self.ports.event.send(now, GridEvent::Done { grid, at: now });
+        }
+    }
+
+    /// Frees the slots whose turnover is over.
+    fn free_slots(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        while let Some((sm, slot)) = state.freeing.pop_due(now) {
+            state.resident[sm] -= 1;
+            state.clusters.free_slot(sm, slot);
         }
     }
 
@@ -355,11 +367,18 @@ impl Component for GigaThread {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.take_events(now);
+        self.free_slots(now);
         self.take_grid(now);
         self.dispatch(now);
         self.state.launches.send_due(now, &mut self.ports.launch);
         let waiting = self.state.running.is_none() && self.ports.grid.is_ready(now);
-        let delayed = [self.state.launches.next_due(), self.state.events.next_due()];
+        let State {
+            launches,
+            events,
+            freeing,
+            ..
+        } = &self.state;
+        let delayed = [launches.next_due(), events.next_due(), freeing.next_due()];
         let delayed = delayed.into_iter().flatten().min();
         let next = delayed.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)));
         Activity::busy_if(waiting).or(next).or(self.dispatch_activity(now))
@@ -391,7 +410,8 @@ impl Component for GigaThread {
         let Some(running) = &self.state.running else { return };
         let resident: u64 = self.state.resident.iter().map(|&n| u64::from(n)).sum();
         check.at_most("CTAs sent", running.n_sent, running.grid.ctas());
-        check.equal("resident CTAs", resident + running.n_done, running.n_sent);
+        let freeing = self.state.freeing.len() as u64;
+        check.equal("resident CTAs", resident + running.n_done, running.n_sent + freeing);
         for (sm, &n) in self.state.resident.iter().enumerate() {
             check.at_most(format!("CTAs of SM {sm}"), n.into(), running.grid.ctas_per_sm.into());
         }

@@ -11,12 +11,16 @@ use super::engine::build_engine;
 use super::factory::{BeforeL1Ports, Factory};
 use super::gpc::SmCluster;
 use super::subcore::{SubcorePorts, SubcoreSlots, build_subcore, warps};
-use super::wiring::{BEFORE_L1_REQUEST, BEFORE_L1_RESPONSE, Block, Blocks, L1_REQUEST, L1_RESPONSE, SHARED, TRAP};
+use super::wiring::{
+    BEFORE_L1_REQUEST, BEFORE_L1_RESPONSE, Block, Blocks, CONSTANT, CONSTANT_FILL, L1_REQUEST, L1_RESPONSE, SHARED,
+    TRAP,
+};
 use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
 use crate::proto::warp::WarpInst;
+use crate::sm::constant::{self, ConstantCache};
 use crate::sm::cta::{self, CtaManager};
 use crate::sm::ideal_memory::{self, IdealMemory};
 use crate::sm::l1;
@@ -51,6 +55,9 @@ impl<'a> SmSlots<'a> {
         if config.cluster.max_ctas > 0 {
             blocks.reserve(&mut tile, &[Block::Tma]);
         }
+        if config.sm.constant.has_misses() {
+            blocks.reserve(&mut tile, &[Block::Constant]);
+        }
         if factory.has_before_l1() {
             blocks.reserve(&mut tile, &[Block::BeforeL1]);
         }
@@ -64,6 +71,7 @@ struct SmPorts {
     lsu: lsu::Ports,
     shared: shared::Ports,
     l1: l1::Ports,
+    constant: Option<constant::Ports>,
 }
 
 /// Builds SM `number` of the chip.
@@ -92,6 +100,10 @@ pub(super) fn build_sm(
     blocks.fill(&mut tile, Block::Lsu, lsu);
     let shared = SharedMemory::new(path.child("shared"), shared_config(config), ports.shared);
     blocks.fill(&mut tile, Block::Shared, shared);
+    if let Some(ports) = ports.constant {
+        let cache = ConstantCache::new(path.child("constant"), config.sm.constant, ports);
+        blocks.fill(&mut tile, Block::Constant, cache);
+    }
     let path = path.child("l1");
     let l1 = match config.sm.ideal_memory_latency {
         0 => factory.build_l1(path, l1_config(config, number, map), ports.l1),
@@ -167,17 +179,34 @@ fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -
     [(lsu_out, lsu_in), (l1_out, l1_in)]
 }
 
+/// Connects the L1.5 constant cache, if the part has one. Returns the ends of the LSU and of the cache.
+fn join_constant(sm: &Blocks<'_>, ends: &mut SubcorePorts) -> Option<(lsu::ConstantPorts, constant::Ports)> {
+    if !sm.has(Block::Constant) {
+        return None;
+    }
+    let (request, from_lsu) = sm.join(&CONSTANT);
+    let (to_lsu, fill) = sm.join(&CONSTANT_FILL);
+    let mut ports = constant::Ports {
+        requests: std::mem::take(&mut ends.constant_requests),
+        fills: std::mem::take(&mut ends.constant_fills),
+    };
+    ports.requests.push(from_lsu);
+    ports.fills.push(to_lsu);
+    Some((lsu::ConstantPorts { request, fill }, ports))
+}
+
 /// Connects the blocks that the sub-cores share.
 fn join_blocks(
     sm: &Blocks<'_>,
     neighbours: SmNeighbours,
-    subcores: SubcorePorts,
+    mut subcores: SubcorePorts,
     lsu_l1: [PacketPorts; 2],
     tile: &mut TileBuilder,
 ) -> SmPorts {
     let (to_shared, from_lsu) = sm.join(&SHARED);
     let [(to_l1, response), (responses, requests)] = lsu_l1;
     let (trap, traps) = sm.join(&TRAP);
+    let (lsu_constant, constant) = join_constant(sm, &mut subcores).unzip();
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {
         join_cluster(sm, tile, cluster, subcores.bulk_done)
@@ -201,6 +230,7 @@ fn join_blocks(
             l1: to_l1,
             response,
             trap,
+            constant: lsu_constant,
             cluster: cluster.lsu,
             bulk: cluster.engine,
         },
@@ -217,6 +247,7 @@ fn join_blocks(
             from_xbar,
             bulk: cluster.l1,
         },
+        constant,
     }
 }
 
@@ -238,7 +269,7 @@ fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
         shared_unit: config.limits.shared_unit,
         lsu: config.sm.lsu,
         tag_banks: config.sm.l1.tag_banks,
-        constant_latency: config.sm.constant.latency,
+        constant: config.sm.constant,
         fence: config.sm.fence,
         first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
         warps_per_subcore: warps(config),

@@ -7,14 +7,16 @@ use warpwave_isa::opcode::Pipe;
 
 use super::factory::Factory;
 use super::wiring::{
-    ACK, BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, ISSUE, MEMORY, MEMORY_DONE, PIPE, PIPE_DONE,
-    PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, WARP_INFO,
+    ACK, BRANCH, BRANCH_SPENT, BULK_DONE, Block, Blocks, COMMAND, EVENT, IMMEDIATE, IMMEDIATE_FILL, ISSUE, MEMORY,
+    MEMORY_DONE, PIPE, PIPE_DONE, PRODUCTS, RELEASE, RESOLVED, SHARED_DONE, WARP_INFO,
 };
 use crate::config::{GpuConfig, PIPES, PipePreset, PipeRow};
+use crate::proto::constant::ConstantLine;
 use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent, WarpInfo, WarpInst};
 use crate::sm::pipe::branch::{self, BranchUnit};
 use crate::sm::pipe::math::{self, MathPipe};
 use crate::sm::subcore::dispatch::{self, Dispatch};
+use crate::sm::subcore::immediate;
 use crate::sm::subcore::scheduler::{self, Scheduler};
 
 /// The SM's ends of the links from and to its sub-cores, by sub-core.
@@ -29,6 +31,8 @@ pub(super) struct SubcorePorts {
     pub products: Vec<InPort<Box<WarpInst>>>,
     pub bulk_done: Vec<OutPort<Box<WarpInst>>>,
     pub ack: Vec<OutPort<LsuAck>>,
+    pub constant_requests: Vec<InPort<ConstantLine>>,
+    pub constant_fills: Vec<OutPort<ConstantLine>>,
 }
 
 /// The math pipes: the pipes with numbers in the preset.
@@ -80,6 +84,7 @@ pub(super) fn build_subcore(
         release: releases,
         resolved: branches,
         ack: keep_output(&mut ends.ack, here.join_to(sm, &ACK)),
+        constant: sm.has(Block::Constant).then(|| join_constant(here, sm, ends)),
     };
     let path = here.path.child("scheduler");
     let mut scheduler = Scheduler::new(path.clone(), scheduler_config(here.config, subcore), ports);
@@ -101,6 +106,14 @@ pub(super) fn build_subcore(
         Block::Dispatch,
         Dispatch::new(here.path.child("dispatch"), config, ports),
     );
+}
+
+/// Links to and from the L1.5 constant cache.
+fn join_constant(here: &Blocks<'_>, sm: &Blocks<'_>, ends: &mut SubcorePorts) -> immediate::Ports {
+    immediate::Ports {
+        request: keep_input(&mut ends.constant_requests, here.join_to(sm, &IMMEDIATE)),
+        fill: keep_output(&mut ends.constant_fills, here.join_to(sm, &IMMEDIATE_FILL)),
+    }
 }
 
 /// Stores the sending end for a block of the SM, and returns the receiving end.
@@ -194,6 +207,7 @@ fn scheduler_config(config: &GpuConfig, subcore: u8) -> scheduler::Config {
         branch_latency: config.sm.branch_latency,
         guard_latency: config.sm.pipes.guard_latency,
         memory_queue: config.sm.lsu.queue_depth,
+        constant: config.sm.constant,
         core_khz: config.clocks.core_khz,
     }
 }

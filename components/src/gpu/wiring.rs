@@ -14,6 +14,7 @@ use warpwave_hw::tile::{HORIZON, TileBuilder, TileSlot};
 
 use crate::config::GpuConfig;
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
+use crate::proto::constant::ConstantLine;
 use crate::proto::issue::{Issue, Release};
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use crate::proto::mem::{Packet, SliceCommand};
@@ -30,6 +31,7 @@ pub(super) enum Block {
     L1,
     Shared,
     Tma,
+    Constant,
     Scheduler,
     Dispatch,
     MathPipe,
@@ -98,6 +100,8 @@ links! {
     BEFORE_L1_RESPONSE: Box<Packet>     = "before_l1.response",  1,            result_depth,  BeforeL1 -> Lsu;
     TRAP:               Box<Trap>       = "cta.trap",            1,            4,             Lsu -> Cta;
     PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
+    CONSTANT:           ConstantLine    = "constant.load",       1,            load_lines,    Lsu -> Constant;
+    CONSTANT_FILL:      ConstantLine    = "lsu.constant",        1,            load_lines,    Constant -> Lsu;
     TMA:                Box<WarpInst>   = "tma",                 1,            2,             Lsu -> Tma;
     TMA_L1_REQUEST:     Box<Packet>     = "l1.bulk",             1,            2,             Tma -> L1;
     TMA_L1_RESPONSE:    Box<Packet>     = "tma.response",        1,            2,             L1 -> Tma;
@@ -114,6 +118,8 @@ links! {
     RELEASE:            Release         = "release",             1,            8,             Dispatch -> Scheduler;
     RESOLVED:           Resolved        = "resolved",            1,            24,            BranchUnit -> Scheduler;
     ACK:                LsuAck          = "ack",                 1,            32,            Lsu -> Scheduler;
+    IMMEDIATE:          ConstantLine    = "constant",            1,            32,            Scheduler -> Constant;
+    IMMEDIATE_FILL:     ConstantLine    = "constant_fill",       1,            32,            Constant -> Scheduler;
     BRANCH:             Box<WarpInst>   = "branch.in",           1,            4,             Dispatch -> BranchUnit;
     BRANCH_SPENT:       Box<WarpInst>   = "branch.spent",        1,            4,             BranchUnit -> Dispatch;
     MEMORY:             Box<WarpInst>   = "memory",              1,            memory_queue,  Dispatch -> Lsu;
@@ -169,6 +175,11 @@ fn lookup_depth(config: &GpuConfig) -> u32 {
 /// The responses to the lookups of four cycles.
 fn result_depth(config: &GpuConfig) -> u32 {
     4 * config.sm.l1.tag_banks
+}
+
+/// The lines of all constant loads that wait.
+fn load_lines(config: &GpuConfig) -> u32 {
+    32 * config.sm.constant.indexed_loads
 }
 
 fn memory_queue(config: &GpuConfig) -> u32 {

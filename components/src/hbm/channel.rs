@@ -377,10 +377,12 @@ impl Channel {
         let Delayed { port, packet, .. } = request;
         let state = &mut self.state;
         let write = packet.kind == PacketKind::Store;
-        match write {
-            true => state.stats.write_requests += 1,
-            false => state.stats.read_requests += 1,
-        }
+        let requests = match write {
+            true if packet.is_flush => &mut state.stats.flush_requests,
+            true => &mut state.stats.write_requests,
+            false => &mut state.stats.read_requests,
+        };
+        *requests += 1;
         let location = self.layout.locate(self.config.map.channel(packet.line).local);
         let open = state.timers.banks[location.bank as usize].row == Some(location.row);
         let entry = Entry {

@@ -211,7 +211,7 @@ fn set_of_a_wrong_value_names_key_and_reason() {
     assert_eq!(
         refused("sm.scheduler", "random"),
         "preset `tiny` has 1 fault:\n  `sm.scheduler` cannot have this value: unknown variant `random`, \
-         expected one of `loose-round-robin`, `lrr`, `greedy-then-oldest`, `gto`, `oldest-first`"
+         expected one of `loose-round-robin`, `lrr`, `greedy-then-oldest`, `gto`, `greedy-then-youngest`, `gty`, `oldest-first`"
     );
     assert_eq!(
         refused("hbm.row_policy", "shut"),

@@ -186,6 +186,8 @@ pub struct Packet {
     pub l1_hit: bool,
     /// In a response of the L2: true if the L2 had all sectors.
     pub l2_hit: bool,
+    /// In a write to memory: true for a dirty line that the host has written back after a launch. For statistics.
+    pub is_flush: bool,
     /// True if the packet stores its stamps. It does so for subscribers and histograms.
     pub is_timed: bool,
     /// Stamps of a timed packet. Undefined in others.
@@ -211,6 +213,7 @@ impl Packet {
             tag: 0,
             l1_hit: false,
             l2_hit: false,
+            is_flush: false,
             is_timed: true,
             stamps: Stamps::NONE,
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use warpwave_isa::inst::{Inst, Scope, Source};
 use warpwave_isa::opcode::{Opcode, Pipe};
-use warpwave_isa::program::{Decoded, Program};
+use warpwave_isa::program::{Decoded, Program, WordSource};
 use warpwave_isa::reg::{Guard, RegSet};
 
 use super::timing::{ResultWait, Timing};
@@ -71,8 +71,8 @@ pub struct Predecoded {
     pub operands: [u32; 2],
     /// Its number among the instructions of all kernels.
     pub number: u32,
-    /// Index of the word of a [`RegSet`] with the first register written, and the guard's predicate: [`Predecoded::defs_word`] and
-    /// [`Predecoded::guard`]. One byte, so that an instruction fits a line.
+    /// Index of the word of a [`RegSet`] with the first register written, the guard's predicate, and whether an operand is a constant:
+    /// [`Predecoded::defs_word`], [`Predecoded::guard`] and [`Predecoded::reads_constant`]. One byte, so that an instruction fits a line.
     word_and_guard: u8,
     /// Registers written: the word after [`defs_word`](Predecoded::defs_word).
     pub defs_beyond: u8,
@@ -99,6 +99,9 @@ pub struct Predecoded {
 /// Position of the guard in `word_and_guard`. An index of a word takes 2 bits, a predicate 3.
 const GUARD_SHIFT: u32 = 2;
 
+/// Position of the bit for a constant operand in `word_and_guard`.
+const CONSTANT_SHIFT: u32 = 5;
+
 // One host cache line.
 const _: () = assert!(size_of::<Predecoded>() == 64);
 
@@ -123,7 +126,9 @@ impl Predecoded {
         Predecoded {
             touches: decoded.touches,
             defs: words[first],
-            word_and_guard: first as u8 | inst.guard.pred.0 << GUARD_SHIFT,
+            word_and_guard: first as u8
+                | inst.guard.pred.0 << GUARD_SHIFT
+                | u8::from(has_constant(decoded)) << CONSTANT_SHIFT,
             defs_beyond: u8::try_from(beyond).expect("an instruction writes adjacent registers"),
             operands: operands.unwrap_or_default(),
             number: 0,
@@ -148,8 +153,19 @@ impl Predecoded {
     /// Number of the predicate that guards the instruction, 0 to 7. 7 is the constant PT: no guard.
     #[inline]
     pub fn guard(&self) -> usize {
-        usize::from(self.word_and_guard >> GUARD_SHIFT)
+        usize::from(self.word_and_guard >> GUARD_SHIFT & 7)
     }
+
+    /// True if an operand is a word of a constant bank.
+    #[inline]
+    pub fn reads_constant(&self) -> bool {
+        self.word_and_guard >> CONSTANT_SHIFT != 0
+    }
+}
+
+fn has_constant(decoded: &Decoded) -> bool {
+    let sources = &decoded.sources[..decoded.source_words as usize];
+    sources.iter().any(|source| matches!(source, WordSource::Const { .. }))
 }
 
 /// Predecodes every instruction of a program, by program counter.

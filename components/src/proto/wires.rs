@@ -4,6 +4,7 @@ use warpwave_hw::link::wires::Payload;
 use warpwave_isa::lane::LaneMask;
 
 use super::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
+use super::constant::ConstantLine;
 use super::issue::{Issue, Release};
 use super::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
 use super::mem::{Packet, SliceCommand, shown};
@@ -74,6 +75,7 @@ payload! {
     }, corrupt = |ack| match ack {
         LsuAck::QueueCredit { warp } | LsuAck::StoreDone { warp } => *warp ^= 1,
     };
+    ConstantLine: "constant line" = |line| line.line.into(), corrupt = |line| line.line ^= 1;
     WarpInst: "pc" = |warp_inst| warp_inst.pc.into(), corrupt = |warp_inst| warp_inst.lanes.0 ^= 1;
     Packet: "line" = |packet| shown(packet.line), corrupt = |packet| packet.bytes[0] ^= 1;
     SliceCommand: "command" = |command| *command as u64, corrupt = |command| *command = match command {

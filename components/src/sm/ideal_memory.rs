@@ -66,6 +66,8 @@ warpwave_hw::counters! {
         pub load_sectors: u64,
         /// Equal to `load_sectors`: nothing misses.
         pub load_sectors_hit: u64,
+        /// 0: nothing misses.
+        pub load_sectors_merged: u64,
         pub store_sectors: u64,
         pub atomic_sectors: u64,
         pub reduction_sectors: u64,

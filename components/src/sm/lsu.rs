@@ -9,7 +9,7 @@
 //!                    |    |                          ^                  |
 //!   dispatch output<-| return: complete instructions +- receive <-------|<- l1, other SMs
 //!                    +--------------------------------------------------+
-//!          also: ack -> scheduler, shared -> shared memory, bulk -> copy engine, trap -> cta
+//!          also: constant <-> L1.5 constant cache, ack -> scheduler, shared -> shared memory, bulk -> copy engine, trap -> cta
 //! ```
 //!
 //! | Stage of an access | What it does | File |
@@ -23,7 +23,7 @@
 //! |---|---|
 //! | accept to the next accept, of the SM and of one sub-core | `accept_interval`, `issue_interval` |
 //! | first packet of an access to the next access | max(passes of the data banks, lines on the fullest tag bank of the L1) |
-//! | issue to dependent issue of a constant load | `constant_latency`, plus 1 per further distinct address of the warp |
+//! | issue to dependent issue of a constant load that hits | `constant.latency`, plus 1 per further distinct address of the warp |
 //!
 //! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler gets a `StoreDone` after
 //! its last response. The first access of a grid invalidates the L1. A fence waits in the LSU for earlier
@@ -38,6 +38,7 @@ mod agu;
 mod bulk;
 mod cluster;
 mod coalescer;
+mod constants;
 mod data;
 mod fault;
 mod fence;
@@ -47,6 +48,7 @@ mod responses;
 mod stats;
 mod texture;
 
+pub use constants::Ports as ConstantPorts;
 pub use stats::{Accesses, Stats};
 
 use warpwave_hw::bits::ones;
@@ -72,6 +74,7 @@ use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::{LsuAck, WarpInst};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::pending::PendingTable;
+use constants::Constants;
 use fence::Fences;
 use packets::PacketBuilder;
 
@@ -93,8 +96,8 @@ pub struct Config {
     pub lsu: config::Lsu,
     /// Tag banks of the L1.
     pub tag_banks: u32,
-    /// Issue to dependent issue of a constant load, in cycles.
-    pub constant_latency: u32,
+    /// Constant caches.
+    pub constant: config::Constant,
     /// Latencies of fences.
     pub fence: config::Fence,
     /// Slot in local memory of the first warp slot of the SM.
@@ -119,13 +122,15 @@ pub struct Ports {
     pub response: InPort<Box<Packet>>,
     /// Traps, to the CTA manager.
     pub trap: OutPort<Box<Trap>>,
+    /// To and from the L1.5 constant cache, if the SM has one. Without it every constant load hits.
+    pub constant: Option<ConstantPorts>,
     /// To and from other SMs, if the GPU has clusters.
     pub cluster: Option<ClusterPorts>,
     /// Bulk copies, to the copy engine, if the SM has one.
     pub bulk: Option<OutPort<Box<WarpInst>>>,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, ack, shared, l1, response, trap, cluster, bulk);
+warpwave_hw::show_ports!(Ports: input, output, ack, shared, l1, response, trap, constant, cluster, bulk);
 
 /// The links of an LSU for clusters.
 pub struct ClusterPorts {
@@ -156,6 +161,7 @@ struct State {
     fences: Fences,
     /// Constant loads with a latency beyond the longest of a link.
     late: DelayLines<Box<WarpInst>>,
+    constants: Constants,
     clusters: Clusters,
     /// Free packets.
     pool: PacketPool,
@@ -199,6 +205,7 @@ impl State {
             complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),
             late: DelayLines::new(subcores),
+            constants: Constants::new(&config.constant),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             pool: PacketPool::default(),
             remote_packets: 0,
@@ -318,6 +325,7 @@ impl Component for Lsu {
         // From the last stage of an access to its first, so an accepted access sends its first packet one cycle later.
         self.state.late.run(&mut self.ports.output, now);
         self.receive(now);
+        self.receive_constants(now);
         self.end_fences(now);
         self.return_complete(now);
         self.send(now);
@@ -339,6 +347,7 @@ impl Component for Lsu {
             && !state.builder.is_valid
             && state.fences.is_empty()
             && state.late.is_empty()
+            && state.constants.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -365,6 +374,7 @@ impl Component for Lsu {
 
     fn invariants(&self, check: &mut Invariants) {
         self.state.pending.invariants(check);
+        self.state.constants.invariants(check);
         let is_joined = self.ports.cluster.is_some();
         check.equal(
             "remote packets without a cluster",

@@ -1,6 +1,6 @@
 //! A sub-core: one warp scheduler, one dispatch unit, and their parts.
 //!
-//! The component `scheduler` is built from `warp`, `ibuffer`, `scoreboard`, `async_groups`, `stall` and `policy`.
+//! The component `scheduler` is built from `warp`, `ibuffer`, `scoreboard`, `async_groups`, `stall`, `policy` and `immediate`.
 //! The component `dispatch` is built from `regfile` and `collector`.
 
 pub mod stall;
@@ -14,6 +14,8 @@ pub(crate) mod ibuffer;
 pub(crate) mod warp;
 
 pub mod policy;
+
+pub mod immediate;
 
 pub mod scheduler;
 

@@ -259,6 +259,7 @@ pub fn check(input: Input) {
             warps_per_cycle: input.warps_per_cycle,
             link_latency: input.link_latency,
             sm_interval: input.sm_interval,
+            turnover_latency: 0,
             launch_queue: input.launch_queue,
             order: input.order,
             standstill_cycles: 0,

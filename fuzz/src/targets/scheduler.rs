@@ -380,6 +380,7 @@ pub fn check(input: Input) {
             release: releases,
             resolved: branches,
             ack: acks,
+            constant: None,
         };
         let config = Config {
             subcore: 0,
@@ -390,6 +391,7 @@ pub fn check(input: Input) {
             branch_latency: input.branch_latency,
             guard_latency: input.guard_latency,
             memory_queue: input.memory_queue,
+            constant: TINY.sm.constant,
             core_khz: 1_000_000,
         };
         let world = Neighbours {

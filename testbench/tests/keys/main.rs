@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 14] = [
+const PROBES: [Probe; 15] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -61,6 +61,10 @@ const PROBES: [Probe; 14] = [
     Probe {
         base: &[("sm.reconvergence", "stack"), ("gigathread.standstill_cycles", "20000")],
         look: |config| Ok(format!("{:?}", apart(config))),
+    },
+    Probe {
+        base: &[("sm.constant.l15_size", "1024")],
+        look: constants,
     },
     Probe {
         base: &[],
@@ -176,6 +180,13 @@ fn kernel(name: &str, config: GpuConfig, (grid, block): (u32, u32), args: &[u32]
 /// Every pipe, shared memory, constants, fences and barriers.
 fn units(config: GpuConfig) -> Result<String, String> {
     kernel("units", config, (40, 96), &[3]).map_err(|error| error.to_string())
+}
+
+/// Constants of more lines than the caches hold, read by six warps.
+fn constants(config: GpuConfig) -> Result<String, String> {
+    let mut args = [7; 41];
+    args[0] = 3;
+    kernel("constants", config, (1, 192), &args).map_err(|error| error.to_string())
 }
 
 /// A lock that lanes of one warp take in turn.

@@ -32,6 +32,7 @@ const COLOURS: &[(&[&str], &str, &str)] = &[
     (&["lg_throttle", "stall_response"], "DeepPink4", "8b0a50"),
     (&["barrier", "membar", "gmma", "activate"], "Purple3", "7d26cd"),
     (&["math_pipe_throttle", "write"], "SteelBlue", "4682b4"),
+    (&["imc_miss"], "Goldenrod3", "cd9b1d"),
     (&["branch_resolving", "stall_pinned"], "DarkGoldenrod", "b8860b"),
     (&["wait", "bypass", "2_passes"], "SlateGray", "708090"),
     (&["no_instruction", "precharge"], "Gray30", "4d4d4d"),

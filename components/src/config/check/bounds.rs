@@ -8,8 +8,8 @@ use crate::config::{MAX_CHANNEL_QUEUE, N_PIPES, keys};
 use crate::proto::mem::{LINE, SECTORS};
 use crate::storage::BASE;
 
-/// Components of an SM outside its sub-cores: CTA manager, LSU, L1, shared memory, and the copy engine.
-const SM_COMPONENTS: usize = 5;
+/// Components of an SM outside its sub-cores: CTA manager, LSU, L1, shared memory, L1.5 constant cache, copy engine.
+const SM_COMPONENTS: usize = 6;
 
 /// Components of a sub-core: scheduler, dispatch unit, branch unit, and a component for each math pipe.
 const SUBCORE_COMPONENTS: usize = 3 + N_PIPES - 2;
@@ -30,19 +30,21 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 16] = [
+const MAY_BE_ZERO: [&str; 18] = [
     "cc_minor",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
     "cluster.load_latency",
     "cluster.max_ctas",
     "gigathread.standstill_cycles",
+    "gigathread.turnover_latency",
     "hbm.check_interval",
     "hbm.latency_extra",
     "hbm.write_drain_stop",
     "l2.far_latency",
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
+    "sm.constant.l15_size",
     "sm.ideal_memory_latency",
     "sm.shared.conflict_latency_per_pass",
     "sm.tma.latency",

@@ -234,7 +234,7 @@ fn l1_faster_than_the_stages_around_it_is_named() {
 
 #[test]
 fn more_sub_cores_than_a_tile_holds_are_named() {
-    // Five blocks of the SM and nine of each sub-core: 59 of 64, and 68 with a seventh.
+    // Six blocks of the SM and nine of each sub-core: 60 of 64, and 69 with a seventh.
     for (subcores, warps) in [(7, 63), (8, 64)] {
         let found = faults(|gpu| {
             gpu.sm.subcores = subcores;

@@ -13,6 +13,7 @@ const CONFIG: config::GigaThread = config::GigaThread {
     warps_per_cycle: 4,
     link_latency: 3,
     sm_interval: 10,
+    turnover_latency: 0,
     launch_queue: 2,
     order: CtaOrder::BreadthFirst,
     standstill_cycles: 0,
@@ -109,4 +110,19 @@ fn latency_beyond_the_link_delays_ctas_and_ends() {
     assert_eq!(times(&events, "launch0"), [124, 134, 506]);
     assert_eq!(times(&events, "launch1"), [126, 136]);
     assert_eq!(times(&events, "launch2"), [128, 138]);
+}
+
+#[test]
+fn slot_stays_empty_for_its_turnover_and_the_end_of_the_grid_does_not_wait() {
+    let config = config::GigaThread {
+        turnover_latency: 150,
+        ..CONFIG
+    };
+    let build = |rig: &mut Rig| engine_with(config, rig, 7, [&[300, 500, 600], &[400, 410], &[420, 430]]);
+    let events = check(build, 900).unwrap();
+    // As without a turnover, and the seventh CTA arrives 150 cycles later.
+    assert_eq!(times(&events, "launch0"), [24, 34, 456]);
+    assert_eq!(times(&events, "launch1"), [26, 36]);
+    assert_eq!(times(&events, "launch2"), [28, 38]);
+    assert_eq!(times(&events, "event"), [604]);
 }

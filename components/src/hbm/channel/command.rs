@@ -47,7 +47,13 @@ impl Channel {
             transfer(entry, &self.storage);
         }
         state.command_line = Some(entry.packet.line);
+        let is_flush = entry.packet.is_flush;
         let (bursts, bytes, command) = match entry.write {
+            true if is_flush => (
+                &mut state.stats.flush_bursts,
+                &mut state.stats.bytes_flushed,
+                Command::Write,
+            ),
             true => (
                 &mut state.stats.write_bursts,
                 &mut state.stats.bytes_written,
@@ -57,7 +63,7 @@ impl Channel {
         };
         *bursts += 1;
         *bytes += u64::from(self.config.hbm.burst_bytes);
-        state.stats.bus_cycles += held;
+        state.stats.bus_cycles += if is_flush { 0 } else { held };
         state.column_command = command;
         let bank = entry.location.bank;
         if is_last {
@@ -77,11 +83,13 @@ impl Channel {
         let entry = state.queue.remove(n);
         // A row that only this entry needed may now be closed for another.
         state.row_from = 0;
-        *(match entry.row_state {
-            RowState::Hit => &mut state.stats.row_hits,
-            RowState::Closed => &mut state.stats.row_misses,
-            RowState::Conflict => &mut state.stats.row_conflicts,
-        }) += 1;
+        if !entry.packet.is_flush {
+            *(match entry.row_state {
+                RowState::Hit => &mut state.stats.row_hits,
+                RowState::Closed => &mut state.stats.row_misses,
+                RowState::Conflict => &mut state.stats.row_conflicts,
+            }) += 1;
+        }
         // Data of successive commands never overlap on the bus, so responses are due in order.
         state.responses.push_back(Delayed {
             due: end + u64::from(self.config.response_latency),

@@ -1,7 +1,8 @@
 //! Counters of a memory channel.
 
 warpwave_hw::counters! {
-    /// Counters of a channel.
+    /// Counters of a channel. The writes of dirty lines after a launch have counters of their own: profilers do not see them. Commands to
+    /// rows, turnarounds and waits count for all requests.
     pub struct Stats {
         pub read_requests: u64,
         pub write_requests: u64,
@@ -9,6 +10,10 @@ warpwave_hw::counters! {
         pub write_bursts: u64,
         pub bytes_read: u64,
         pub bytes_written: u64,
+        /// Writes of dirty lines after a launch.
+        pub flush_requests: u64,
+        pub flush_bursts: u64,
+        pub bytes_flushed: u64,
         /// Requests whose row was open.
         pub row_hits: u64,
         /// Requests whose bank had no open row.

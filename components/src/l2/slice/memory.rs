@@ -151,7 +151,7 @@ impl Slice {
         };
         let next = self.state.lines.next_dirty(first);
         if let Some((_, way)) = next {
-            self.write_line_back(way);
+            self.write_line_back(way, true);
         } else {
             trace!(cycle = now.0, path = %self.path, "write-back ends");
         }
@@ -165,13 +165,14 @@ impl Slice {
         if self.state.lines.line(way).is_some() {
             self.state.stats.lines_evicted += 1;
             if self.state.lines.dirty(way) != 0 {
-                self.write_line_back(way);
+                self.write_line_back(way, false);
             }
         }
         self.state.lines.allocate(way, line);
     }
 
-    fn write_line_back(&mut self, way: usize) {
+    /// Writes a dirty line to memory. `is_flush`: after a launch, at the command of the host.
+    fn write_line_back(&mut self, way: usize, is_flush: bool) {
         let state = &mut self.state;
         let line = state.lines.line(way).expect("a dirty way holds a line");
         let sectors = state.lines.dirty(way);
@@ -179,7 +180,12 @@ impl Slice {
         // A dirty sector can be valid in part: memory keeps its other bytes.
         packet.byte_mask = state.lines.valid(way) & byte_mask(sectors);
         copy_sectors(state.lines.bytes(way), &mut packet.bytes, sectors);
-        state.stats.sectors_written_back += u64::from(n_sectors(sectors));
+        packet.is_flush = is_flush;
+        let counter = match is_flush {
+            true => &mut state.stats.sectors_flushed,
+            false => &mut state.stats.sectors_written_back,
+        };
+        *counter += u64::from(n_sectors(sectors));
         state.lines.clean(way);
         self.queue_to_memory(packet);
     }

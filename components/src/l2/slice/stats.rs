@@ -24,7 +24,10 @@ warpwave_hw::counters! {
         pub atomic_sectors_missed: u64,
         pub atomic_lanes: u64,
         pub sectors_fetched: u64,
+        /// Dirty sectors of evicted lines.
         pub sectors_written_back: u64,
+        /// Dirty sectors that the host has written back after a launch.
+        pub sectors_flushed: u64,
         pub lines_evicted: u64,
         /// Cycles in which a request was looked up.
         pub tag_cycles: u64,

@@ -251,6 +251,8 @@ fn write_back_command_cleans_dirty_lines_and_keeps_them() {
     bench.run(8);
     let lines: Vec<_> = bench.memory_requests().iter().map(|packet| packet.line).collect();
     assert_eq!((lines.len(), lines.contains(&line(1))), (2, true));
+    let counters = bench.slice.counters();
+    assert_eq!((counters.sectors_flushed, counters.sectors_written_back), (8, 0));
     assert!(bench.slice.is_quiescent());
     bench.send(load(1, 0b1111, 1), LATENCY + 4);
     assert!(all(&mut bench.responses, bench.now)[0].l2_hit);

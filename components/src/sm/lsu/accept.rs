@@ -6,12 +6,12 @@ use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
-use super::{Lsu, RETURN_CYCLES};
+use super::Lsu;
 use crate::proto::event::EventKind;
 use crate::proto::launch::{Route, Trap};
 use crate::proto::warp::{LsuAck, WarpInst};
 use crate::sm::lsu::texture::{self, is_texture};
-use crate::sm::lsu::{agu, bulk, data};
+use crate::sm::lsu::{agu, bulk};
 
 impl Lsu {
     /// Accepts one instruction, round robin over the sub-cores.
@@ -44,6 +44,9 @@ impl Lsu {
             Route::Device | Route::Fence => (false, false),
             Route::Other => (may_go_to_shared(warp_inst), warp_inst.inst().op == Opcode::Ublkcp),
         };
+        if warp_inst.inst().op == Opcode::Ldc && !self.state.constants.has_room() {
+            return false;
+        }
         if needs_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
             return false;
         }
@@ -141,19 +144,6 @@ impl Lsu {
         self.send_credit(&warp_inst, now);
         let port = self.ports.bulk.as_mut().expect("`can_take` has seen room in the port");
         port.send(now, warp_inst);
-    }
-
-    fn load_constants(&mut self, mut warp_inst: Box<WarpInst>, now: Cycle) {
-        let passes = data::load_constants(&mut warp_inst);
-        let loads = &mut self.state.stats.constant_loads;
-        *loads = (loads.0 + 1, loads.1 + passes);
-        // The first pass is part of the latency.
-        let latency = (u64::from(self.config.constant_latency) + passes).saturating_sub(1);
-        // The latency counts from issue, so the cycles spent so far are part of it.
-        let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
-        let (extra, subcore) = (latency.saturating_sub(spent), warp_inst.subcore as usize);
-        let output = &mut self.ports.output;
-        self.state.late.send(output, subcore, now, extra, warp_inst);
     }
 }
 

@@ -41,8 +41,12 @@ pub struct Stats {
     pub local_loads: Accesses,
     /// Stores to local memory.
     pub local_stores: Accesses,
-    /// Constant loads, and their passes.
-    pub constant_loads: (u64, u64),
+    /// Constant loads.
+    pub constant_loads: u64,
+    /// Constant loads that waited for a line.
+    pub constant_loads_missed: u64,
+    /// Passes of the constant loads: one per distinct address.
+    pub constant_passes: u64,
     /// Packets sent to the L1 and to other SMs.
     pub packets: u64,
     /// Issue to use, in cycles, of loads that hit in the L1.
@@ -131,8 +135,9 @@ impl Stats {
         stats
             .by_pc
             .report(report, ["global_requests", "global_sectors", "global_lane_bytes"]);
-        report.count("constant_loads", stats.constant_loads.0);
-        report.count("constant_passes", stats.constant_loads.1);
+        report.count("constant_loads", stats.constant_loads);
+        report.count("constant_loads_missed", stats.constant_loads_missed);
+        report.count("constant_passes", stats.constant_passes);
         report.count("packets", stats.packets);
         report.latency("l1_hit", &stats.l1_hit);
         report.latency("l2_hit", &stats.l2_hit);

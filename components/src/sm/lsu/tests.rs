@@ -7,6 +7,7 @@ use warpwave_isa::lane::{LaneMask, Lanes};
 
 use super::*;
 use crate::preset;
+use crate::proto::constant::ConstantLine;
 use crate::proto::launch::Grid;
 use crate::storage::BASE;
 use crate::test_ports::{all, grid, run, warp_inst, wire, wire_of};
@@ -30,6 +31,7 @@ fn packet_cycles(pc: u32, stride: u32) -> Vec<u64> {
         l1: to_l1,
         response,
         trap: wire().0,
+        constant: None,
         cluster: None,
         bulk: None,
     };
@@ -82,7 +84,7 @@ fn config() -> Config {
         shared_unit: 128,
         lsu: tiny.sm.lsu,
         tag_banks: 4,
-        constant_latency: tiny.sm.constant.latency,
+        constant: tiny.sm.constant,
         fence: tiny.sm.fence,
         first_local_slot: 0,
         warps_per_subcore: 4,
@@ -132,6 +134,7 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
             l1,
             response,
             trap: rig.output("trap", 1, 1, |_| true),
+            constant: None,
             cluster: None,
             bulk: None,
         };
@@ -145,4 +148,50 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
         [3, 2, 2, 0],
         "loads and stores, accesses to shared memory, no trap"
     );
+}
+
+/// The cycles of the fills that a load of `addresses` distinct words, `stride` bytes apart, has to wait for, and those of its return.
+fn constant_load(stride: u32) -> (usize, Vec<u64>) {
+    let grid = Arc::new(Grid {
+        constants: vec![(0..2048).collect()],
+        ..(*grid("LDC.B32 R0, c[0][R2]", 1)).clone()
+    });
+    let build = |rig: &mut Rig| {
+        let load = || {
+            let mut inst = warp_inst(&grid, 0, 0, LaneMask::ALL);
+            inst.operands.words[0] = Lanes(std::array::from_fn(|lane| lane as u32 * stride));
+            inst
+        };
+        let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(30, packet)]);
+        let (request, fill) = rig.responder(["request", "fill"], 64, |line: ConstantLine| vec![(80, line)]);
+        let ports = Ports {
+            input: vec![rig.input("in", 1, 2, vec![(0, load()), (200, load())])],
+            output: vec![rig.output("out", 1, 2, |_| true)],
+            ack: vec![rig.output("ack", 1, 2, |_| true)],
+            shared: rig.output("shared", 1, 2, |_| true),
+            l1,
+            response,
+            trap: rig.output("trap", 1, 1, |_| true),
+            constant: Some(ConstantPorts { request, fill }),
+            cluster: None,
+            bulk: None,
+        };
+        Lsu::new(Path::root("lsu"), config(), ports)
+    };
+    let events = check(build, 500).unwrap();
+    let requests = events.iter().filter(|event| event.link == "request").count();
+    (requests, crate::test_ports::times(&events, "out"))
+}
+
+#[test]
+fn constant_load_waits_for_its_lines_and_the_next_one_hits() {
+    // All lanes read one word: one line. The second load finds it.
+    let (requests, returns) = constant_load(0);
+    assert_eq!(requests, 1);
+    let hit = u64::from(config().constant.latency) - RETURN_CYCLES;
+    assert!(returns[0] >= 80 && returns[1] - 200 <= hit + 2, "{returns:?}");
+    // 32 words in a row are 128 bytes: two lines, and 32 passes.
+    let (requests, two_lines) = constant_load(4);
+    assert_eq!(requests, 2);
+    assert_eq!(two_lines[1] - returns[1], 31, "a pass for each word beyond the first");
 }

@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `loose-round-robin` | [`LooseRoundRobin`] | the next eligible slot after the one that issued last |
 //! | `greedy-then-oldest` | [`GreedyThenOldest`] | the warp that issued last while it is eligible, then the oldest |
+//! | `greedy-then-youngest` | [`GreedyThenYoungest`] | the warp that issued last while it is eligible, then the youngest |
 //! | `oldest-first` | [`OldestFirst`] | the oldest |
 //!
 //! A user's policy implements [`SchedulingPolicy`] and is set with [`Factory`](crate::gpu::Factory):
@@ -15,7 +16,7 @@
 //!
 //! impl SchedulingPolicy for YoungestFirst {
 //!     fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
-//!         eligible.by_age().next_back().expect("one warp is eligible")
+//!         eligible.youngest()
 //!     }
 //! }
 //!
@@ -24,10 +25,12 @@
 //! ```
 
 mod greedy_then_oldest;
+mod greedy_then_youngest;
 mod loose_round_robin;
 mod oldest_first;
 
 pub use greedy_then_oldest::GreedyThenOldest;
+pub use greedy_then_youngest::GreedyThenYoungest;
 pub use loose_round_robin::LooseRoundRobin;
 pub use oldest_first::OldestFirst;
 
@@ -62,6 +65,12 @@ impl Eligible<'_> {
     pub fn oldest(&self) -> usize {
         self.by_age().next().expect("an eligible warp is resident")
     }
+
+    /// Slot of the youngest eligible warp.
+    #[inline]
+    pub fn youngest(&self) -> usize {
+        self.by_age().next_back().expect("an eligible warp is resident")
+    }
 }
 
 /// Chooses the warp that issues.
@@ -85,6 +94,7 @@ impl SchedulingPolicy for Policy {
         match self {
             Policy::Named(SchedulerPolicy::LooseRoundRobin) => LooseRoundRobin.choose(eligible),
             Policy::Named(SchedulerPolicy::GreedyThenOldest) => GreedyThenOldest.choose(eligible),
+            Policy::Named(SchedulerPolicy::GreedyThenYoungest) => GreedyThenYoungest.choose(eligible),
             Policy::Named(SchedulerPolicy::OldestFirst) => OldestFirst.choose(eligible),
             Policy::Custom(policy) => policy.choose(eligible),
         }

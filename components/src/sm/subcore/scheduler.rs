@@ -5,16 +5,18 @@
 //!       <--WarpEvent---              <--Release-- dispatch unit
 //!                                    <--Resolved- branch unit
 //!                                    <--LsuAck--- lsu
+//!                                    <--ConstantLine--> constant cache
 //! ```
 //!
 //! Stages of `tick`, in this order. Each stage is a function:
 //!
 //! | Stage | What it does |
 //! |---|---|
-//! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits return |
+//! | receive | warps start, barriers open, results release registers, stores complete, branches resolve, memory-queue credits and constant lines come |
 //! | run timers | due sleeps end; warps whose guard predicate becomes visible are marked for evaluation; fetch restarts at a branch target |
 //! | fill ibuffers | fetched instructions enter the instruction buffers |
 //! | evaluate | each warp whose hazards may have changed gets a stall reason, or joins the ready group of its pipe |
+//! | send requests | lines of constant operands that are absent are requested from the L1.5 |
 //! | issue | the [policy](super::policy) chooses one of the ready warps whose pipe is free |
 //! | fetch | at most one instruction is fetched, for one warp |
 //! | retire | exited warps with nothing in flight leave their slot |
@@ -26,6 +28,7 @@
 //! - no register that the instruction reads or writes has a pending write;
 //! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
 //! - its `Order` (`proto::predecoded`) holds: a barrier or fence waits for earlier memory accesses of its warp;
+//! - its constant operands are in the sub-core's constant cache (module [`immediate`](super::immediate));
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
@@ -65,12 +68,14 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
-use crate::config::SchedulerPolicy;
+use crate::config::{self, SchedulerPolicy};
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
+use crate::sm::subcore::immediate::{self, Immediate};
 use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
+use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::{Warp, Warps};
 use guard_timers::GuardTimers;
 use ready::{N_READY_GROUPS, Ready};
@@ -95,6 +100,8 @@ pub struct Config {
     pub guard_latency: u32,
     /// Depth of the sub-core's memory queue at the LSU. The scheduler starts with this number of credits.
     pub memory_queue: u32,
+    /// Constant caches.
+    pub constant: config::Constant,
     /// Core clock in kHz, for sleeps.
     pub core_khz: u32,
 }
@@ -113,15 +120,18 @@ pub struct Ports {
     pub resolved: InPort<Resolved>,
     /// Credits of the memory queue and completed stores, from the LSU.
     pub ack: InPort<LsuAck>,
+    /// To and from the L1.5 constant cache, if the SM has one. Without it every constant operand is found.
+    pub constant: Option<immediate::Ports>,
 }
 
-warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, ack);
+warpwave_hw::show_ports!(Ports: command, event, issue, release, resolved, ack, constant);
 
 // Bits of the input ports in `arrivals`, in the order in which `Scheduler::new` adds the ports.
 const COMMAND: u32 = 0;
 const ACK: u32 = 1;
 const RELEASE: u32 = 2;
 const RESOLVED: u32 = 3;
+const CONSTANT: u32 = 4;
 
 /// The scheduler.
 pub struct Scheduler {
@@ -143,6 +153,8 @@ struct State {
     warps: Warps,
     /// The instruction buffer of each slot, and the fetches in flight.
     ibuffers: IBuffers,
+    /// The constant cache for operands.
+    immediate: Immediate,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
     /// First cycle in which each [`Ready`] group can issue. The LSU has a group for each of its throttles: `lg_throttle` and
@@ -181,6 +193,7 @@ impl State {
         State {
             warps: Warps::new(n),
             ibuffers: IBuffers::new(n, config.ibuffer_entries, config.fetch_latency),
+            immediate: Immediate::new(&config.constant, n),
             ready: Ready::default(),
             pipe_free_at: [Cycle::ZERO; N_READY_GROUPS],
             queue_credits: config.memory_queue,
@@ -223,6 +236,9 @@ impl Scheduler {
         assert_eq!(arrivals.add(&ports.ack), ACK);
         assert_eq!(arrivals.add(&ports.release), RELEASE);
         assert_eq!(arrivals.add(&ports.resolved), RESOLVED);
+        if let Some(constant) = &ports.constant {
+            assert_eq!(arrivals.add(&constant.fill), CONSTANT);
+        }
         Scheduler {
             selector: WarpSelector::new(config.policy, n),
             state: State::new(&config),
@@ -276,6 +292,16 @@ impl Scheduler {
         }
     }
 
+    /// Requests the absent lines of constants.
+    #[inline]
+    fn send_requests(&mut self, now: Cycle) {
+        if self.state.immediate.has_request()
+            && let Some(ports) = &mut self.ports.constant
+        {
+            self.state.immediate.send(ports, now);
+        }
+    }
+
     /// Sends waiting events to the CTA manager while the link has room.
     fn send_events(&mut self, now: Cycle) {
         while !self.state.outbox.is_empty() && self.ports.event.has_room(now) {
@@ -286,7 +312,8 @@ impl Scheduler {
     /// When to tick next: for an evaluation, an event, a timer, a fetch or its arrival, or when the pipe of a ready warp becomes free.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
-        if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {
+        let has_work = state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.immediate.has_request();
+        if has_work || state.reevaluate != 0 {
             return Activity::Busy;
         }
         let resuming = ones(state.resuming).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
@@ -309,6 +336,7 @@ impl Component for Scheduler {
         self.run_timers(now);
         self.fill_ibuffers(now);
         self.evaluate(now);
+        self.send_requests(now);
         self.issue(now);
         // After the issue: the entry that the issued instruction leaves can take a fetch in this cycle.
         self.fetch(now);
@@ -345,12 +373,18 @@ impl Component for Scheduler {
         );
         check.within("ready warps", ready.warps.into(), warps.resident().into());
         ready.invariants(check);
+        self.state.immediate.invariants(check);
         for (slot, warp) in self.resident_warps() {
             let is_ready = u64::from(ready.warps >> slot & 1);
             check.equal(
                 format!("ready bit of slot {slot}"),
                 is_ready,
                 warp.stall.is_none().into(),
+            );
+            check.equal(
+                format!("constant miss of slot {slot}"),
+                u64::from(self.state.immediate.waiting >> slot & 1),
+                u64::from(warp.stall == Some(WarpState::ImcMiss)),
             );
             check.equal(
                 format!("lanes of slot {slot} not in exactly one control-flow group"),

@@ -37,6 +37,7 @@ states! {
     Gmma "gmma",
     BranchResolving "branch_resolving",
     NoInstruction "no_instruction",
+    ImcMiss "imc_miss",
     LongScoreboard "long_scoreboard",
     ShortScoreboard "short_scoreboard",
     Wait "wait",

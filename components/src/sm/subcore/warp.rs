@@ -57,6 +57,8 @@ pub struct Warp {
     pub asleep: bool,
     /// True while the warp waits for groups of asynchronous operations.
     awaits_groups: bool,
+    /// True once the constant operands of the next instruction have been found.
+    pub has_constants: bool,
     /// Control flow: program counter and active lanes first, then diverged paths.
     pub flow: Flow,
     /// Pending register writes.
@@ -102,6 +104,7 @@ impl Warp {
             resume_at: now,
             asleep: false,
             awaits_groups: false,
+            has_constants: false,
             stall: Some(WarpState::NoInstruction),
             since: now,
             copies: AsyncGroups::default(),

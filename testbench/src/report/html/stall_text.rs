@@ -74,6 +74,11 @@ pub fn of(state: &str) -> StallText {
             "had no instruction in its ibuffer",
             "use fewer jumps; every warp starts in this state",
         ),
+        "imc_miss" => (
+            "#9c6b00",
+            "waited for a constant operand that was not in the constant cache",
+            "the first read of a line by a launch misses; read fewer constants, or give each block more work",
+        ),
         "dispatch_stall" => (
             "#6a51a3",
             "waited for the dispatch unit",

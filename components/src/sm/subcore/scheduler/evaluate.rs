@@ -3,11 +3,22 @@
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
-use super::Scheduler;
 use super::ready::LSU_GLOBAL;
+use super::{Scheduler, State};
 use crate::proto::event::EventKind;
+use crate::proto::predecoded::Predecoded;
 use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::WarpState;
+
+/// The group of the ready set for an instruction.
+#[inline]
+fn group(next: &Predecoded) -> usize {
+    if next.is_local_or_global {
+        LSU_GLOBAL
+    } else {
+        next.pipe as usize
+    }
+}
 
 impl Scheduler {
     /// Evaluates the changed warps.
@@ -22,24 +33,45 @@ impl Scheduler {
     #[inline]
     pub(super) fn evaluate_warp(&mut self, slot: usize, at: Cycle) {
         let has_instruction = self.state.ibuffers.has_instruction(slot);
+        let has_constants = self.ports.constant.is_none();
         let Some(warp) = self.state.warps.get_mut(slot) else {
             return;
         };
-        let (state, pipe) = match warp.next_or_stall(at, has_instruction) {
-            Ok(next) if next.is_local_or_global => (None, LSU_GLOBAL),
-            Ok(next) => (None, next.pipe as usize),
-            Err(state) => (Some(state), 0),
+        let result = match warp.next_or_stall(at, has_instruction) {
+            Ok(next) if next.reads_constant() && !(has_constants || warp.has_constants) => None,
+            Ok(next) => Some((None, group(next))),
+            Err(state) => Some((Some(state), 0)),
         };
-        if state == Some(WarpState::Wait) {
+        if let Some((Some(WarpState::Wait), _)) = result {
             // No message ends a wait for a guard.
             self.state.guard_timers.set(slot, warp.guard_from(), at);
         }
-        if state != warp.stall {
+        let before = warp.stall;
+        let (state, pipe) = result.unwrap_or_else(|| self.find_constants(slot));
+        if state != before {
             self.change_state(slot, state, at);
         }
         if state.is_none() {
             self.make_ready(slot, pipe, at);
         }
+    }
+
+    /// Looks up the constant operands of the warp's next instruction, which nothing else blocks. Returns its stall reason or its pipe.
+    fn find_constants(&mut self, slot: usize) -> (Option<WarpState>, usize) {
+        let State {
+            warps,
+            immediate,
+            stats,
+            ..
+        } = &mut self.state;
+        let warp = warps.get_mut(slot).expect("the caller has found the warp");
+        let pc = warp.flow.pc();
+        warp.has_constants = immediate.find(slot, &warp.grid, pc);
+        if warp.has_constants {
+            return (None, group(&warp.code[pc as usize]));
+        }
+        stats.constant_misses += u64::from(warp.stall != Some(WarpState::ImcMiss));
+        (Some(WarpState::ImcMiss), 0)
     }
 
     /// Charges the warp's old state up to cycle `at`, the first of the new state.

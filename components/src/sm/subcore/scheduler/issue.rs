@@ -110,6 +110,8 @@ impl Scheduler {
         self.log.emit(now, self.config.subcore, slot as u8, event);
         state.ibuffers.take(slot);
         warp.buffered_pc = pc + 1;
+        warp.has_constants = false;
+        state.stats.constant_requests += u64::from(inst.reads_constant());
         match inst.target {
             IssueTarget::Math => {
                 state.pipe_free_at[inst.pipe as usize] = now + u64::from(inst.interval);

@@ -4,7 +4,7 @@ use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
 use super::ready::{LSU, LSU_GLOBAL};
-use super::{ACK, COMMAND, RELEASE, RESOLVED, Scheduler};
+use super::{ACK, COMMAND, CONSTANT, RELEASE, RESOLVED, Scheduler};
 use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
 use crate::proto::predecoded::{Group, IssueTarget};
@@ -35,6 +35,11 @@ impl Scheduler {
         }
         if in_flight & 1 << RESOLVED != 0 {
             self.take_resolved(now);
+        }
+        if in_flight & 1 << CONSTANT != 0
+            && let Some(ports) = &mut self.ports.constant
+        {
+            self.state.reevaluate |= self.state.immediate.receive(ports, now);
         }
     }
 

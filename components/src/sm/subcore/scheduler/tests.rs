@@ -7,6 +7,7 @@ use warpwave_isa::lane::LaneMask;
 
 use super::*;
 use crate::preset;
+use crate::proto::constant::ConstantLine;
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpStart;
 use crate::test_ports::grid;
@@ -53,6 +54,7 @@ fn config(policy: SchedulerPolicy) -> Config {
         branch_latency: sm.branch_latency,
         guard_latency: sm.pipes.guard_latency,
         memory_queue: sm.lsu.queue_depth,
+        constant: sm.constant,
         core_khz: 1_000_000,
     }
 }
@@ -64,6 +66,7 @@ fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
     for policy in [
         SchedulerPolicy::LooseRoundRobin,
         SchedulerPolicy::GreedyThenOldest,
+        SchedulerPolicy::GreedyThenYoungest,
         SchedulerPolicy::OldestFirst,
     ] {
         let build = |rig: &mut Rig| {
@@ -78,6 +81,7 @@ fn scheduler_keeps_the_contract_and_issues_each_warp_in_order() {
                 release,
                 resolved: rig.input("resolved", 1, 1, Vec::new()),
                 ack: rig.input("ack", 1, 2, vec![(100, credit(0)), (103, credit(3)), (120, credit(1))]),
+                constant: None,
             };
             Scheduler::new(Path::root("scheduler"), config(policy), ports)
         };
@@ -133,6 +137,7 @@ fn guard_and_branch_wait_for_the_guard_latency_and_data_readers_for_the_release(
             release,
             resolved: rig.input("resolved", 1, 1, vec![(60, resolved)]),
             ack: rig.input("ack", 1, 2, Vec::new()),
+            constant: None,
         };
         let config = Config {
             guard_latency: 12,
@@ -151,4 +156,55 @@ fn guard_and_branch_wait_for_the_guard_latency_and_data_readers_for_the_release(
     // SEL after 4 cycles, the addition after 12. INT takes 2 cycles per instruction. The last compare is at 18, the branch 12 later.
     assert_eq!(after_first, [0, 4, 12, 14, 18, 30]);
     assert!(events.iter().any(|event| event.message.starts_with("Done")));
+}
+
+/// Two reads of one line of constants, then one of another line.
+const CONSTANTS: &str = "FADD R3, R1, c[0][0x160]
+    FADD R4, R1, c[0][0x164]
+    FADD R5, R1, c[0][0x180]
+    EXIT";
+
+#[test]
+fn absent_constant_delays_the_issue_until_its_line_comes_and_others_of_the_line_hit() {
+    let grid = grid(CONSTANTS, 1);
+    let build = |rig: &mut Rig| {
+        let (issue, release) = rig.responder(["issue", "release"], 8, |issue: Issue| {
+            vec![(2, Release::new(issue.warp(), issue.pc(), issue.group()))]
+        });
+        let (request, fill) = rig.responder(["request", "fill"], 8, |line: ConstantLine| vec![(50, line)]);
+        let ports = Ports {
+            command: rig.input("command", 1, 2, vec![(0, start(0, &grid)), (0, start(2, &grid))]),
+            event: rig.output("event", 1, 1, |_| true),
+            issue,
+            release,
+            resolved: rig.input("resolved", 1, 1, Vec::new()),
+            ack: rig.input("ack", 1, 2, Vec::new()),
+            constant: Some(immediate::Ports { request, fill }),
+        };
+        Scheduler::new(Path::root("scheduler"), config(SchedulerPolicy::OldestFirst), ports)
+    };
+    let events = check(build, 400).unwrap();
+    assert_eq!([0, 2].map(|warp| issued(&events, warp)), [[0, 1, 2], [0, 1, 2]]);
+    let requests: Vec<u64> = events
+        .iter()
+        .filter(|event| event.link == "request")
+        .map(|event| event.at.0)
+        .collect();
+    assert_eq!(requests.len(), 2, "one for each line, whatever the number of warps");
+    let issue = |pc: u32, warp: u8| {
+        let text = format!("Issue {{ warp: {warp}, pc: {pc},");
+        let event = events
+            .iter()
+            .find(|event| event.link == "issue" && event.message.starts_with(&text));
+        event.expect("every instruction issues").at.0
+    };
+    // A request and an issue are seen on their links a cycle later, so the difference is that of their ticks.
+    assert_eq!(
+        issue(0, 0) - requests[0],
+        52,
+        "50 cycles in the cache, and a link each way"
+    );
+    // The pipe of tiny takes an FADD every cycle, so the second hit issues at once.
+    assert!(issue(1, 0) - issue(0, 0) <= 4);
+    assert_eq!(issue(2, 0) - requests[1], 52);
 }

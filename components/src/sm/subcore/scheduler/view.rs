@@ -27,6 +27,10 @@ pub struct Stats {
     pub divergent_branches: u64,
     /// Branches and divergent branches of each instruction, by program counter.
     pub branches_by_pc: Indexed<2>,
+    /// Instructions with a constant operand issued.
+    pub constant_requests: u64,
+    /// Instructions that waited for a line of a constant operand.
+    pub constant_misses: u64,
     /// Cycles with at least one warp resident.
     pub active_cycles: u64,
     /// Eligible warps, summed over the cycles in which one issued.
@@ -49,6 +53,8 @@ impl Stats {
         report.count("divergent_branches", self.divergent_branches);
         self.branches_by_pc
             .report(report, ["branch_issues", "branch_divergent"]);
+        report.count("constant_requests", self.constant_requests);
+        report.count("constant_misses", self.constant_misses);
         report.count("active_cycles", self.active_cycles);
         report.count("eligible_warps", self.eligible_warps);
         report.count("warps", self.warps);

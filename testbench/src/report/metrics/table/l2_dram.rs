@@ -169,9 +169,17 @@ pub(super) const L2_AND_DRAM: &[Row] = &[
         "dram__bytes_write.sum",
         "B",
         "channel",
-        "Bytes written to device memory, with the write-backs at the end of the launch.",
+        "Bytes written to device memory during the launch. Lines that stay dirty in the L2 are not among them.",
         "sum of bytes_written",
         |i| i.sum("channel", "bytes_written"),
+    ),
+    (
+        "dram__bytes_write_after_launch.sum",
+        "B",
+        "channel",
+        "Bytes of lines that the launch left dirty in the L2, written back after it. Profilers have no such metric.",
+        "sum of bytes_flushed",
+        |i| i.sum("channel", "bytes_flushed"),
     ),
     (
         "dram__sectors_read.sum",

@@ -57,17 +57,17 @@ pub(super) const L1: &[Row] = &[
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
         "sector",
         "l1",
-        "Sectors of loads that hit in the L1.",
-        "sum of load_sectors_hit",
-        |i| i.sum("l1", "load_sectors_hit"),
+        "Sectors of loads that hit in the L1. A merge with a pending miss is a hit, as the profiler counts it.",
+        "sum of load_sectors_hit + load_sectors_merged",
+        l1_load_hits,
     ),
     (
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum",
         "sector",
         "l1",
-        "Sectors of loads that missed in the L1. Merges with a pending miss and bypasses of the L1 count too.",
-        "sum of load_sectors_missed",
-        |i| i.sum("l1", "load_sectors_missed"),
+        "Sectors of loads that missed in the L1. Bypasses of the L1 count too, merges with a pending miss do not.",
+        "sum of load_sectors_missed - load_sectors_merged",
+        |i| i.sum("l1", "load_sectors_missed") - merged(i),
     ),
     (
         "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
@@ -97,18 +97,18 @@ pub(super) const L1: &[Row] = &[
         "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
         "%",
         "l1",
-        "L1 hit rate of loads, by sectors.",
-        "sum of load_sectors_hit / sum of load_sectors x 100",
-        |i| i.sum("l1", "load_sectors_hit") / i.sum("l1", "load_sectors") * 100.0,
+        "L1 hit rate of loads, by sectors. A merge with a pending miss is a hit.",
+        "sum of (load_sectors_hit + load_sectors_merged) / sum of load_sectors x 100",
+        |i| l1_load_hits(i) / i.sum("l1", "load_sectors") * 100.0,
     ),
     (
         "l1tex__t_sector_hit_rate.pct",
         "%",
         "l1",
-        "L1 hit rate of all accesses, by sectors.",
-        "(load_sectors_hit + store_sectors_hit) / (load, store, atomic and reduction sectors) x 100",
+        "L1 hit rate of all accesses, by sectors. A merge with a pending miss is a hit.",
+        "(load_sectors_hit + load_sectors_merged + store_sectors_hit) / (load, store, atomic and reduction sectors) x 100",
         |i| {
-            let hits = i.sum("l1", "load_sectors_hit") + i.sum("l1", "store_sectors_hit");
+            let hits = l1_load_hits(i) + i.sum("l1", "store_sectors_hit");
             let loads_and_stores = i.sum("l1", "load_sectors") + i.sum("l1", "store_sectors");
             let others = i.sum("l1", "atomic_sectors") + i.sum("l1", "reduction_sectors");
             hits / (loads_and_stores + others) * 100.0
@@ -204,11 +204,32 @@ pub(super) const LOCAL: &[Row] = &[
         "idc__requests.sum",
         "request",
         "lsu",
-        "Requests to the constant cache by loads of constants (LDC). A constant as an operand sends none.",
+        "Requests to the indexed constant cache (IDC) by loads of constants (LDC). A constant as an operand sends none.",
         "sum of constant_loads",
         |i| i.sum("lsu", "constant_loads"),
     ),
+    (
+        "idc__request_hit_rate.pct",
+        "%",
+        "lsu",
+        "Hit rate of the indexed constant cache. A load with an absent line is a miss.",
+        "(constant_loads - constant_loads_missed) / constant_loads x 100",
+        |i| {
+            let loads = i.sum("lsu", "constant_loads");
+            (loads - i.sum("lsu", "constant_loads_missed")) / loads * 100.0
+        },
+    ),
 ];
+
+/// Sectors of loads that wait for a miss in flight. An ideal memory has none, and no such counter.
+fn merged(i: &Inputs<'_>) -> Value {
+    i.sum("l1", "load_sectors_merged")
+}
+
+/// Sectors of loads that hit in the L1, as the profiler counts them.
+fn l1_load_hits(i: &Inputs<'_>) -> Value {
+    i.sum("l1", "load_sectors_hit") + merged(i)
+}
 
 /// Busy share of the L1's busiest stage in `cycles`, a sum over all SMs.
 pub(super) fn l1_share(i: &Inputs<'_>, cycles: Value) -> Value {

@@ -221,6 +221,25 @@ pub(super) const SCHEDULER: &[Row] = &[
         },
     ),
     (
+        "smsp__imc_requests.sum",
+        "request",
+        "scheduler",
+        "Instructions with a constant operand, which the immediate constant cache (IMC) serves.",
+        "sum of constant_requests",
+        |i| i.sum("scheduler", "constant_requests"),
+    ),
+    (
+        "smsp__imc_request_hit_rate.pct",
+        "%",
+        "scheduler",
+        "Hit rate of the immediate constant cache.",
+        "(constant_requests - constant_misses) / constant_requests x 100",
+        |i| {
+            let requests = i.sum("scheduler", "constant_requests");
+            (requests - i.sum("scheduler", "constant_misses")) / requests * 100.0
+        },
+    ),
+    (
         "sm__icc_request_hit_rate.pct",
         "%",
         "none",
