@@ -229,7 +229,7 @@ fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, sm: Optio
         None => vec![sm.unwrap_or(FLIGHT_SM).to_owned(), "gpu.gigathread".to_owned()],
     };
     let patterns = if args.trace.is_empty() { &default } else { &args.trace };
-    let mut selection = Selection::new(patterns, &args.trace_cycles).map_err(failure)?;
+    let mut selection = Selection::new(patterns, &args.recorded_cycles()).map_err(failure)?;
     if let Some(depth) = args.trace_depth {
         selection = selection.with_depth(depth.into());
     }

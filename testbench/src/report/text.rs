@@ -73,6 +73,7 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
         config.n_sms()
     )?;
     launches(to, run)?;
+    sampled(to, run)?;
     stopped(to, run)?;
     if run.launches.is_empty() {
         return Ok(());
@@ -96,6 +97,9 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
 fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Metric]) -> io::Result<()> {
     let mut longest: Vec<_> = (0..run.launches.len()).collect();
     longest.sort_by_key(|&index| std::cmp::Reverse(run.launches[index].cycles));
+    // A launch outside of a sample has nothing to show.
+    longest.retain(|&index| run.launches[index].cycles > 0);
+    let rest = longest.len().saturating_sub(SECTIONS);
     longest.truncate(SECTIONS);
     longest.sort_unstable();
     for index in longest {
@@ -105,7 +109,6 @@ fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Met
         diagnosed(to, &diagnoses[index])?;
         figures(to, &launch.counts, &launch.inputs(&run.config), table)?;
     }
-    let rest = run.launches.len().saturating_sub(SECTIONS);
     if rest > 0 {
         writeln!(to, "\n{rest} shorter launches are not shown; --json writes all of them")?;
     }
@@ -192,18 +195,31 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
             block,
             cycles,
             is_warm_up,
+            is_sampled,
             ..
         } = launch;
         let micros = *cycles as f64 * 1e3 / khz;
         writeln!(
             to,
-            "{index:<7} {entry:<28} {:<16} {:<14} {cycles:>12} {micros:>9.2} us{}",
+            "{index:<7} {entry:<28} {:<16} {:<14} {cycles:>12} {micros:>9.2} us{}{}",
             by(grid),
             by(block),
-            if *is_warm_up { "  warm-up" } else { "" }
+            if *is_warm_up { "  warm-up" } else { "" },
+            if *is_sampled { "  sampled" } else { "" }
         )?;
     }
     Ok(())
+}
+
+/// Writes the cycles that a sampled run has counted.
+fn sampled(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+    let Some(Sampled { first, end }) = run.sample else {
+        return Ok(());
+    };
+    match first < end {
+        true => writeln!(to, "\nsample: all numbers count cycles {first} to {}", end - 1),
+        false => writeln!(to, "\nsample: the run ended in cycle {end}, so all numbers are 0"),
+    }
 }
 
 /// Writes where and why a run stopped early.
@@ -213,6 +229,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     };
     let by = match why {
         StopReason::Refused => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+        StopReason::Sampled => return Ok(()),
         StopReason::Interrupted => "an interrupt",
         StopReason::Trap => "a trap",
         StopReason::Deadlock => "a deadlock",
