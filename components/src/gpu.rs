@@ -119,8 +119,8 @@ pub enum LaunchError {
     /// The caller asked to stop.
     #[error("cancelled in cycle {0}")]
     Cancelled(Cycle),
-    /// The end of the sample was reached, which is the cycle.
-    #[error("the sample ended with cycle {0}")]
+    /// The sample ended. The value is the cycle after its last one.
+    #[error("the sample ended before cycle {0}")]
     Sampled(Cycle),
     /// The check of a faulty link found a violation, or the fault broke an invariant of a component.
     #[error("{0}")]

@@ -235,7 +235,7 @@ fn launch_is_counted_as_far_as_it_is_in_the_sample() {
     assert_eq!(marks, [Some(StopReason::Sampled); 2]);
     // A sample that ends before the first launch begins.
     let none = sampled("saxpy", 1, 0..1, |_| {});
-    assert_eq!((none.launches.len(), none.stopped_by()), (0, Some(StopReason::Sampled)));
+    assert_eq!((none.cycles(), none.stopped_by()), (0, Some(StopReason::Sampled)));
     assert_eq!(none.sample, Some(Sampled { first: 0, end: 1 }));
     // A sample after the run.
     let late = sampled("saxpy", 1, end..end + 10, |_| {});

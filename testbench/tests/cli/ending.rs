@@ -500,6 +500,13 @@ fn run_that_fails_before_its_sample_ends_fails_as_without_it() {
         ]);
         assert_fails(&answer, 3, &["launch[0]: trap instruction"]);
     }
+    // The flight recorder has the cycles before the trap, which are not in the sample.
+    let answer = warpwave(&["run", &error_scenario("trap"), "--gpu", "tiny", "--sample", "1e5..1e6"]);
+    assert_fails(
+        &answer,
+        3,
+        &["note: cycles 0..", "before the trap are in trap.flight.vcd"],
+    );
 }
 
 #[cfg(unix)]
