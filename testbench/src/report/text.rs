@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::diagnosis::{self, Diagnosis};
 use super::metrics::{Inputs, Metric, Value};
 use super::{glossary, latency, metrics, stalls, units};
-use crate::bench::{LaunchRun, Run, StopReason};
+use crate::bench::{LaunchRun, Run, Sampled, StopReason};
 
 /// Title and name of each metric in the summary.
 pub(crate) const HEADLINES: [(&str, &str); 15] = [
@@ -90,7 +90,7 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
         latency::table(to, paths.map(|(path, latency)| (path.to_owned(), latency)))?;
         writeln!(to)?;
     }
-    words(to, run)
+    words(to, run, &diagnoses)
 }
 
 /// A section for each of the longest launches, in order.
@@ -167,16 +167,19 @@ fn figures(to: &mut dyn Write, counts: &Counts, inputs: &Inputs<'_>, table: &[Me
 }
 
 /// The meaning of each unusual word that the summary contains.
-fn words(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+fn words(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis]) -> io::Result<()> {
+    let causes = diagnoses.iter().flat_map(|diagnosis| &diagnosis.causes);
+    let causes: String = causes
+        .map(|cause| format!("{} {} ", cause.text, cause.advice))
+        .collect();
     let states = stalls::table(&run.totals);
     let states = states.iter().filter(|stall| stall.percent >= 1.0);
     let states = states.map(|stall| stall.state).filter(|state| *state != "selected");
     let paths = run.totals.latencies().map(|(path, _)| path);
-    let phases = ["launch", "ramp", "steady", "tail"].into_iter();
-    for word in phases.chain(states).chain(paths) {
-        if let Some(meaning) = glossary::meaning(word) {
-            writeln!(to, "{word:<20} {meaning}")?;
-        }
+    let words = glossary::terms_in(&causes).chain(glossary::phases());
+    let words = words.chain(states.filter_map(glossary::state));
+    for (word, meaning) in words.chain(paths.filter_map(glossary::path)) {
+        writeln!(to, "{word:<20} {meaning}")?;
     }
     Ok(())
 }
