@@ -35,6 +35,8 @@ pub const STAGE_NAMES: [&str; STAGES] = [
 
 /// The path of a request. `None` for a request without a latency path.
 pub fn path(request: &Request) -> Option<&'static str> {
+    // An access to the shared memory of another block bypasses the L1, so it has no stamps. The LSU counts its latency.
+    request.stamps.at(Stage::Return)?;
     Some(match request.kind {
         PacketKind::Load if request.l1_hit => "l1_hit",
         PacketKind::Load if request.l2_hit => "l2_hit",
