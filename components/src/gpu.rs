@@ -26,6 +26,7 @@ pub use fault::{FaultReport, UnknownLink};
 pub use hang::Hang;
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -118,9 +119,21 @@ pub enum LaunchError {
     /// The caller asked to stop.
     #[error("cancelled in cycle {0}")]
     Cancelled(Cycle),
+    /// The sample ended. The value is the cycle after its last one.
+    #[error("the sample ended before cycle {0}")]
+    Sampled(Cycle),
     /// The check of a faulty link found a violation, or the fault broke an invariant of a component.
     #[error("{0}")]
     Fault(FaultReport),
+}
+
+/// The part of a launch that the host samples.
+pub struct Sample<'a> {
+    /// Cycles of the clock. The launch stops at the end.
+    pub cycles: Range<Cycle>,
+    /// Called once, at the first cycle of the sample or of the launch, whichever is later. The machine has run all cycles before it.
+    /// `None` if the sample began in an earlier launch.
+    pub begin: Option<&'a mut dyn FnMut(&Gpu, Cycle)>,
 }
 
 impl Gpu {
@@ -221,7 +234,7 @@ impl Gpu {
         limit: Option<u64>,
         each_quantum: &mut dyn FnMut(Cycle) -> bool,
     ) -> Result<Launched, LaunchError> {
-        let result = self.launch_or_freeze(grid, limit, &mut |pause| each_quantum(pause.now()));
+        let result = self.launch_or_freeze(grid, limit, None, &mut |pause| each_quantum(pause.now()));
         if result.is_err() {
             self.reset();
         }
@@ -230,10 +243,13 @@ impl Gpu {
 
     /// Runs one grid as [`Gpu::launch`] does, but without a reset after an error: the counters can be read. `each_quantum` can read the
     /// components. After an error, call [`Gpu::reset`] before the next launch.
+    ///
+    /// A `sample` changes no cycle before its end, where the launch stops with [`LaunchError::Sampled`].
     pub fn launch_or_freeze(
         &mut self,
         mut grid: Grid,
         limit: Option<u64>,
+        sample: Option<Sample<'_>>,
         each_quantum: &mut dyn FnMut(&Pause<'_>) -> bool,
     ) -> Result<Launched, LaunchError> {
         let instructions = grid.program.code().len();
@@ -257,9 +273,9 @@ impl Gpu {
         launch_log::launch_begins(&grid, start);
         self.grids.send(start, Arc::new(grid));
         let ended = match self.faults.is_empty() {
-            true => Ok(self.run_grid(start, end, each_quantum)),
+            true => Ok(self.run_grid(start, end, sample, each_quantum)),
             // A fault may break an invariant of a component, which panics.
-            false => fault::broken_invariant(|| self.run_grid(start, end, each_quantum)),
+            false => fault::broken_invariant(|| self.run_grid(start, end, sample, each_quantum)),
         };
         let stopped = self.clock.now();
         let mut result = match ended {
@@ -281,20 +297,28 @@ impl Gpu {
         result
     }
 
-    /// Runs the clock from `start` until the grid has ended, nothing can move, or `end`.
+    /// Runs the clock from `start` until the grid has ended, nothing can move, `end`, or the end of `sample`.
     fn run_grid(
         &mut self,
         start: Cycle,
-        end: Cycle,
+        limit: Cycle,
+        sample: Option<Sample<'_>>,
         each_quantum: &mut dyn FnMut(&Pause<'_>) -> bool,
     ) -> Result<Launched, LaunchError> {
+        let Sample { cycles, mut begin } = sample.unwrap_or(Sample {
+            cycles: Cycle::ZERO..Cycle::NEVER,
+            begin: None,
+        });
+        let end = limit.min(cycles.end);
         let mut event = None;
         let mut cancelled = false;
         let mut search = StandstillSearch::new(self.config.gigathread.standstill_cycles, start);
         let mut standstill = None;
         let stop = loop {
             let checks = self.checks_invariants;
-            let stop = self.clock.run_observed(end.min(search.next()), |pause| {
+            let until = end.min(search.next());
+            let until = begin.as_ref().map_or(until, |_| until.min(cycles.start.max(start)));
+            let stop = self.clock.run_observed(until, |pause| {
                 if checks {
                     pause.each_component(&mut |component| assert_invariants(component, pause.now()));
                 }
@@ -306,8 +330,19 @@ impl Gpu {
             if stop == Stop::Idle {
                 self.clock.settle(end);
             }
+            // A launch that ended before the sample is not in it. The pause that shows its end may be at any later cycle.
+            let at = cycles.start.max(start);
+            if stop != Stop::Condition
+                && self.clock.now() >= at
+                && let Some(begin) = begin.take()
+            {
+                begin(self, at);
+            }
             if stop != Stop::Limit || self.clock.now() >= end {
                 break stop;
+            }
+            if self.clock.now() < search.next() {
+                continue;
             }
             standstill = search.check(self.clock.now(), self.components());
             if standstill.is_some() {
@@ -322,6 +357,7 @@ impl Gpu {
                 since,
                 waits: self.explain_hang(&search.polls()),
             })),
+            (None, Stop::Limit, None) if self.clock.now() >= cycles.end => Err(LaunchError::Sampled(cycles.end)),
             (None, Stop::Limit, None) => Err(LaunchError::Sim(SimError::CycleLimit {
                 limit: end,
                 waits: self.waits(),

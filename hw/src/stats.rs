@@ -67,6 +67,23 @@ impl Latency {
         }
     }
 
+    /// Removes the records of `earlier`, a previous state of this distribution.
+    ///
+    /// # Panics
+    /// If `earlier` has records that this distribution does not have.
+    pub fn subtract(&mut self, earlier: &Latency) {
+        let Some(earlier) = &earlier.0 else { return };
+        let own = self.recorded();
+        for (count, n) in own.short.iter_mut().zip(&earlier.short) {
+            *count -= n;
+        }
+        if let Some(long) = &earlier.long {
+            let all = own.long.as_mut().expect("long records are never removed");
+            all.subtract(long)
+                .expect("a later state has all records of an earlier one");
+        }
+    }
+
     /// Removes all records.
     pub fn clear(&mut self) {
         self.0 = None;
@@ -210,6 +227,25 @@ mod tests {
         assert_eq!(table.0, ["requests", "sectors"]);
         let counted: Vec<_> = table.1.iter().enumerate().filter(|(_, n)| **n > 0).collect();
         assert_eq!(counted, [(2, &1), (201, &36)]);
+    }
+
+    #[test]
+    fn difference_of_two_states_has_the_records_between_them() {
+        let mut latency = Latency::new();
+        latency.record_n(7, 3);
+        latency.record(5000);
+        let earlier = latency.clone();
+        latency.record(7);
+        latency.record(40);
+        latency.record(90_000);
+        latency.subtract(&earlier);
+        let histogram = latency.histogram();
+        assert_eq!((histogram.len(), histogram.min()), (3, 7));
+        assert_eq!([7, 40, 5000].map(|cycles| histogram.count_at(cycles)), [1, 1, 0]);
+        // Three digits above 2,047.
+        assert!(histogram.max().abs_diff(90_000) < 90, "{}", histogram.max());
+        latency.subtract(&Latency::new());
+        assert_eq!(latency.histogram().len(), 3);
     }
 
     #[test]

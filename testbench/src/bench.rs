@@ -4,23 +4,27 @@
 //! Scenario + GpuConfig ── Bench::new ──> placed and checked ── run ──> Run: launches, counters, differences
 //! ```
 //!
-//! Every launch is checked before the first one runs. A run that stops early keeps the counters up to that cycle.
+//! Every launch is checked before the first one runs. A run that stops early keeps the counters up to that cycle. [`Bench::sample`] limits
+//! them to a window of cycles.
 
 mod checked;
 mod expected;
 mod progress;
+mod sample;
 mod stop;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use warpwave_components::config::GpuConfig;
-use warpwave_components::gpu::{Gpu, LaunchError};
+use warpwave_components::gpu::{Gpu, LaunchError, Sample};
 use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_hw::clock::Pause;
+use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module, Severity};
 
@@ -33,6 +37,8 @@ use crate::scenario::{Assert, Buffer, LaunchName, Modules, Scenario};
 
 pub use checked::Checked;
 pub use progress::{Activity, Progress};
+pub use sample::Sampled;
+pub(crate) use sample::Sampler;
 pub use stop::StopReason;
 
 /// Why a scenario cannot be run.
@@ -95,8 +101,10 @@ pub struct LaunchRun {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Core cycles from start to end, or to the stop.
+    /// Core cycles from start to end, or to the stop. Of a sampled run, those in the sample.
     pub cycles: u64,
+    /// True if a sample leaves out cycles of the launch.
+    pub is_sampled: bool,
     /// Counters of this launch. Latencies cover the whole run so far.
     pub counts: Counts,
     /// Shape and occupancy of the launch.
@@ -116,6 +124,8 @@ pub struct Run {
     pub totals: Counts,
     /// Index and error of the launch that stopped the run. `None` if every launch ended.
     pub stopped: Option<(usize, LaunchError)>,
+    /// The cycles counted, if [`Bench::sample`] limits them.
+    pub sample: Option<Sampled>,
     /// The first difference of each buffer that does not match its `expect`.
     pub differences: Vec<Difference>,
     /// Differences of `printf` outputs from the expected texts, one sentence per launch.
@@ -140,6 +150,7 @@ pub struct Bench<'a> {
     /// Counters before the first launch. Totals are relative to them.
     baseline: Counts,
     unmet_requirements: Vec<Diagnostic>,
+    sampler: Option<Sampler>,
 }
 
 impl<'a> Bench<'a> {
@@ -163,7 +174,15 @@ impl<'a> Bench<'a> {
             placement,
             programs: grids.iter().map(|grid| Arc::clone(&grid.program)).collect(),
             grids,
+            sampler: None,
         })
+    }
+
+    /// Counts these cycles of the machine's clock alone. The run stops at their end.
+    ///
+    /// A launch is counted as far as it is in `cycles`; a cycle between two launches counts for none.
+    pub fn sample(&mut self, cycles: Range<Cycle>) {
+        self.sampler = Some(Sampler::new(cycles));
     }
 
     /// The machine, to set its quantum, to trace signals, or to collect events.
@@ -230,6 +249,7 @@ impl<'a> Bench<'a> {
             launches: Vec::new(),
             totals: self.baseline.clone(),
             stopped: None,
+            sample: None,
             differences: Vec::new(),
             misprints: Vec::new(),
             reference: None,
@@ -258,6 +278,10 @@ impl<'a> Bench<'a> {
                     pause,
                 })
             };
+            if let Some(end) = self.sample_end() {
+                run.stopped = Some((launch, end));
+                break;
+            }
             let text = &self.scenario.launches[launch];
             steps::run(&text.before, self.scenario, &self.placement, &mut self.gpu.storage());
             let (mut launched, totals, ended) = self.launch(grid, cycles_left, &run.totals, &mut on_pause);
@@ -284,7 +308,12 @@ impl<'a> Bench<'a> {
             }
             run.differences.extend(self.check_after(launch, n_launches, &wanted));
         }
-        run.totals = run.totals.since(&self.baseline);
+        run.totals = self.counted(&run.totals);
+        let end = match &run.stopped {
+            Some((_, LaunchError::Sampled(end))) => *end,
+            _ => self.gpu.latest().end,
+        };
+        run.sample = self.sampler.as_ref().map(|sampler| sampler.sampled(end));
         // A warm-up does not count.
         warm_ups.iter().for_each(|counts| run.totals = run.totals.since(counts));
         // Buffers of an incomplete run are not compared.
@@ -295,6 +324,19 @@ impl<'a> Bench<'a> {
         run
     }
 
+    /// The stop at the end of the sample, if the machine has reached it.
+    fn sample_end(&self) -> Option<LaunchError> {
+        self.sampler.as_ref()?.ended(self.gpu.clock().now())
+    }
+
+    /// The counters of the run, or of its sample. `totals` are those since the machine was built.
+    fn counted(&self, totals: &Counts) -> Counts {
+        match &self.sampler {
+            None => totals.since(&self.baseline),
+            Some(sampler) => totals.sampled_since(sampler.first().unwrap_or(totals)),
+        }
+    }
+
     /// Runs one launch. Returns its results, the counters after it, and its error, if any.
     fn launch(
         &mut self,
@@ -303,7 +345,15 @@ impl<'a> Bench<'a> {
         before: &Counts,
         on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
     ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
-        run_grid(&mut self.gpu, self.placement.print, grid, limit, before, on_pause)
+        let sampler = self.sampler.as_mut();
+        run_grid(
+            &mut self.gpu,
+            self.placement.print,
+            grid,
+            (limit, sampler),
+            before,
+            on_pause,
+        )
     }
 
     /// The `printf` output in `memory`, the device memory of the reference model.
@@ -370,20 +420,24 @@ fn number_instructions(grids: &mut [Grid]) {
 
 /// Runs one launch on `gpu`. Returns its results, the counters after it, and its error, if any.
 ///
-/// `before` has the counters before the launch. `print` is the device address of the `vprintf` buffer.
+/// `before` has the counters before the launch. `print` is the device address of the `vprintf` buffer. `limit` is the maximum number of
+/// cycles.
 pub(crate) fn run_grid(
     gpu: &mut Gpu,
     print: Option<u64>,
     grid: Grid,
-    limit: Option<u64>,
+    (limit, sampler): (Option<u64>, Option<&mut Sampler>),
     before: &Counts,
     on_pause: &mut dyn FnMut(&Pause<'_>) -> bool,
 ) -> (LaunchRun, Counts, Result<(), LaunchError>) {
     let shape = launch_shape(&grid, gpu.config());
     let program = Arc::clone(&grid.program);
     let (entry, sizes, block) = (program.name().to_owned(), grid.grid, grid.block);
-    let ended = gpu.launch_or_freeze(grid, limit, on_pause).map(drop);
-    let counts = before.next_snapshot(gpu.components(), gpu.clock().now());
+    let launch = |gpu: &mut Gpu, sample: Option<Sample<'_>>| gpu.launch_or_freeze(grid, limit, sample, on_pause);
+    let (part, counts, ended) = match sampler {
+        Some(sampler) => sampler.run(gpu, before, launch),
+        None => sample::run_whole(gpu, before, launch),
+    };
     if ended.is_err() {
         // A stopped launch leaves messages in flight: the next one needs an empty machine.
         gpu.reset();
@@ -399,8 +453,9 @@ pub(crate) fn run_grid(
         entry,
         grid: sizes,
         block,
-        cycles: gpu.latest().cycles(),
-        counts: counts.since(before),
+        cycles: part.cycles,
+        is_sampled: part.is_sampled,
+        counts: part.counts,
         shape,
         printed: printed.unwrap_or_default(),
     };

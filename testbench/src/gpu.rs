@@ -184,7 +184,7 @@ impl Gpu {
         let print = module.placement.print;
         let limit = self.cycle_limit;
         let mut tell = |pause: &Pause<'_>| each_step(pause.now());
-        let (run, counts, ended) = run_grid(&mut self.machine, print, grid, limit, &self.counts, &mut tell);
+        let (run, counts, ended) = run_grid(&mut self.machine, print, grid, (limit, None), &self.counts, &mut tell);
         // The launch has ended, so no earlier event can follow.
         each_step(Cycle::NEVER);
         // A reset, after an error, sets all counters to 0.

@@ -1,7 +1,7 @@
 //! Sweeps: one scenario at every combination of values of its launch sizes, arguments, GPU and preset keys.
 //!
 //! ```text
-//! scenario + axes ── points ──> Job, Key ── one process a point ──> Store ──> Table: text, CSV, plot, curve assertions
+//! scenario + axes ── points ──> Job, Key ── one process a point ──> Store ──> Table: text, CSV, plot, page, curve assertions
 //! ```
 //!
 //! A [`Job`] describes one point, and its [`Key`] is the hash of everything that decides the result. A [`Store`] keeps one record a key, so
@@ -23,11 +23,14 @@ mod curve;
 
 mod plot;
 
+mod page;
+
 mod script;
 
 pub use axis::{Axis, AxisError, Point, points};
 pub use curve::{Curve, CurveAssert, Shape};
 pub use job::{Job, JobError, Key, Keys, Prepared, absolute, split_constants};
+pub use page::page;
 pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, script};
 pub use setting::{SettingError, apply};

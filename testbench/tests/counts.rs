@@ -1,11 +1,16 @@
 //! Counters of the machine, against counts of the reference for the same launches.
 
-use warpwave::bench::{Activity, Bench, Options, Run, StopReason};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use warpwave::bench::{Activity, Bench, Options, Run, Sampled, StopReason};
 use warpwave::reference::{self, Memory};
 use warpwave::report::counts::Counts;
 use warpwave::report::metrics;
 use warpwave::scenario::{Scenario, builtin};
+use warpwave_components::gpu::Gpu;
 use warpwave_components::preset;
+use warpwave_hw::time::Cycle;
 
 const OPTIONS: Options = Options {
     threads: 1,
@@ -129,6 +134,115 @@ fn launch_stopped_after_another_has_only_its_own_counters() {
     assert_eq!(first, issued(&whole.launches[0].counts));
     assert!(second > 0 && second < first, "{second} of {first}");
     assert_eq!(issued(&run.totals), first + second);
+}
+
+/// Runs a scenario twice in a row on the smallest machine, and counts a sample of cycles. `set` changes the machine before.
+fn sampled(name: &str, threads: usize, cycles: Range<u64>, set: impl FnOnce(&mut Gpu)) -> Run {
+    let mut scenario = builtin::load(name).unwrap();
+    scenario.launches.extend(scenario.launches.clone());
+    let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    set(bench.gpu_mut());
+    bench.sample(Cycle(cycles.start)..Cycle(cycles.end));
+    bench.run(Options { threads, ..OPTIONS }, &mut |_| true)
+}
+
+const EVERYTHING: Range<u64> = 0..u64::MAX;
+
+/// The metrics that add up over time, with their values in a run, and the number of records of each latency.
+fn sums(run: &Run) -> BTreeMap<String, f64> {
+    let sums = metrics::all().iter().filter(|metric| metric.name.ends_with(".sum"));
+    let sums = sums.filter_map(|metric| Some((metric.name.clone(), metric.value(&run.inputs()).number()?)));
+    let latencies = run.totals.latencies();
+    let latencies = latencies.map(|(path, latency)| (path.to_owned(), latency.histogram().len() as f64));
+    let cycles = ("cycles".to_owned(), run.cycles() as f64);
+    sums.chain(latencies).chain([cycles]).collect()
+}
+
+#[test]
+fn two_samples_in_a_row_add_up_to_the_run() {
+    for name in [
+        "transpose_tiled",
+        "histogram_global",
+        "diverge_nested",
+        "reduce_shuffle",
+    ] {
+        let whole = sampled(name, 1, EVERYTHING, |_| {});
+        assert_eq!((whole.stopped_by(), &whole.stopped), (None, &None), "{name}");
+        let expected = sums(&whole);
+        assert!(expected["smsp__inst_executed.sum"] > 0.0 && expected["cycles"] > 0.0);
+        // The second launch begins after the cycles of the first one.
+        let (first, end) = (whole.launches[0].cycles, whole.sample.unwrap().end);
+        for split in [1, 100, 555, first / 2, first, first + 300, end - 200, end - 1, end] {
+            let [mut sum, second] = [0..split, split..u64::MAX].map(|cycles| sums(&sampled(name, 1, cycles, |_| {})));
+            for (metric, value) in second {
+                *sum.entry(metric).or_default() += value;
+            }
+            assert_eq!(sum, expected, "{name}: samples before and from cycle {split}");
+        }
+    }
+}
+
+#[test]
+fn sample_of_everything_is_the_run_without_a_sample() {
+    let mut scenario = builtin::load("histogram_shared").unwrap();
+    scenario.launches.extend(scenario.launches.clone());
+    let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let plain = bench.run(OPTIONS, &mut |_| true);
+    let sample = sampled("histogram_shared", 1, EVERYTHING, |_| {});
+    assert_eq!(sums(&sample), sums(&plain));
+    assert_eq!(sample.differences.len(), plain.differences.len());
+    assert!(sample.launches.iter().all(|launch| !launch.is_sampled));
+}
+
+#[test]
+fn sample_does_not_depend_on_threads_quantum_tick_order_or_skipping() {
+    for cycles in [700..1900, 1234..5000] {
+        let of = |threads, set: fn(&mut Gpu)| {
+            let run = sampled("transpose_tiled", threads, cycles.clone(), set);
+            let launches: Vec<_> = run.launches.iter().map(|launch| launch.cycles).collect();
+            (sums(&run), launches, run.stopped_by(), run.sample)
+        };
+        let plain = of(1, |_| {});
+        assert!(plain.0["cycles"] > 0.0 && plain.2 == Some(StopReason::Sampled));
+        assert_eq!(of(3, |_| {}), plain);
+        assert_eq!(of(1, |gpu| gpu.clock_mut().set_quantum(1)), plain);
+        assert_eq!(of(2, |gpu| gpu.clock_mut().set_quantum(7)), plain);
+        let no_skipping = |gpu: &mut Gpu| {
+            let tiles = gpu.clock_mut().tiles_mut().iter_mut();
+            tiles.for_each(|tile| tile.set_skipping(false));
+        };
+        assert_eq!(of(1, no_skipping), plain);
+    }
+}
+
+#[test]
+fn launch_is_counted_as_far_as_it_is_in_the_sample() {
+    let whole = sampled("saxpy", 1, EVERYTHING, |_| {});
+    let [first, second] = [0, 1].map(|launch| whole.launches[launch].cycles);
+    // The last 100 cycles of the run are of the second launch.
+    let end = whole.sample.unwrap().end;
+    let run = sampled("saxpy", 1, end - 100..u64::MAX, |_| {});
+    let cycles = |run: &Run| run.launches.iter().map(|launch| launch.cycles).collect::<Vec<_>>();
+    assert_eq!(cycles(&run), [0, 100]);
+    assert_eq!((run.stopped_by(), &run.stopped), (Some(StopReason::Sampled), &None));
+    assert_eq!(run.launches[0].counts.sum("scheduler", "warp_cycles"), Some(0));
+    // From within the first launch into the second one: the end of the first and the begin of the second.
+    let run = sampled("saxpy", 1, first / 2..end - 100, |_| {});
+    let counted = cycles(&run);
+    assert!(counted[0] > 0 && counted[0] < first, "{counted:?}");
+    assert_eq!(counted[1], second - 100);
+    let marks = [0, 1].map(|launch| run.launch_stopped_by(launch));
+    assert_eq!(marks, [Some(StopReason::Sampled); 2]);
+    // A sample that ends before the first launch begins.
+    let none = sampled("saxpy", 1, 0..1, |_| {});
+    assert_eq!((none.cycles(), none.stopped_by()), (0, Some(StopReason::Sampled)));
+    assert_eq!(none.sample, Some(Sampled { first: 0, end: 1 }));
+    // A sample after the run.
+    let late = sampled("saxpy", 1, end..end + 10, |_| {});
+    assert_eq!(
+        (late.cycles(), late.totals.sum("scheduler", "inst_issued")),
+        (0, Some(0))
+    );
 }
 
 /// Runs one warp of a kernel in `tests/counts` on a buffer `in` of this many words, and returns the value of a metric.

@@ -203,6 +203,27 @@ fn register_pressure_is_diagnosed_as_spills() {
 }
 
 #[test]
+fn conflict_of_atomics_has_its_own_remedy_and_its_words_are_explained() {
+    let scenario = builtin::load("histogram_shared").unwrap();
+    let run = run(&scenario, "tiny");
+    let diagnoses = diagnosis::of_run(&run);
+    let cause = diagnoses[0].causes.iter().find(|cause| cause.kind == "bank_conflict");
+    let cause = cause.expect("lanes of a warp count in one bin");
+    assert!(cause.text.contains("-way conflict at line "), "{}", cause.text);
+    assert!(
+        cause.text.ends_with(" passes an atomic where 1 would do"),
+        "{}",
+        cause.text
+    );
+    assert!(cause.advice.contains("one lane act for its warp"), "{}", cause.advice);
+    let summary = summary(&scenario, &run);
+    let explained = |word: &str| summary.matches(&format!("\n{word:<20} ")).count();
+    assert_eq!(["passes", "MSHRs", "waves"].map(explained), [1, 1, 0]);
+    // A state of warps and a path of latencies: a row in each table, and both meanings.
+    assert_eq!(explained("barrier"), 4);
+}
+
+#[test]
 fn phases_of_a_launch_are_those_of_its_blocks() {
     let scenario = builtin::load("saxpy").unwrap();
     let run = run(&scenario, "tiny");

@@ -134,6 +134,50 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
 }
 
 #[test]
+fn sample_counts_the_states_that_the_waveform_has_in_its_cycles() {
+    let folder = tempfile::tempdir().unwrap();
+    for scenario in ["transpose_tiled", "diverge_nested", "latency_hiding"] {
+        let file = folder.path().join("run.vcd");
+        record(scenario, &file, 1_000_000);
+        let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
+        let names = states(&dump);
+        let whole = builtin::load(scenario).unwrap();
+        for cycles in [900..901, 700..1500, 1001..2371] {
+            let mut bench = Bench::new(&whole, preset::load("tiny", &[]).unwrap().config).unwrap();
+            bench.sample(Cycle(cycles.start)..Cycle(cycles.end));
+            let options = Options {
+                threads: 1,
+                max_cycles: None,
+            };
+            let run = bench.run(options, &mut |_| true);
+            let mut shown = vec![0; names.len()];
+            let warps = dump.signals.iter();
+            for warp in warps.filter(|s| s.path.contains(".warp[") && s.path.ends_with(".state")) {
+                let ends = warp.changes.iter().skip(1).map(|change| change.0).chain([dump.end]);
+                for (&(begin, state), end) in warp.changes.iter().zip(ends) {
+                    let within = end.min(cycles.end).saturating_sub(begin.max(cycles.start));
+                    shown[state.unwrap() as usize] += within;
+                }
+            }
+            for counter in COUNTERS {
+                let name = counter.strip_prefix("stall_").unwrap();
+                let at = names.iter().position(|state| state == name).unwrap();
+                assert_eq!(
+                    Some(shown[at]),
+                    run.totals.sum("scheduler", counter),
+                    "{scenario}: {cycles:?}: cycles in state {name}"
+                );
+            }
+            let selected = names.iter().position(|state| state == "selected").unwrap();
+            assert_eq!(Some(shown[selected]), run.totals.sum("scheduler", "inst_issued"));
+            if run.stopped.is_some() {
+                assert_eq!(run.cycles(), cycles.end - cycles.start, "{scenario}");
+            }
+        }
+    }
+}
+
+#[test]
 fn links_in_the_waveform_lose_no_message_and_never_exceed_their_depth() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");

@@ -36,6 +36,7 @@ pub(super) fn launch_ends(number: u32, start: Cycle, stopped: Cycle, result: &Re
         Err(LaunchError::Sim(SimError::CycleLimit { .. })) => "cycle limit",
         Err(LaunchError::Trap(_)) => "trap",
         Err(LaunchError::Cancelled(_)) => "cancelled",
+        Err(LaunchError::Sampled(_)) => "end of the sample",
         Err(LaunchError::Fault(_)) => "fault",
         Err(LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. }) => "refused",
     };

@@ -12,6 +12,8 @@ use super::Run;
 pub enum StopReason {
     /// The observer stopped the run, for instance after Ctrl-C.
     Interrupted,
+    /// The counters cover the cycles of a sample alone.
+    Sampled,
     /// A thread trapped.
     Trap,
     /// No component can make progress.
@@ -31,6 +33,7 @@ impl StopReason {
     pub fn word(self) -> &'static str {
         match self {
             StopReason::Interrupted => "interrupted",
+            StopReason::Sampled => "sampled",
             StopReason::Trap => "trap",
             StopReason::Deadlock => "deadlock",
             StopReason::Limit => "limit",
@@ -42,10 +45,15 @@ impl StopReason {
 }
 
 impl Run {
-    /// The reason for an early stop. `None` if every launch ended.
+    /// Why the counters do not cover the whole run: an early stop, or a sample. `None` if they do.
     pub fn stopped_by(&self) -> Option<StopReason> {
-        Some(match self.stopped.as_ref()?.1 {
+        let Some((_, error)) = &self.stopped else {
+            let is_sampled = self.launches.iter().any(|launch| launch.is_sampled);
+            return is_sampled.then_some(StopReason::Sampled);
+        };
+        Some(match error {
             LaunchError::Cancelled(_) => StopReason::Interrupted,
+            LaunchError::Sampled(_) => StopReason::Sampled,
             LaunchError::Trap(_) => StopReason::Trap,
             LaunchError::Fault(_) => StopReason::Fault,
             LaunchError::Sim(SimError::Deadlock { .. }) => StopReason::Deadlock,
@@ -55,9 +63,10 @@ impl Run {
         })
     }
 
-    /// The reason for an early stop of one launch. `None` if it ended.
+    /// Why the counters of a launch do not cover all of it: an early stop, or a sample. `None` if they do.
     pub fn launch_stopped_by(&self, launch: usize) -> Option<StopReason> {
         let is_it = self.stopped.as_ref().is_some_and(|(stopped, _)| *stopped == launch);
-        self.stopped_by().filter(|_| is_it)
+        let sampled = self.launches[launch].is_sampled.then_some(StopReason::Sampled);
+        self.stopped_by().filter(|_| is_it).or(sampled)
     }
 }

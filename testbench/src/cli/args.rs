@@ -1,5 +1,6 @@
 //! The arguments of the command line.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -154,6 +155,9 @@ pub struct Run {
     /// Stop after N cycles, such as 1e6, summed over all launches
     #[arg(long, value_name = "N", value_parser = cycles, help_heading = "Run")]
     pub max_cycles: Option<u64>,
+    /// Count cycles A to B - 1 alone, such as 1e6..2e6, then stop; the exit code is 0
+    #[arg(long, value_name = "A..B", value_parser = sample, help_heading = "Run")]
+    pub sample: Option<Range<u64>>,
     /// Most registers of a thread; further values are spilled to local memory
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Run")]
     pub maxrregcount: Option<u8>,
@@ -173,15 +177,9 @@ pub struct Run {
     /// Record N levels below each scope of --trace
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Waveforms")]
     pub trace_depth: Option<u8>,
-    /// Record cycles A to B - 1
-    #[arg(
-        long,
-        value_name = "A..B",
-        default_value = "..",
-        requires = "window",
-        help_heading = "Waveforms"
-    )]
-    pub trace_cycles: String,
+    /// Record cycles A to B - 1; without it, those of --sample, or all
+    #[arg(long, value_name = "A..B", requires = "window", help_heading = "Waveforms")]
+    pub trace_cycles: Option<String>,
     /// Begin the waveform at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
     #[arg(long, value_name = "EVENT", requires = "waveform", help_heading = "Waveforms")]
     pub trace_on: Option<String>,
@@ -268,6 +266,15 @@ impl Run {
         (checks.races || checks.uninit).then_some(checks)
     }
 
+    /// The cycles to record: those of `--trace-cycles`, or else of `--sample`, or else all.
+    pub fn recorded_cycles(&self) -> String {
+        let sampled = || match &self.sample {
+            Some(sample) => format!("{}..{}", sample.start, sample.end),
+            None => "..".to_owned(),
+        };
+        self.trace_cycles.clone().unwrap_or_else(sampled)
+    }
+
     /// True if an option names an output file. Several scenarios would overwrite it.
     pub fn writes_files(&self) -> bool {
         let files = [
@@ -334,6 +341,23 @@ pub fn cycles(text: &str) -> Result<u64, String> {
     let cycles = plain.parse().ok().or_else(|| plain.parse().ok().and_then(whole));
     let is_some = cycles.filter(|&cycles| cycles > 0);
     is_some.ok_or_else(|| "write a number of cycles from 1 on, such as 1000000 or 1e6".to_owned())
+}
+
+/// Reads a sample: `A..B`, `A..` or `..B`, each a number of cycles as in [`cycles`], or 0.
+fn sample(text: &str) -> Result<Range<u64>, String> {
+    const FORM: &str = "write cycles as A..B with A before B, such as 1000..2000 or 1e6..2e6";
+    let (first, end) = text.split_once("..").ok_or(FORM)?;
+    let bound = |text: &str, open| match text.trim() {
+        "" => Ok(open),
+        "0" => Ok(0),
+        text => cycles(text),
+    };
+    let range = bound(first, 0)?..bound(end, u64::MAX)?;
+    if range.is_empty() {
+        Err(FORM.to_owned())
+    } else {
+        Ok(range)
+    }
 }
 
 /// Units of a size, with their bytes.

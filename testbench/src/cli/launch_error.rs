@@ -40,6 +40,7 @@ pub fn stopped(
              use smaller buffers, or set memory_bytes"
         )),
         LaunchError::TooLong { .. } => Failure::input(format!("{place}: {error}; split the kernel")),
+        LaunchError::Sampled(_) => Failure::input(format!("{place}: {error}")),
         LaunchError::Fault(report) => Failure {
             code: FAULT,
             text: format!("{place}: {report}\n  the fault was injected with --fault; the results are not valid"),

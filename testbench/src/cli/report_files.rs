@@ -41,12 +41,13 @@ impl ReportFiles {
     /// Subscribes to the machine's events, if an option needs them.
     pub fn begin(args: &args::Run, bench: &mut Bench<'_>) -> Result<Self, Failure> {
         let programs = bench.programs().to_vec();
-        let profile = args.html.as_ref().map(|_| Profile::default());
+        let first = Cycle(args.sample.as_ref().map_or(0, |sample| sample.start));
+        let profile = args.html.as_ref().map(|_| Profile::since(first));
         let counted = args.hist.is_some() || args.html.is_some();
-        let requests = counted.then(|| Requests::new(INTERVAL));
+        let requests = counted.then(|| Requests::new(INTERVAL).since(first));
         let drawn = args.kanata.is_some() || args.perfetto.is_some();
         let none: [&str; 0] = [];
-        let window = Selection::new(&none, &args.trace_cycles)
+        let window = Selection::new(&none, &args.recorded_cycles())
             .map_err(Failure::input)?
             .window();
         let pipeline = drawn.then(|| Pipeline::new(programs.clone(), window, MAX_DRAWN));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
-use warpwave::bench::{Bench, Options, Run};
+use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
@@ -16,6 +16,7 @@ use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::error::SimError;
+use warpwave_hw::time::Cycle;
 use warpwave_ptx::PassSet;
 
 use super::args::{self, DEFAULT_GPU};
@@ -88,6 +89,10 @@ fn as_expected(scenario: &Scenario, result: Result<(), Failure>, args: &args::Ru
     let Some(expected) = &scenario.expect_failure else {
         return result;
     };
+    // The failure may come after the sample.
+    if args.sample.is_some() && result.is_ok() {
+        return result;
+    }
     let what = match &expected.message[..] {
         "" => format!("exit code {}", expected.exit),
         message => format!("exit code {} and `{message}`", expected.exit),
@@ -200,12 +205,23 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         warn_of_endless_grids(bench, scenario);
     }
     inject(bench, args)?;
+    if let Some(sample) = &args.sample {
+        bench.sample(Cycle(sample.start)..Cycle(sample.end));
+    }
     if args.has_check(args::Check::Invariants) {
         bench.gpu_mut().check_invariants();
     }
     let mut wave = Wave::begin(args, scenario, record.clone(), bench, None)?;
     let mut reports = ReportFiles::begin(args, bench)?;
     let mut run = simulate(bench, scenario, args, &mut wave, &mut reports);
+    if let (Some(Sampled { first, end }), None) = (run.sample, &run.stopped)
+        && end <= first
+    {
+        return Err(Failure::input(format!(
+            "{}: --sample begins in cycle {first}, but the last launch ended in cycle {end}",
+            scenario.name
+        )));
+    }
     check_asserts(job, args, &mut run);
     for launch in &run.launches {
         print(&launch.printed)?;
@@ -235,11 +251,15 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         .checks()
         .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
     let ended = match &run.stopped {
+        Some((_, LaunchError::Sampled(end))) => say(args, &unchecked(scenario, *end)).and(checked),
         Some((launch, error)) => worse(
             checked,
             Err(launch_error::stopped(scenario, bench, *launch, (error, &second.text))),
         ),
-        None => verdict.and_then(|text| say(args, &text)).and(checked),
+        None => verdict
+            .and_then(|text| say(args, &text))
+            .and_then(|()| say(args, unasserted(scenario, &run)))
+            .and(checked),
     };
     worse(written, ended)
 }
@@ -358,14 +378,14 @@ fn went_wrong(run: &Run, is_wrong: bool) -> Option<&'static str> {
         Some((_, LaunchError::Sim(SimError::CycleLimit { .. }))) => Some("cycle_limit"),
         Some((_, LaunchError::Fault(_))) => Some("fault"),
         Some((_, LaunchError::Cancelled(_))) => Some("interrupt"),
-        Some((_, LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. })) => None,
+        Some((_, LaunchError::Sampled(_) | LaunchError::LocalMemory { .. } | LaunchError::TooLong { .. })) => None,
         None => is_wrong.then_some("failed_expectation"),
     }
 }
 
-/// Checks every `assert`, unless the run stopped early.
+/// Checks every `assert`, unless the counters cover a part of the run.
 fn check_asserts(job: &Job, args: &args::Run, run: &mut Run) {
-    if run.stopped.is_some() {
+    if run.stopped_by().is_some() {
         return;
     }
     let options = options(&job.scenario, args);
@@ -410,6 +430,23 @@ fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
         (0, 0) => "\nnothing was expected or asserted\n".to_owned(),
         (buffers, asserts) => format!("\nall held (buffers expected: {buffers}, assertions: {asserts})\n"),
     })
+}
+
+/// The verdict of a run that stopped at the end of its sample.
+fn unchecked(scenario: &Scenario, end: Cycle) -> String {
+    format!(
+        "\n{}: stopped on purpose before cycle {end}: expectations and assertions are not checked\n",
+        scenario.name
+    )
+}
+
+/// A line for assertions that are not checked, because a sample leaves out cycles.
+fn unasserted(scenario: &Scenario, run: &Run) -> &'static str {
+    let has_asserts = !scenario.asserts.is_empty() || !scenario.comparisons.is_empty();
+    match run.stopped_by() {
+        Some(StopReason::Sampled) if has_asserts => "assertions are not checked: the sample leaves out cycles\n",
+        _ => "",
+    }
 }
 
 /// One line per assertion: whether it holds, its text, and the values.

@@ -14,8 +14,8 @@ use std::time::Instant;
 use warpwave::report::saved::{CYCLES, is_column};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, plot, points,
-    script, shown,
+    self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, page, plot,
+    points, script, shown,
 };
 use warpwave_components::preset;
 
@@ -161,7 +161,7 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
 fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
     let columns = columns(args, &planned.spec)?;
-    let files = [("--csv", &args.csv), ("--plot", &args.plot)];
+    let files = [("--csv", &args.csv), ("--plot", &args.plot), ("--html", &args.html)];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
     let faults = planned.spec.asserts.iter().enumerate();
     let fault = faults
@@ -205,7 +205,15 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
-    let held = verdict(&planned, &table, left)?;
+    let held = verdict(&planned, &table, left);
+    if let Some(path) = &args.html {
+        let says = held
+            .as_ref()
+            .map_or_else(|failure| failure.text.as_str(), String::as_str);
+        let options = plot_options(args, &planned.spec.plot);
+        write(path, page(&planned.name, &table, &options, says).as_bytes())?;
+    }
+    let held = held?;
     if args.quiet { Ok(()) } else { print(&held) }
 }
 

@@ -229,7 +229,12 @@ fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, sm: Optio
         None => vec![sm.unwrap_or(FLIGHT_SM).to_owned(), "gpu.gigathread".to_owned()],
     };
     let patterns = if args.trace.is_empty() { &default } else { &args.trace };
-    let mut selection = Selection::new(patterns, &args.trace_cycles).map_err(failure)?;
+    // A run may fail before its sample, and the flight recorder has the cycles before that.
+    let cycles = match waveforms(args).next() {
+        Some(_) => args.recorded_cycles(),
+        None => args.trace_cycles.clone().unwrap_or_else(|| "..".to_owned()),
+    };
+    let mut selection = Selection::new(patterns, &cycles).map_err(failure)?;
     if let Some(depth) = args.trace_depth {
         selection = selection.with_depth(depth.into());
     }

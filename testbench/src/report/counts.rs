@@ -88,6 +88,17 @@ impl Counts {
         counts
     }
 
+    /// The counters and latencies minus those of `earlier`.
+    pub fn sampled_since(&self, earlier: &Counts) -> Counts {
+        let mut counts = self.since(earlier);
+        for (path, latency) in &mut counts.latencies {
+            if let Some(before) = earlier.latencies.get(path) {
+                latency.subtract(before);
+            }
+        }
+        counts
+    }
+
     /// The counter's sum over all instances for each instruction, by program counter. Empty if nothing was counted.
     pub fn by_pc(&self, name: &str) -> &[u64] {
         self.indexed.get(name).map_or(&[], Vec::as_slice)

@@ -6,8 +6,8 @@
 //! | 2 | units |
 //! | 3 on | one launch each |
 //!
-//! A metric without a number is `n/a`, as the profiler writes it. The last column is this model's own: why the launch was stopped, or
-//! nothing. Process, context, stream and device have the numbers of a program with one stream.
+//! A metric without a number is `n/a`, as the profiler writes it. The last column is this model's own: why the launch was stopped or
+//! counted in part, or nothing. Process, context, stream and device have the numbers of a program with one stream.
 
 use csv::{QuoteStyle, WriterBuilder};
 

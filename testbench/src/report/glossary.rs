@@ -3,8 +3,8 @@
 use super::html::stall_text;
 use super::stalls::STATES;
 
-/// Words besides the warp states.
-const WORDS: [(&str, &str); 14] = [
+/// Phases of a launch.
+const PHASES: [(&str, &str); 4] = [
     (
         "launch",
         "phase: from the launch until the first block is sent to an SM",
@@ -15,27 +15,65 @@ const WORDS: [(&str, &str); 14] = [
     ),
     ("steady", "phase: each block that ends makes room for the next one"),
     ("tail", "phase: blocks end and none is left to follow"),
-    ("waves", "blocks of the grid per blocks that the SMs hold at once"),
-    (
-        "cta",
-        "a thread block (cooperative thread array), from its arrival at an SM to its end",
-    ),
-    ("dispatch", "a block, from the launch until it is sent to an SM"),
-    ("hbm", "a load whose data came from device memory"),
-    ("l1_hit", "a load whose data were in the L1"),
-    ("l2_hit", "a load whose data were in the L2"),
-    ("sector", "32 bytes, the unit that caches move"),
-    ("occupancy", "resident warps in per cent of the warp slots of an SM"),
-    ("atomic", "an atomic operation that returns a value"),
-    ("cluster", "an access to the shared memory of another block"),
 ];
 
-/// The meaning of a word. `None` if it has no entry.
-pub fn meaning(word: &str) -> Option<String> {
-    let listed = WORDS.iter().find(|(known, _)| *known == word);
-    let listed = listed.map(|(_, meaning)| (*meaning).to_owned());
-    let state = || STATES.iter().find(|(state, _)| *state == word);
-    listed.or_else(|| state().map(|_| format!("warp state: the warp {}", stall_text::of(word).means)))
+/// Words of the diagnosis.
+const TERMS: [(&str, &str); 6] = [
+    ("occupancy", "resident warps in per cent of the warp slots of an SM"),
+    ("waves", "blocks of the grid per blocks that the SMs hold at once"),
+    ("sectors", "units of 32 bytes, which caches move"),
+    (
+        "passes",
+        "cycles of the shared-memory banks, or of the L1's, for one access",
+    ),
+    ("MSHRs", "entries of the L1 that each track a sector on its way"),
+    ("LSU", "the unit of an SM that executes all memory accesses"),
+];
+
+/// Paths of latencies.
+const PATHS: [(&str, &str); 10] = [
+    (
+        "cta",
+        "latency: a thread block (cooperative thread array), from its arrival at an SM to its end",
+    ),
+    (
+        "dispatch",
+        "latency: a block, from the launch until it is sent to an SM",
+    ),
+    ("hbm", "latency: a load whose data came from device memory"),
+    ("l1_hit", "latency: a load whose data were in the L1"),
+    ("l2_hit", "latency: a load whose data were in the L2"),
+    ("atomic", "latency: an atomic operation that returns a value"),
+    ("store", "latency: a store, until the L2 acknowledges it"),
+    ("shared", "latency: an access to shared memory"),
+    ("cluster", "latency: an access to the shared memory of another block"),
+    ("barrier", "latency: a barrier, from its last arrival to its release"),
+];
+
+/// The phases with their meanings, in order.
+pub fn phases() -> impl Iterator<Item = (&'static str, String)> {
+    listed(&PHASES)
+}
+
+/// The terms that a text contains, with their meanings.
+pub fn terms_in(text: &str) -> impl Iterator<Item = (&'static str, String)> {
+    let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).collect();
+    listed(&TERMS).filter(move |(term, _)| words.contains(term))
+}
+
+/// The meaning of a warp state. `None` if there is no such state.
+pub fn state(name: &str) -> Option<(&'static str, String)> {
+    let (state, _) = STATES.iter().find(|(state, _)| *state == name)?;
+    Some((state, format!("warp state: the warp {}", stall_text::of(name).means)))
+}
+
+/// The meaning of a path of latencies. `None` if it has no entry.
+pub fn path(name: &str) -> Option<(&'static str, String)> {
+    listed(&PATHS).find(|(path, _)| *path == name)
+}
+
+fn listed(words: &'static [(&str, &str)]) -> impl Iterator<Item = (&'static str, String)> {
+    words.iter().map(|(word, meaning)| (*word, (*meaning).to_owned()))
 }
 
 #[cfg(test)]
@@ -43,15 +81,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_warp_state_and_unusual_word_has_a_meaning() {
-        for (state, _) in STATES {
-            assert!(meaning(state).is_some(), "{state}");
+    fn every_warp_state_has_a_meaning() {
+        for (name, _) in STATES {
+            assert!(state(name).is_some(), "{name}");
         }
+        let drain = "warp state: the warp had exited and waited for its stores";
+        assert_eq!(state("drain"), Some(("drain", drain.to_owned())));
+        assert_eq!(state("saxpy"), None);
+    }
+
+    #[test]
+    fn word_that_is_a_state_and_a_path_has_two_meanings() {
+        let (state, path) = (state("barrier").unwrap().1, path("barrier").unwrap().1);
+        assert!(state.contains("other warps of its block") && path.contains("release"));
+        assert!(super::path("cta").unwrap().1.contains("thread block"));
+        assert_eq!(super::path("saxpy"), None);
+    }
+
+    #[test]
+    fn terms_are_found_as_whole_words() {
+        let terms = |text| terms_in(text).map(|(term, _)| term).collect::<Vec<_>>();
         assert_eq!(
-            meaning("drain").as_deref(),
-            Some("warp state: the warp had exited and waited for its stores")
+            terms("grid too small: 0.04 waves; 32 sectors a request"),
+            ["waves", "sectors"]
         );
-        assert!(meaning("cta").is_some_and(|text| text.contains("thread block")));
-        assert_eq!(meaning("saxpy"), None);
+        assert_eq!(terms("its 32 MSHRs track a sector each"), ["MSHRs"]);
+        assert!(terms("microwaves").is_empty());
     }
 }

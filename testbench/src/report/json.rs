@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::diagnosis::{self, Diagnosis};
 use super::metrics::{self, Inputs, Value};
-use crate::bench::{Checked, Run, StopReason};
+use crate::bench::{Checked, Run, Sampled, StopReason};
 
 /// The JSON object.
 #[derive(Serialize)]
@@ -16,8 +16,11 @@ struct Report<'a> {
     build: &'static str,
     /// The diagnosis of the longest launch as one line. Null without launches.
     diagnosis: Option<String>,
-    /// Null if every launch ended.
+    /// Null if the counters cover all launches.
     stopped: Option<StopReason>,
+    /// Present only in a sampled run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<Sampled>,
     launches: Vec<Launch<'a>>,
     totals: Totals,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -37,7 +40,7 @@ struct Launch<'a> {
     grid: [u32; 3],
     block: [u32; 3],
     cycles: u64,
-    /// Present only in the launch that was stopped.
+    /// Present only in a launch that was stopped, or that a sample leaves out in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     stopped: Option<StopReason>,
     diagnosis: &'a Diagnosis,
@@ -99,6 +102,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
         build: env!("CARGO_PKG_VERSION"),
         diagnosis: diagnosis::headline(run, &diagnoses),
         stopped: run.stopped_by(),
+        sample: run.sample,
         launches: launches.collect(),
         totals: Totals {
             cycles: run.cycles(),

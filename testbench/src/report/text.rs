@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::diagnosis::{self, Diagnosis};
 use super::metrics::{Inputs, Metric, Value};
 use super::{glossary, latency, metrics, stalls, units};
-use crate::bench::{LaunchRun, Run, StopReason};
+use crate::bench::{LaunchRun, Run, Sampled, StopReason};
 
 /// Title and name of each metric in the summary.
 pub(crate) const HEADLINES: [(&str, &str); 15] = [
@@ -73,6 +73,7 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
         config.n_sms()
     )?;
     launches(to, run)?;
+    sampled(to, run)?;
     stopped(to, run)?;
     if run.launches.is_empty() {
         return Ok(());
@@ -89,13 +90,16 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
         latency::table(to, paths.map(|(path, latency)| (path.to_owned(), latency)))?;
         writeln!(to)?;
     }
-    words(to, run)
+    words(to, run, &diagnoses)
 }
 
 /// A section for each of the longest launches, in order.
 fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Metric]) -> io::Result<()> {
     let mut longest: Vec<_> = (0..run.launches.len()).collect();
     longest.sort_by_key(|&index| std::cmp::Reverse(run.launches[index].cycles));
+    // A launch outside of a sample has nothing to show.
+    longest.retain(|&index| run.launches[index].cycles > 0);
+    let rest = longest.len().saturating_sub(SECTIONS);
     longest.truncate(SECTIONS);
     longest.sort_unstable();
     for index in longest {
@@ -105,7 +109,6 @@ fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Met
         diagnosed(to, &diagnoses[index])?;
         figures(to, &launch.counts, &launch.inputs(&run.config), table)?;
     }
-    let rest = run.launches.len().saturating_sub(SECTIONS);
     if rest > 0 {
         writeln!(to, "\n{rest} shorter launches are not shown; --json writes all of them")?;
     }
@@ -164,16 +167,19 @@ fn figures(to: &mut dyn Write, counts: &Counts, inputs: &Inputs<'_>, table: &[Me
 }
 
 /// The meaning of each unusual word that the summary contains.
-fn words(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+fn words(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis]) -> io::Result<()> {
+    let causes = diagnoses.iter().flat_map(|diagnosis| &diagnosis.causes);
+    let causes: String = causes
+        .map(|cause| format!("{} {} ", cause.text, cause.advice))
+        .collect();
     let states = stalls::table(&run.totals);
     let states = states.iter().filter(|stall| stall.percent >= 1.0);
     let states = states.map(|stall| stall.state).filter(|state| *state != "selected");
     let paths = run.totals.latencies().map(|(path, _)| path);
-    let phases = ["launch", "ramp", "steady", "tail"].into_iter();
-    for word in phases.chain(states).chain(paths) {
-        if let Some(meaning) = glossary::meaning(word) {
-            writeln!(to, "{word:<20} {meaning}")?;
-        }
+    let words = glossary::terms_in(&causes).chain(glossary::phases());
+    let words = words.chain(states.filter_map(glossary::state));
+    for (word, meaning) in words.chain(paths.filter_map(glossary::path)) {
+        writeln!(to, "{word:<20} {meaning}")?;
     }
     Ok(())
 }
@@ -192,18 +198,31 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
             block,
             cycles,
             is_warm_up,
+            is_sampled,
             ..
         } = launch;
         let micros = *cycles as f64 * 1e3 / khz;
         writeln!(
             to,
-            "{index:<7} {entry:<28} {:<16} {:<14} {cycles:>12} {micros:>9.2} us{}",
+            "{index:<7} {entry:<28} {:<16} {:<14} {cycles:>12} {micros:>9.2} us{}{}",
             by(grid),
             by(block),
-            if *is_warm_up { "  warm-up" } else { "" }
+            if *is_warm_up { "  warm-up" } else { "" },
+            if *is_sampled { "  sampled" } else { "" }
         )?;
     }
     Ok(())
+}
+
+/// Writes the cycles that a sampled run has counted.
+fn sampled(to: &mut dyn Write, run: &Run) -> io::Result<()> {
+    let Some(Sampled { first, end }) = run.sample else {
+        return Ok(());
+    };
+    match first < end {
+        true => writeln!(to, "\nsample: all numbers count cycles {first} to {}", end - 1),
+        false => writeln!(to, "\nsample: the run ended in cycle {end}, so all numbers are 0"),
+    }
 }
 
 /// Writes where and why a run stopped early.
@@ -213,6 +232,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     };
     let by = match why {
         StopReason::Refused => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+        StopReason::Sampled => return Ok(()),
         StopReason::Interrupted => "an interrupt",
         StopReason::Trap => "a trap",
         StopReason::Deadlock => "a deadlock",

@@ -45,7 +45,7 @@ pub enum Status {
 
 impl Status {
     /// The word in the table, and the reason.
-    fn words(&self) -> (&'static str, &str) {
+    pub(super) fn words(&self) -> (&'static str, &str) {
         match self {
             Status::Done => ("done", ""),
             Status::Wrong(reason) => ("wrong", reason),

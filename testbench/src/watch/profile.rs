@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_components::sm::subcore::stall;
+use warpwave_hw::time::Cycle;
 
 use super::Listener;
 
@@ -65,6 +66,8 @@ struct Warp {
 
 /// Collects the costs of a run.
 pub struct Profile {
+    /// The first cycle that counts.
+    first: u64,
     costs: BTreeMap<(u32, u32), Cost>,
     warps: BTreeMap<(u16, u8, u8), Warp>,
     interval: u64,
@@ -74,6 +77,7 @@ pub struct Profile {
 impl Default for Profile {
     fn default() -> Self {
         Profile {
+            first: 0,
             costs: BTreeMap::new(),
             warps: BTreeMap::new(),
             interval: 16,
@@ -83,6 +87,14 @@ impl Default for Profile {
 }
 
 impl Profile {
+    /// Creates an empty profile of the cycles from `first` on.
+    pub fn since(first: Cycle) -> Self {
+        Profile {
+            first: first.0,
+            ..Profile::default()
+        }
+    }
+
     /// The cost of every issued instruction, by launch and program counter.
     pub fn costs(&self) -> impl Iterator<Item = ((u32, u32), &Cost)> {
         self.costs.iter().map(|(at, cost)| (*at, cost))
@@ -141,6 +153,7 @@ impl Listener for Profile {
                 self.warps.insert(slot, warp);
             }
             EventKind::Wait { state, cycles } => {
+                let cycles = cycles.min(at.saturating_sub(self.first));
                 if let Some(warp) = self.warps.get_mut(&slot) {
                     warp.waits[state as usize] += cycles;
                 }
@@ -148,11 +161,16 @@ impl Listener for Profile {
             }
             EventKind::Issue { pc, lanes, .. } => {
                 if let Some(warp) = self.warps.get_mut(&slot) {
+                    warp.last = Some(pc);
+                }
+                if at < self.first {
+                    return;
+                }
+                if let Some(warp) = self.warps.get_mut(&slot) {
                     let cost = self.costs.entry((warp.grid, pc)).or_default();
                     add(&mut cost.states, &std::mem::take(&mut warp.waits));
                     cost.states[SELECTED] += 1;
                     cost.lanes += u64::from(lanes.count_ones());
-                    warp.last = Some(pc);
                 }
                 self.charge(SELECTED, at, at + 1);
             }
@@ -172,7 +190,6 @@ impl Listener for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpwave_hw::time::Cycle;
 
     fn emit(profile: &mut Profile, at: u64, kind: EventKind) {
         let event = Event {
@@ -185,8 +202,8 @@ mod tests {
     }
 
     /// A warp that starts in cycle 10 and ends in 30. It issues pc 7 in 14, after 4 cycles of `wait`, and pc 8 in 20.
-    fn one_warp() -> Profile {
-        let mut profile = Profile::default();
+    fn one_warp(first: u64) -> Profile {
+        let mut profile = Profile::since(Cycle(first));
         let wait = stall::WarpState::Wait as u8;
         let issue = |pc| EventKind::Issue {
             pc,
@@ -206,7 +223,7 @@ mod tests {
 
     #[test]
     fn waits_are_charged_to_the_next_instruction_and_the_rest_to_the_last() {
-        let profile = one_warp();
+        let profile = one_warp(0);
         let costs: Vec<_> = profile
             .costs()
             .map(|(at, cost)| (at, cost.issues(), cost.waits(), cost.lanes))
@@ -215,8 +232,20 @@ mod tests {
     }
 
     #[test]
+    fn cycles_before_the_first_one_are_left_out() {
+        // Cycle 17 is within the wait before the second issue: 3 of its 5 cycles count.
+        let profile = one_warp(17);
+        let costs: Vec<_> = profile
+            .costs()
+            .map(|(at, cost)| (at, cost.issues(), cost.waits()))
+            .collect();
+        assert_eq!(costs, [((2, 8), 1, 3 + 9)]);
+        assert_eq!(profile.intervals().iter().flatten().sum::<u64>(), 30 - 17);
+    }
+
+    #[test]
     fn intervals_keep_every_warp_cycle_when_they_are_merged() {
-        let mut profile = one_warp();
+        let mut profile = one_warp(0);
         let total = |profile: &Profile| -> u64 { profile.intervals().iter().flatten().sum() };
         assert_eq!((profile.interval(), total(&profile)), (16, 20));
         assert_eq!(profile.intervals()[0].iter().sum::<u64>(), 6);

@@ -12,7 +12,7 @@ use warpwave_components::proto::mem::{PacketKind, STAGES, Stage};
 use warpwave_hw::stats::Latency;
 use warpwave_hw::time::Cycle;
 
-use super::Listener;
+use super::{Listener, returned};
 
 /// Number of the slowest requests that are kept.
 pub const N_SLOWEST: usize = 16;
@@ -35,6 +35,8 @@ pub const STAGE_NAMES: [&str; STAGES] = [
 
 /// The path of a request. `None` for a request without a latency path.
 pub fn path(request: &Request) -> Option<&'static str> {
+    // An access to the shared memory of another block bypasses the L1, so it has no stamps. The LSU counts its latency.
+    request.stamps.at(Stage::Return)?;
     Some(match request.kind {
         PacketKind::Load if request.l1_hit => "l1_hit",
         PacketKind::Load if request.l2_hit => "l2_hit",
@@ -114,6 +116,8 @@ pub type LatencyCounts = BTreeMap<u64, u64>;
 
 /// Collects the latencies of a run.
 pub struct Requests {
+    /// The first cycle that counts. Earlier responses do not.
+    first: Cycle,
     by_stage: BTreeMap<(&'static str, &'static str), Latency>,
     by_path: BTreeMap<&'static str, Latency>,
     interval: u64,
@@ -132,6 +136,7 @@ impl Requests {
     pub fn new(interval: u64) -> Self {
         assert!(interval > 0, "an interval has at least one cycle");
         Requests {
+            first: Cycle::ZERO,
             by_stage: BTreeMap::new(),
             by_path: BTreeMap::new(),
             interval,
@@ -140,6 +145,11 @@ impl Requests {
             numbers: Vec::new(),
             warps: BTreeMap::new(),
         }
+    }
+
+    /// Leaves out the requests with a response before cycle `first`.
+    pub fn since(self, first: Cycle) -> Self {
+        Requests { first, ..self }
     }
 
     /// The latency distribution of each path.
@@ -198,6 +208,9 @@ impl Listener for Requests {
             number: self.numbers[sm as usize],
         };
         self.numbers[sm as usize] += 1;
+        if returned(request) < self.first {
+            return;
+        }
         for (stage, _, cycles) in stages(request) {
             self.by_stage.entry((path, stage)).or_default().record(cycles);
         }

@@ -1,5 +1,6 @@
 //! Runs that fail or stop early: error text, exit code and report.
 
+use crate::dump::Dump;
 use crate::{Answer, assert_fails, error_scenario, run_error, scenario, warpwave, warpwave_in};
 
 #[test]
@@ -405,6 +406,106 @@ fn launch_that_cannot_begin_is_reported_as_refused_without_counters() {
     assert_eq!(
         (&report["stopped"], report["launches"].as_array().unwrap().len()),
         (&"refused".into(), 0)
+    );
+}
+
+/// Runs `saxpy` on the smallest machine with `--sample`, and returns the JSON report too.
+fn sampled(cycles: &str, more: &[&str]) -> (Answer, serde_json::Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("run.json");
+    let run = ["run", "saxpy", "--gpu", "tiny", "--sample", cycles, "--json"];
+    let answer = warpwave(&[&run[..], &[json.to_str().unwrap()], more].concat());
+    let report = std::fs::read(json).map_or(serde_json::Value::Null, |text| serde_json::from_slice(&text).unwrap());
+    (answer, report)
+}
+
+#[test]
+fn sample_counts_its_cycles_stops_and_is_marked_in_every_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (csv, page, vcd) = (at("run.csv"), at("run.html"), at("run.vcd"));
+    let (answer, report) = sampled("1e3..2_000", &["--csv", &csv, "--html", &page, "--vcd", &vcd]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    for says in [
+        "     1000      1.00 us  sampled\n",
+        "\nsample: all numbers count cycles 1000 to 1999\n",
+        "\nsaxpy: stopped on purpose before cycle 2000: expectations and assertions are not checked\n",
+    ] {
+        assert!(answer.out.contains(says), "{says}: {}", answer.out);
+    }
+    assert_eq!(report["stopped"], "sampled");
+    assert_eq!(report["sample"], serde_json::json!({ "first": 1000, "end": 2000 }));
+    assert_eq!(report["launches"][0]["stopped"], "sampled");
+    assert_eq!(report["totals"]["cycles"], 1000);
+    let csv = std::fs::read_to_string(csv).unwrap();
+    assert!(csv.trim_end().ends_with("\"sampled\""), "{csv}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("all numbers count cycles 1000 to 1999"));
+    // The waveform has the same cycles.
+    let dump = Dump::read(&std::fs::read_to_string(vcd).unwrap()).by_cycle();
+    assert_eq!((dump.start, dump.end), (1000, 2000));
+}
+
+#[test]
+fn sample_that_ends_after_the_run_counts_the_rest_and_compares_buffers() {
+    let (_, whole) = sampled("0..", &[]);
+    assert_eq!(
+        (&whole["stopped"], &whole["launches"][0]["stopped"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    let end = whole["sample"]["end"].as_u64().unwrap();
+    let (answer, rest) = sampled("2000..1e9", &[]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert_eq!(rest["sample"], serde_json::json!({ "first": 2000, "end": end }));
+    assert_eq!(
+        (&rest["stopped"], &rest["totals"]["cycles"]),
+        (&"sampled".into(), &(end - 2000).into())
+    );
+    assert!(
+        answer.out.contains("\nall held (buffers expected: 1, assertions: 0)\n"),
+        "{}",
+        answer.out
+    );
+    // An assertion holds for a whole run alone.
+    let says = "\nassertions are not checked: the sample leaves out cycles\n";
+    let answer = warpwave(&["run", "copy_coalesced", "--gpu", "tiny", "--sample", "1000.."]);
+    assert!(
+        answer.code == 0 && answer.out.contains(says),
+        "{}{}",
+        answer.out,
+        answer.err
+    );
+}
+
+#[test]
+fn sample_is_refused_if_it_is_empty_or_begins_after_the_run() {
+    for cycles in ["2000..1000", "5..5", "1000", "a..b", "1.5..2"] {
+        assert_fails(&sampled(cycles, &[]).0, 2, &["invalid value", "for '--sample <A..B>'"]);
+    }
+    let says = ["saxpy: --sample begins in cycle 1000000, but the last launch ended in cycle "];
+    assert_fails(&sampled("1e6..2e6", &[]).0, 2, &says);
+}
+
+#[test]
+fn run_that_fails_before_its_sample_ends_fails_as_without_it() {
+    for cycles in ["0..1e6", "1e5..1e6"] {
+        let answer = warpwave(&[
+            "run",
+            &error_scenario("trap"),
+            "--gpu",
+            "tiny",
+            "--no-flight",
+            "--sample",
+            cycles,
+        ]);
+        assert_fails(&answer, 3, &["launch[0]: trap instruction"]);
+    }
+    // The flight recorder has the cycles before the trap, which are not in the sample.
+    let answer = warpwave(&["run", &error_scenario("trap"), "--gpu", "tiny", "--sample", "1e5..1e6"]);
+    assert_fails(
+        &answer,
+        3,
+        &["note: cycles 0..", "before the trap are in trap.flight.vcd"],
     );
 }
 

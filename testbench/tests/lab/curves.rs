@@ -103,3 +103,16 @@ fn plot_has_a_curve_for_each_series() {
         answer.err
     );
 }
+
+#[test]
+fn page_has_a_plot_for_each_column_and_the_verdict() {
+    let folder = project(SWEEP);
+    let answer = warpwave_in(folder.path(), &["sweep", "count.toml", "--html", "p.html", "--log-x"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let page = fs::read_to_string(folder.path().join("p.html")).unwrap();
+    // The cycles, and the metric of an assertion.
+    assert_eq!(page.matches("<svg ").count(), 2);
+    assert!(page.contains("all held (assertions over the curves: ") && page.contains(">block=32</text>"));
+    let answer = warpwave_in(folder.path(), &["sweep", "count.toml", "--log-x"]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use warpwave::sweep::{Axis, Engine, Key, Limits};
 
 use super::super::args::{cycles, key_value};
@@ -13,6 +13,7 @@ const STORE: &str = ".warpwave-store";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(group = ArgGroup::new("drawn").multiple(true))]
 pub struct Sweep {
     #[command(subcommand)]
     pub part: Option<Part>,
@@ -34,16 +35,19 @@ pub struct Sweep {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub csv: Option<PathBuf>,
     /// Draw the first --metric, or the cycles, as SVG with one curve per series
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    #[arg(long, value_name = "FILE", group = "drawn", help_heading = "Results")]
     pub plot: Option<PathBuf>,
+    /// Write the sweep as one HTML page: a plot of each column, the table, failed points
+    #[arg(long, value_name = "FILE", group = "drawn", help_heading = "Results")]
+    pub html: Option<PathBuf>,
     /// The axis along x of the plot; the first with numbers if left out
-    #[arg(long, value_name = "AXIS", requires = "plot", help_heading = "Results")]
+    #[arg(long, value_name = "AXIS", requires = "drawn", help_heading = "Results")]
     pub x: Option<String>,
     /// Logarithmic x axis of the plot
-    #[arg(long, requires = "plot", help_heading = "Results")]
+    #[arg(long, requires = "drawn", help_heading = "Results")]
     pub log_x: bool,
     /// Logarithmic y axis of the plot
-    #[arg(long, requires = "plot", help_heading = "Results")]
+    #[arg(long, requires = "drawn", help_heading = "Results")]
     pub log_y: bool,
 }
 

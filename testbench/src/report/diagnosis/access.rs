@@ -119,23 +119,35 @@ fn uncoalesced(facts: &Facts<'_>, global: &[Site]) -> Option<Cause> {
     })
 }
 
+const BANK_ADVICE: &str =
+    "pad each row of the tile by one element, or swizzle its columns, so that the lanes of a warp access 32 banks";
+const ATOMIC_ADVICE: &str =
+    "let fewer lanes update one word or bank: combine their values in registers, or let one lane act for its warp";
+
 fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
     let sites = facts.sites(["shared_inst", "shared_passes", "shared_conflicts"]);
     let worst = sites.iter().max_by_key(|site| site.counts[2])?;
     let [instructions, passes, conflicts] = worst.counts;
     let share = ratio(sum(&sites, 2), sum(&sites, 1)) * facts.stalled(SHARED);
     let ways = passes as f64 / passes.saturating_sub(conflicts).max(1) as f64;
+    // Lanes with an atomic on one word take turns too, and padding cannot help.
+    let (conflict, access, advice) = match worst.verb() {
+        "atomic" => ("conflict", "an atomic", ATOMIC_ADVICE),
+        "store" => ("bank conflict", "a store", BANK_ADVICE),
+        "copy" => ("bank conflict", "a copy", BANK_ADVICE),
+        _ => ("bank conflict", "a load", BANK_ADVICE),
+    };
     (conflicts > 0).then(|| Cause {
         kind: "bank_conflict",
         text: format!(
-            "{}-way bank conflict at {}: {} passes a {} where {} would do",
+            "{}-way {conflict} at {}: {} passes {access} where {} would do",
             digits(ways.round()),
             worst.place,
             digits(ratio(passes, instructions)),
-            worst.verb(),
-            digits(ratio(passes - conflicts, instructions))
+            // An access with all lanes off takes no pass.
+            digits(ratio(passes - conflicts, instructions).max(1.0))
         ),
-        advice: "pad each row of the tile by one element, or swizzle its columns, so that the lanes of a warp access 32 banks".to_owned(),
+        advice: advice.to_owned(),
         at: Some(worst.place.clone()),
         share,
         states: SHARED,

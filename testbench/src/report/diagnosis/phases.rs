@@ -21,15 +21,8 @@ impl Phases {
     pub(super) fn of(launch: &LaunchRun) -> Self {
         let sum = |name| launch.counts.sum("gigathread", name).unwrap_or(0);
         let mut cycles = ["launch_cycles", "ramp_cycles", "steady_cycles", "tail_cycles"].map(sum);
-        // The host's link takes the rest of a launch that ended. A stopped launch was in the phase after the last one counted.
-        let has_ended = sum("ctas_done") == launch.shape.ctas;
-        let last = cycles.iter().rposition(|&cycles| cycles > 0);
-        let open = if has_ended {
-            0
-        } else {
-            last.map_or(0, |last| (last + 1).min(3))
-        };
-        cycles[open] += launch.cycles.saturating_sub(cycles.iter().sum());
+        // The rest is the time of the grid on the host's link.
+        cycles[0] += launch.cycles.saturating_sub(cycles.iter().sum());
         let [launch, ramp, steady, tail] = cycles;
         Phases {
             launch,

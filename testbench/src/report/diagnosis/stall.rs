@@ -1,7 +1,7 @@
 //! Causes from busy units and from the largest stall state.
 
 use super::facts::Facts;
-use super::{BUSY, Cause, MATTERS};
+use super::{BUSY, Bound, Cause, MATTERS, SpeedOfLight};
 use crate::report::html::stall_text;
 use crate::report::stalls::Stall;
 use crate::report::units::scaled;
@@ -84,13 +84,19 @@ pub(super) fn saturated(facts: &Facts<'_>) -> Vec<Cause> {
 /// Limits the active metrics of a unit to the time in which SMs ran.
 fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause> {
     let used = facts.metric(metric);
-    let running = match metric.ends_with("_active") {
+    let is_active = metric.ends_with("_active");
+    let running = match is_active {
         true => facts.metric("sm__cycles_active.max") / facts.launch.cycles.max(1) as f64,
         false => 1.0,
     };
+    // The bound counts all cycles of the launch and all SMs, so it may be latency nevertheless.
+    let when = match is_active && SpeedOfLight::of(facts).bound() == Bound::Latency {
+        true => " while the SMs run",
+        false => "",
+    };
     (used >= BUSY).then(|| Cause {
         kind: "busy_unit",
-        text: format!("{name}: {used:.0} % of the peak is used"),
+        text: format!("{name}: {used:.0} % of the peak is used{when}"),
         advice: (*advice).to_owned(),
         at: None,
         share: used / 100.0 * running,

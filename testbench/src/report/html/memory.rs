@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::{Page, heading, percent, thousands};
 use crate::report::counts::Counts;
 use crate::report::metrics::{self, Inputs};
+use crate::report::units::scaled;
 
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
@@ -101,7 +102,7 @@ fn flow(flow: &Flow) -> Markup {
         div.flow {
             @for (bytes, class, arrow) in [(flow.read, "read", "←"), (flow.write, "write", "→")] {
                 div {
-                    (arrow) " " (size(bytes))
+                    (arrow) " " (scaled(bytes as f64, "B"))
                     i class=(class) title={ (thousands(bytes)) " bytes" } style={ "height:" (format_args!("{:.1}", thickness(bytes))) "px" } {}
                 }
             }
@@ -117,20 +118,4 @@ fn thickness(bytes: u64) -> f64 {
         // Levels differ by orders of magnitude: a linear scale would hide the small flows.
         1.0 + 2.0 * (bytes as f64).log10()
     }
-}
-
-/// A number of bytes with a binary unit.
-fn size(bytes: u64) -> String {
-    let mut size = bytes as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if size < 1024.0 {
-            return if unit == "B" {
-                format!("{bytes} B")
-            } else {
-                format!("{size:.1} {unit}")
-            };
-        }
-        size /= 1024.0;
-    }
-    format!("{size:.1} TiB")
 }

@@ -49,6 +49,26 @@ fn l1_hit_has_no_stages_beyond_the_l1() {
 }
 
 #[test]
+fn request_without_a_response_at_the_lsu_has_no_path() {
+    let mut remote = load(&[(Stage::Issue, 5), (Stage::Lsu, 9)]);
+    remote.kind = PacketKind::Reduction;
+    assert_eq!(path(&remote), None);
+    let mut requests = Requests::new(1000);
+    requests.request(0, &remote);
+    assert!(requests.paths().next().is_none() && requests.slowest().is_empty());
+}
+
+#[test]
+fn response_before_the_first_cycle_does_not_count() {
+    // The response is in cycle 500.
+    for (first, n) in [(500, 1), (501, 0)] {
+        let mut requests = Requests::new(1000).since(Cycle(first));
+        requests.request(0, &missed());
+        assert_eq!(requests.paths().count(), n, "from cycle {first} on");
+    }
+}
+
+#[test]
 fn store_ends_with_the_acknowledgement_of_the_l2() {
     let mut store = missed();
     store.kind = PacketKind::Store;
