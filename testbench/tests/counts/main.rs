@@ -1,5 +1,7 @@
 //! Counters of the machine, against counts of the reference for the same launches.
 
+mod worked;
+
 use warpwave::bench::{Activity, Bench, Options, Run, StopReason};
 use warpwave::reference::{self, Memory};
 use warpwave::report::counts::Counts;
