@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 14] = [
+const PROBES: [Probe; 15] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -73,6 +73,10 @@ const PROBES: [Probe; 14] = [
     Probe {
         base: &[],
         look: |config| scenario("tma_bulk_scale", config),
+    },
+    Probe {
+        base: &[("check.weak", "50")],
+        look: traffic,
     },
     Probe {
         base: ROOM,
