@@ -53,6 +53,8 @@ pub struct GpuConfig {
     pub l2: L2,
     /// Device memory.
     pub hbm: Hbm,
+    /// Disorder on purpose, to test programs.
+    pub check: Check,
 }
 
 impl GpuConfig {
@@ -176,6 +178,16 @@ pub struct GigaThread {
     pub order: CtaOrder,
     /// Cycles without progress after which the host tests whether a launch can still end. 0: it never tests.
     pub standstill_cycles: u32,
+}
+
+/// Disorder on purpose: the order that a program relies on without a fence, and that the PTX memory model does not promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// Most cycles for which an L1 keeps a request to the L2 back, at random. Requests for other lines pass it. 0: none.
+    pub weak: u32,
+    /// Seed of these cycles.
+    pub seed: u32,
 }
 
 /// Policy that chooses the SM of the next CTA, implemented in [`crate::front::gigathread`].

@@ -12,6 +12,8 @@
 //! assert_eq!(lockstep::difference(&bench, &reference), None);
 //! ```
 
+pub mod race_cycles;
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -14,6 +14,8 @@ pub mod pipeline;
 
 pub mod profile;
 
+pub mod issues;
+
 use warpwave_components::gpu::Gpu;
 use warpwave_components::proto::event::{Event, EventBatch, Log, Request};
 use warpwave_components::proto::mem::Stage;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use warpwave::bench::{Bench, Options};
 use warpwave::scenario::builtin;
+use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::preset;
 use warpwave_hw::clock::Clock;
@@ -163,11 +164,23 @@ fn run(scenario: &str, gpu: &str, way: Way) -> Outcome {
     run_recorded(scenario, gpu, way, None)
 }
 
+/// The preset that begins `gpu`, with the settings `KEY=VALUE` after it.
+fn config(gpu: &str) -> GpuConfig {
+    let mut words = gpu.split(' ');
+    let preset = words.next().unwrap();
+    let setting = |word: &str| {
+        word.split_once('=')
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    };
+    let settings: Vec<_> = words.map(|word| setting(word).unwrap()).collect();
+    preset::load(preset, &settings).unwrap().config
+}
+
 /// Runs a scenario. Writes a waveform of all signals to `file`, if there is one.
 fn run_recorded(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outcome {
     let mut scenario = builtin::load(scenario).unwrap();
     scenario.launches.extend(scenario.launches.clone());
-    let mut bench = Bench::new(&scenario, preset::load(gpu, &[]).unwrap().config).unwrap();
+    let mut bench = Bench::new(&scenario, config(gpu)).unwrap();
     let clock = bench.gpu_mut().clock_mut();
     way.set(clock);
     let mut waveform = file.map(|file| record(file, clock));
@@ -229,6 +242,12 @@ fn memory_bound_kernel_has_the_same_outcome_in_every_way() {
 fn barriers_and_two_kernels_in_a_row_have_the_same_outcome_in_every_way() {
     assert_same("scan_warp_shuffle", "tiny", &WAYS);
     assert_same("reduce_sequential", "tiny", &WAYS);
+}
+
+#[test]
+fn disorder_on_purpose_has_the_same_outcome_in_every_way() {
+    assert_same("histogram_global", "tiny check.weak=300", &WAYS);
+    assert_same("transpose_naive", "tiny check.weak=300 check.seed=7", &WAYS);
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! The race detector: findings in small kernels with one fault or none, and no findings in the built-in scenarios.
 
+use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
+use warpwave::lockstep::race_cycles::race_cycles;
 use warpwave::reference::{Checks, Findings, Kind};
 use warpwave::scenario::{Launch, Scenario, builtin};
+use warpwave::watch::pipeline::{Pipeline, Row};
+use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::preset;
+use warpwave_hw::time::Cycle;
 
 const BOTH: Checks = Checks {
     races: true,
@@ -29,7 +34,11 @@ fn kernel(body: &str) -> String {
 }
 
 fn findings(body: &str) -> Findings {
-    let scenario = Scenario {
+    check(&scenario(body)).remove(0)
+}
+
+fn scenario(body: &str) -> Scenario {
+    Scenario {
         name: "k".to_owned(),
         ptx_path: "k.ptx".to_owned(),
         ptx: kernel(body),
@@ -45,8 +54,24 @@ fn findings(body: &str) -> Findings {
             ..Launch::default()
         }],
         ..Scenario::default()
+    }
+}
+
+/// The pipeline diagram of a run on the machine, one row per issued instruction.
+fn rows(scenario: &Scenario) -> Vec<Row> {
+    let mut bench = Bench::new(scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let mut collector = EventCollector::begin(bench.gpu_mut());
+    let mut pipeline = Pipeline::new(bench.programs().to_vec(), Cycle::ZERO..Cycle::NEVER, 10_000);
+    let options = Options {
+        threads: 1,
+        max_cycles: None,
     };
-    check(&scenario).remove(0)
+    bench.run(options, &mut |progress| {
+        collector.collect(progress.now, &mut [&mut pipeline as &mut dyn Listener]);
+        true
+    });
+    collector.collect(bench.gpu().clock().now() + 1, &mut [&mut pipeline as &mut dyn Listener]);
+    pipeline.finish().rows
 }
 
 /// The kinds of each pair of accesses that race.
@@ -78,6 +103,38 @@ fn reading_the_neighbours_value_races_without_a_barrier() {
         [128]
     );
     assert_eq!(findings(&body("bar.sync 0;")), Findings::default());
+}
+
+#[test]
+fn race_names_warp_turn_and_cycle_of_both_accesses() {
+    // Three turns. The barrier between store and load is missing in the second one.
+    let body = "mov.u32 %r3, 0;\nTURN:\nadd.u32 %r4, %tid, %r3;\nst.shared.u32 [%mine], %r4;\nsetp.eq.u32 %p1, %r3, 1;\n\
+                @%p1 bra OVER;\nbar.sync 0;\nOVER:\nld.shared.u32 %r5, [%next];\nadd.u32 %r1, %r1, %r5;\nbar.sync 0;\n\
+                add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 3;\n@%p2 bra TURN;";
+    let scenario = scenario(body);
+    let config = preset::load("tiny", &[]).unwrap().config;
+    let checked = lockstep::check_shared(&scenario, &config, BOTH, 1 << 24).unwrap();
+    let races = &checked[0].findings.races;
+    // Warp 0 loads what its own lanes and warp 1 store. Warp 1 stores after the load by lane 31, or loads what warp 0 stored.
+    assert_eq!(races.len(), 2, "{races:?}");
+    let cycles = race_cycles(&scenario, &config, &checked, None).unwrap();
+    let (rows, line) = (rows(&scenario), |pc: u32| checked[0].program.code()[pc as usize].line);
+    let machine = Bench::new(&scenario, config).unwrap();
+    for (race, cycles) in races.iter().zip(&cycles[0]) {
+        for (access, cycle) in [race.first, race.second].iter().zip(cycles) {
+            assert_eq!((access.nth, access.warp), (2, access.thread[0] / 32), "{race:?}");
+            let of_line = |row: &&Row| machine.programs()[0].code()[row.pc as usize].line == line(access.pc);
+            let mut issued: Vec<Cycle> = rows
+                .iter()
+                .filter(|row| row.warp == access.warp)
+                .filter(of_line)
+                .map(Row::issued)
+                .collect();
+            issued.sort_unstable();
+            assert_eq!(issued.len(), 3, "one issue per turn");
+            assert_eq!(*cycle, Some(issued[1]), "{access:?}");
+        }
+    }
 }
 
 /// The scan of Hillis and Steele in one buffer. Each step needs a barrier between its loads and its stores, and one after them.

@@ -96,6 +96,9 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
         let names = states(&dump);
         let empty = names.iter().position(|name| name == "empty").unwrap() as u64;
         let mut cycles = vec![0; names.len()];
+        // The cycles in which the warp's scheduler issues nothing.
+        let mut unissued = vec![0; names.len()];
+        let mut issues: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         // For each scheduler, the cycles with a resident warp.
         let mut active: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
         let warps = dump
@@ -105,9 +108,13 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
         for warp in warps {
             let ends = warp.changes.iter().skip(1).map(|change| change.0).chain([dump.end]);
             for (&(begin, state), end) in warp.changes.iter().zip(ends) {
+                let (scheduler, _) = warp.path.split_once(".warp[").unwrap();
+                let issues = issues
+                    .entry(scheduler)
+                    .or_insert_with(|| issue_cycles(&dump, scheduler));
                 cycles[state.unwrap() as usize] += end - begin;
+                unissued[state.unwrap() as usize] += end - begin - issues.range(begin..end).count() as u64;
                 if state != Some(empty) {
-                    let (scheduler, _) = warp.path.split_once(".warp[").unwrap();
                     active.entry(scheduler).or_default().extend(begin..end);
                 }
             }
@@ -119,7 +126,8 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
             counted,
             "{scenario}: {max_cycles}: cycles with a warp"
         );
-        for (name, shown) in names.iter().zip(cycles).filter(|(name, _)| *name != "empty") {
+        let shown = names.iter().zip(cycles.into_iter().zip(unissued));
+        for (name, (shown, unissued)) in shown.filter(|(name, _)| *name != "empty") {
             let counter = COUNTERS
                 .into_iter()
                 .find(|counter| counter.strip_prefix("stall_") == Some(name));
@@ -129,8 +137,25 @@ fn states_of_all_warps_in_the_waveform_sum_to_the_counters() {
                 run.totals.sum("scheduler", counter),
                 "{scenario}: {max_cycles}: cycles in state {name}"
             );
+            assert_eq!(
+                Some(unissued),
+                run.totals.sum("scheduler", &format!("unissued_{name}")),
+                "{scenario}: {max_cycles}: cycles in state {name} without an issue"
+            );
         }
     }
+}
+
+/// The cycles in which a scheduler issues.
+fn issue_cycles(dump: &Dump, scheduler: &str) -> BTreeSet<u64> {
+    let valid = dump.signal(&format!("{scheduler}.issue_valid")).unwrap();
+    let ends = valid.changes.iter().skip(1).map(|change| change.0).chain([dump.end]);
+    let issues = valid
+        .changes
+        .iter()
+        .zip(ends)
+        .filter(|((_, valid), _)| *valid == Some(1));
+    issues.flat_map(|(&(begin, _), end)| begin..end).collect()
 }
 
 #[test]

@@ -298,6 +298,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         tag_banks: l1.tag_banks,
         data_bytes_per_cycle: l1.data_bytes_per_cycle,
         store_queue: l1.store_queue,
+        disorder: config.check,
         return_queue: l1.return_queue,
         map: map.clone(),
     }

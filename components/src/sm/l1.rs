@@ -40,7 +40,7 @@
 //!
 //! # Invariants
 //! - Misses and bypasses share one first-in first-out queue, and the crossbar keeps its order per slice. So all packets for one line reach
-//!   the L2 in the order of this queue.
+//!   the L2 in the order of this queue. With `check.weak` the queue keeps the order of the packets for one line alone.
 //! - A load sees every store of its SM that passed the L1 before the load (see `mshr`).
 //! - Each packet from the LSU gets exactly one response.
 //!
@@ -75,7 +75,7 @@ use warpwave_isa::inst::CacheOp;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::{TagStage, TagState};
 use crate::cache::tags::Shape;
-use crate::config::WritePolicy;
+use crate::config::{Check, WritePolicy};
 use crate::proto::mem::{Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
@@ -83,7 +83,7 @@ use crate::proto::tag_banks::Lookups;
 use lines::Lines;
 use lookup::{L1TagState, TAG_STATES};
 use mshr::Mshr;
-use xbar_queue::XbarQueue;
+use xbar_queue::{Shuffle, XbarQueue};
 
 /// Parameters of an L1.
 #[derive(Clone)]
@@ -113,6 +113,8 @@ pub struct Config {
     pub data_bytes_per_cycle: u32,
     /// Depth of the crossbar queue, in sectors. It counts only sectors that queued stores and atomics change. Loads take no room.
     pub store_queue: u32,
+    /// Disorder of the crossbar queue, to test programs.
+    pub disorder: Check,
     /// Depth of the return queue, in packets. While the queue is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
     /// Map of lines to L2 slices.
@@ -182,7 +184,7 @@ impl State {
             hits: VecDeque::with_capacity(config.max_hits()),
             returned: VecDeque::new(),
             bulk_returned: VecDeque::new(),
-            xbar_queue: XbarQueue::new(config.store_queue),
+            xbar_queue: XbarQueue::new(config.store_queue, Shuffle::new(config.disorder, config.sm)),
             data_free_at: Cycle::ZERO,
             pool: PacketPool::default(),
             stats: Stats::default(),
@@ -236,8 +238,9 @@ impl L1 {
             return Activity::Busy;
         }
         let state = &self.state;
-        let send = match state.xbar_queue.len() {
-            0 => Activity::Idle,
+        let send = match state.xbar_queue.next_due() {
+            Cycle::NEVER => Activity::Idle,
+            due if due > now + 1 => Activity::Until(due),
             _ => self.ports.to_xbar.await_room(now),
         };
         // A stalled request needs no tick: the fill, response or room that ends the stall causes one.

@@ -56,7 +56,7 @@ impl<'a> Cta<'a> {
             rank: grid.cluster_rank(index) as usize,
             shared: Vec::new(),
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
-            detector: checks.map(|checks| Box::new(RaceDetector::new(checks, position, grid.block, grid.shared_bytes))),
+            detector: checks.map(|checks| Box::new(RaceDetector::new(checks, position, grid))),
             barriers: [Barrier::default(); BLOCK_BARRIERS],
         }
     }

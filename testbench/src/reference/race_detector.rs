@@ -15,6 +15,7 @@ mod order;
 
 mod shadow;
 
+use warpwave_components::proto::launch::Grid;
 use warpwave_components::proto::warp::thread_position;
 use warpwave_isa::inst::{CacheOp, Inst};
 use warpwave_isa::lane::LaneMask;
@@ -61,6 +62,10 @@ pub struct Access {
     pub pc: u32,
     /// Thread in the block, x, y, z.
     pub thread: [u32; 3],
+    /// Warp in the block.
+    pub warp: u32,
+    /// Executions of the instruction by this warp so far. Includes this one.
+    pub nth: u32,
 }
 
 /// Two accesses that no synchronization orders.
@@ -153,11 +158,15 @@ pub(super) struct RaceDetector {
     block_size: [u32; 3],
     order: Order,
     shadow: Shadow,
+    /// Executions of each instruction, by warp and program counter.
+    executions: Vec<Vec<u32>>,
     pub findings: Findings,
 }
 
 impl RaceDetector {
-    pub fn new(checks: Checks, block: [u32; 3], block_size: [u32; 3], shared_bytes: u32) -> Self {
+    /// The detector of the CTA `block` of a grid.
+    pub fn new(checks: Checks, block: [u32; 3], grid: &Grid) -> Self {
+        let (block_size, shared_bytes) = (grid.block, grid.shared_bytes);
         let warps = block_size.iter().product::<u32>().div_ceil(32) as usize;
         RaceDetector {
             checks,
@@ -165,12 +174,14 @@ impl RaceDetector {
             block_size,
             order: Order::new(warps),
             shadow: Shadow::new(shared_bytes),
+            executions: vec![vec![0; grid.program.code().len()]; warps],
             findings: Findings::default(),
         }
     }
 
-    /// A warp begins its next instruction with these active lanes.
-    pub fn begin(&mut self, warp: usize, active: LaneMask) {
+    /// A warp begins its next instruction, at `pc`, with these active lanes.
+    pub fn begin(&mut self, warp: usize, pc: u32, active: LaneMask) {
+        self.executions[warp][pc as usize] += 1;
         self.order.begin(warp, active);
     }
 
@@ -241,6 +252,7 @@ impl RaceDetector {
             lanes: LaneMask::lane(access.lane),
             step: self.order.step(access.warp),
             pc: access.pc,
+            nth: self.executions[access.warp][access.pc as usize],
         };
         let (first, n) = (access.address as u32, access.old.len() as u32);
         if kind == Kind::Copy {
@@ -286,6 +298,8 @@ impl RaceDetector {
             kind: seen.kind,
             pc: seen.pc,
             thread: thread_position(self.block_size, linear),
+            warp: seen.warp as u32,
+            nth: seen.nth,
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Resul
     let grid = cta.grid;
     let state = &mut cta.warps[warp];
     if let Some(detector) = &mut cta.detector {
-        detector.begin(warp, state.flow.active());
+        detector.begin(warp, state.flow.pc(), state.flow.active());
     }
     let pc = state.flow.pc() as usize;
     let inst = &grid.program.code()[pc];

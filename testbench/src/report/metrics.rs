@@ -72,6 +72,8 @@ enum Compute {
     StallSum(&'static str),
     /// Warp-cycles in a state, in per cent of all warp-cycles.
     StallPercent(&'static str),
+    /// Warp-cycles in a state while the scheduler issued nothing.
+    StallUnissued(&'static str),
 }
 
 impl Metric {
@@ -82,6 +84,7 @@ impl Metric {
             Compute::With(compute) => compute(inputs),
             Compute::StallPerIssue(counter) => stall(counter) / inputs.sum("scheduler", "inst_issued"),
             Compute::StallSum(counter) => stall(counter),
+            Compute::StallUnissued(counter) => inputs.sum("scheduler", &unissued(counter)),
             Compute::StallPercent(counter) => stall(counter) / inputs.sum("scheduler", "warp_cycles") * 100.0,
         }
     }
@@ -105,7 +108,20 @@ pub fn find(name: &str) -> Option<&'static Metric> {
     all().iter().find(|metric| metric.name == name)
 }
 
-fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
+/// The counter of a state's warp-cycles without an issue.
+fn unissued(counter: &str) -> String {
+    counter.replacen("stall_", "unissued_", 1)
+}
+
+/// The name of a state in the profiler's samples.
+fn sampled(state: &str) -> &str {
+    match state {
+        "no_instruction" => "no_instructions",
+        state => state,
+    }
+}
+
+fn stall_rows(state: &str, counter: &'static str) -> [Metric; 5] {
     let row = |name: String, unit, definition: String, formula: String, compute| Metric {
         name,
         unit,
@@ -140,12 +156,28 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 3] {
             format!("sum of {counter} / sum of warp_cycles x 100"),
             Compute::StallPercent(counter),
         ),
+        row(
+            format!("smsp__pcsamp_warps_issue_stalled_{}", sampled(state)),
+            "sample",
+            format!("Samples in the state {state}, of all addresses. `--html` shows them line by line."),
+            format!("sum of {counter}"),
+            Compute::StallSum(counter),
+        ),
+        row(
+            format!("smsp__pcsamp_warps_issue_stalled_{}_not_issued", sampled(state)),
+            "sample",
+            format!(
+                "Samples in the state {state} in cycles in which the scheduler issued nothing: latency that was not hidden."
+            ),
+            format!("sum of {}", unissued(counter)),
+            Compute::StallUnissued(counter),
+        ),
     ]
 }
 
 impl Inputs<'_> {
     /// The sum of a counter over all instances of a block.
-    fn sum(&self, block: &str, name: &'static str) -> Value {
+    fn sum(&self, block: &str, name: &str) -> Value {
         self.counts.sum(block, name).map_or(Value::NotModelled, Value::of)
     }
 

@@ -79,6 +79,10 @@ const PROBES: [Probe; 15] = [
         look: |config| scenario("tma_bulk_scale", config),
     },
     Probe {
+        base: &[("check.weak", "50")],
+        look: traffic,
+    },
+    Probe {
         base: ROOM,
         look: traffic,
     },

@@ -76,25 +76,29 @@ fn random_programs_show_only_allowed_outcomes() {
     let programs = given.map_or(PROGRAMS, |text| {
         text.parse().expect("WARPWAVE_LITMUS_PROGRAMS is a number")
     });
-    let config = preset::load("tiny", &[]).unwrap().config;
+    let settings = |weak: &str| [("check.weak".to_owned(), weak.to_owned())];
+    let machines = ["0", "600"].map(|weak| preset::load("tiny", &settings(weak)).unwrap().config);
     let mut wrong = Vec::new();
     let mut instances = 0;
     for seed in 0..programs {
         let text = program(seed);
         let program = read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let allowed = allowed(&program);
-        for n in 0..3 {
+        for n in 0..4 {
+            let config = &machines[n as usize % 2];
             let trial = Trial {
                 layout: LAYOUTS[(seed + n) as usize % LAYOUTS.len()],
                 delays: DELAYS[(seed / 5 + n) as usize % DELAYS.len()],
-                seed: 3 * seed + n,
+                seed: 4 * seed + n,
                 warps: 8,
                 rounds: 1,
             };
-            let seen = outcomes(&program, &config, trial);
+            let seen = outcomes(&program, config, trial);
             instances += seen.len();
             let forbidden = seen.iter().find(|outcome| !allowed.contains(*outcome));
-            wrong.extend(forbidden.map(|outcome| format!("{trial:?}\n{text}{}", program.show(outcome))));
+            wrong.extend(
+                forbidden.map(|outcome| format!("{trial:?}, {:?}\n{text}{}", config.check, program.show(outcome))),
+            );
         }
     }
     assert!(

@@ -29,6 +29,19 @@ const LONG_LATENCIES: [(&str, &str); 4] = [
     ("hbm.access_latency", "470"),
 ];
 
+/// Settings with which the machine reorders on purpose, by longer than a load takes. The stores of a warp to 32 lines have room twice.
+const WEAK: [(&str, &str); 2] = [("check.weak", "2000"), ("sm.l1.store_queue", "64")];
+
+/// Allowed conditions that a machine in order never shows. Each is a fence that is missing.
+const MISSING_FENCES: [&str; 6] = [
+    "MP+relaxed",
+    "MP+relaxed+acquire",
+    "MP+volatile",
+    "LB+relaxed",
+    "2+2W+relaxed",
+    "IRIW+relaxed",
+];
+
 /// The litmus tests of `files/`, by name.
 pub fn files() -> Vec<Program> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/litmus/files");
@@ -126,15 +139,27 @@ impl Histogram {
     }
 }
 
-/// Runs every file on a preset with settings. No outcome may be forbidden.
-fn assert_allowed(gpu: &str, sets: &[(&str, &str)], share: usize) {
+/// A preset with settings.
+fn machine(gpu: &str, sets: &[(&str, &str)]) -> GpuConfig {
     let owned: Vec<(String, String)> = sets
         .iter()
         .map(|(key, value)| ((*key).into(), (*value).into()))
         .collect();
-    let config = preset::load(gpu, &owned)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .config;
+    let preset = preset::load(gpu, &owned).unwrap_or_else(|error| panic!("{error}"));
+    preset.config
+}
+
+/// The litmus test of this name.
+fn file(name: &str) -> Program {
+    let mut files = files().into_iter();
+    files
+        .find(|program| program.name == name)
+        .expect("a file has this name")
+}
+
+/// Runs every file on a preset with settings. No outcome may be forbidden.
+fn assert_allowed(gpu: &str, sets: &[(&str, &str)], share: usize) {
+    let config = machine(gpu, sets);
     let mut wrong = Vec::new();
     // A smaller machine has no clusters of two CTAs.
     let has_clusters = config.cc_major >= 9 && config.n_sms() > 1;
@@ -179,17 +204,38 @@ fn large_gpus_show_only_allowed_outcomes() {
 
 #[test]
 fn plain_accesses_show_weak_outcomes() {
-    let config = preset::load("tiny", &[]).unwrap().config;
+    let config = machine("tiny", &[]);
     for name in ["SB+weak", "MP+release+relaxed", "MP+fences.cta+other-cta"] {
-        let files = files();
-        let program = files
-            .iter()
-            .find(|program| program.name == name)
-            .expect("a file has this name");
+        let program = file(name);
         let mut seen = Histogram::default();
-        seen.run(program, &config, (0..8).map(trial));
-        assert!(seen.in_question(program) > 0, "{name}: no load of a stale line");
+        seen.run(&program, &config, (0..8).map(trial));
+        assert!(seen.in_question(&program) > 0, "{name}: no load of a stale line");
     }
+}
+
+#[test]
+fn disorder_on_purpose_shows_only_allowed_outcomes() {
+    assert_allowed("tiny", &WEAK, 1);
+    assert_allowed("h100-sxm5", &WEAK, 14);
+}
+
+#[test]
+fn disorder_on_purpose_shows_each_missing_fence() {
+    let [ordered, weak] = [&[][..], &WEAK].map(|sets| machine("tiny", sets));
+    let mut unseen = Vec::new();
+    for name in MISSING_FENCES {
+        let program = file(name);
+        let times = |config, trials| {
+            let mut seen = Histogram::default();
+            seen.run(&program, config, (0..trials).map(trial));
+            seen.in_question(&program)
+        };
+        assert_eq!(times(&ordered, 4), 0, "{name}");
+        if times(&weak, 20) == 0 {
+            unseen.push(name);
+        }
+    }
+    assert!(unseen.is_empty(), "the fences of {unseen:?} are not missed");
 }
 
 #[test]
@@ -229,7 +275,7 @@ fn stable_cells(program: &Program) -> [String; 3] {
 /// The table of the page: at least 10,000 instances of each file.
 fn table() -> String {
     const INSTANCES: u64 = 10_000;
-    let config = preset::load("tiny", &[]).unwrap().config;
+    let config = machine("tiny", &[]);
     let mut table =
         "| Test | Condition | Outcomes allowed | Instances | Outcomes seen | Forbidden seen | Condition seen |\n\
                      |---|---|---|---|---|---|---|\n"

@@ -7,6 +7,7 @@ mod imports;
 mod lists;
 mod packages;
 mod pages;
+mod sbom;
 mod text;
 
 use std::fs;

@@ -32,6 +32,8 @@ const SHORTEST_PERIOD: u64 = 10_000;
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 18] = [
     "cc_minor",
+    "check.seed",
+    "check.weak",
     "cluster.barrier_latency",
     "cluster.bytes_per_cycle",
     "cluster.load_latency",

@@ -26,7 +26,7 @@ impl L1 {
             // A valid line must not keep the old bytes.
             self.store(&packet);
         }
-        self.queue_to_xbar(packet);
+        self.queue_to_xbar(packet, now);
     }
 
     /// True if a packet of the engine needs a tick.

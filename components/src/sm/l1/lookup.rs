@@ -142,7 +142,7 @@ impl L1 {
             let address = u64::from(line) * LINE as u64;
             let mut request = state.pool.take(PacketKind::Load, address, fetched, entry, is_timed);
             request.cache = cache;
-            self.queue_to_xbar(request);
+            self.queue_to_xbar(request, now);
         }
         L1TagState::Miss
     }
@@ -176,7 +176,7 @@ impl L1 {
         } else {
             self.bypass_other(&packet);
         }
-        self.queue_to_xbar(packet);
+        self.queue_to_xbar(packet, now);
         L1TagState::Bypass
     }
 

@@ -41,11 +41,11 @@ impl L1 {
     }
 
     /// Queues a packet for the crossbar. It leaves in the next cycle at the earliest.
-    pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>) {
+    pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>, now: Cycle) {
         packet.sm = self.config.sm;
         packet.slice = self.config.map.home(packet.line).slice;
         let header = Header::of(&packet, Direction::Request);
-        self.state.xbar_queue.push(packet, header);
+        self.state.xbar_queue.push(packet, header, now);
     }
 
     /// Sends one packet to the crossbar.
@@ -54,7 +54,10 @@ impl L1 {
         if state.xbar_queue.len() == 0 || !self.ports.to_xbar.has_room(now) {
             return;
         }
-        let mut queued = state.xbar_queue.pop().expect("a packet waits");
+        // With `check.weak` all packets may be held back.
+        let Some(mut queued) = state.xbar_queue.pop(now) else {
+            return;
+        };
         if queued.is_timed {
             queued.packet.note(Stage::Request, now);
         }

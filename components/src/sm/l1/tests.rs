@@ -1,7 +1,7 @@
 //! Tests of an L1 alone. The test acts as LSU and crossbar.
 
 use super::*;
-use crate::config::ReplacementPolicy;
+use crate::config::{Check, ReplacementPolicy};
 use crate::proto::mem::{LINE, Stage};
 use crate::test_ports::{Packets, add, all, line, load, run, store, wire};
 
@@ -30,6 +30,7 @@ fn config() -> Config {
         tag_banks: 4,
         data_bytes_per_cycle: 128,
         store_queue: 8,
+        disorder: Check { weak: 0, seed: 1 },
         return_queue: 8,
         map: Arc::new(AddressMap::new(1, 1)),
     }
@@ -454,4 +455,51 @@ fn l1_keeps_the_contract_of_a_component() {
     let events = warpwave_hw::rig::check(build, 150).unwrap();
     let passed = |link| events.iter().filter(|event| event.link == link).count();
     assert_eq!((passed("responses"), passed("to_xbar")), (8, 4));
+}
+
+/// Sends 32 stores, one per cycle, store n to line `line_of(n)`. Returns n of each in the order in which they leave for the L2.
+fn stores_to_l2(disorder: Check, line_of: fn(u64) -> u64) -> Vec<u64> {
+    let mut bench = Bench::new(Config {
+        disorder,
+        store_queue: 64,
+        ..config()
+    });
+    let mut left = Vec::new();
+    // A store leaves within 101 cycles of its arrival, or of the departure of an older one to its line.
+    for n in 0..500 {
+        if n < 32 {
+            let store = store(line_of(n), 0xf, n as u8, n as u32);
+            bench.lsu.send(bench.now, store);
+        }
+        bench.run(1);
+        left.extend(bench.requests().iter().map(|packet| u64::from(packet.tag)));
+    }
+    left
+}
+
+#[test]
+fn stores_to_other_lines_pass_each_other_with_check_weak_alone() {
+    let in_order: Vec<u64> = (0..32).collect();
+    let disorder = |weak, seed| stores_to_l2(Check { weak, seed }, |n| n);
+    assert_eq!(disorder(0, 1), in_order);
+    let shuffled = disorder(100, 1);
+    assert_ne!(shuffled, in_order);
+    assert_eq!(disorder(100, 1), shuffled, "the seed gives the order");
+    assert_ne!(disorder(100, 2), shuffled);
+    let mut sorted = shuffled;
+    sorted.sort_unstable();
+    assert_eq!(sorted, in_order, "none is lost");
+}
+
+#[test]
+fn stores_to_one_line_keep_their_order_with_check_weak() {
+    let left = stores_to_l2(Check { weak: 100, seed: 1 }, |n| n % 4);
+    assert_eq!(left.len(), 32);
+    for line in 0..4 {
+        assert!(
+            left.iter().filter(|&n| n % 4 == line).is_sorted(),
+            "line {line} of {left:?}"
+        );
+    }
+    assert!(!left.is_sorted(), "{left:?}");
 }

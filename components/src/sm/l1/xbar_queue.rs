@@ -1,7 +1,13 @@
 //! The queue to the crossbar: misses, stores and atomics in one queue, so a load never overtakes an earlier store.
+//!
+//! With `check.weak` each packet is held back for some cycles at random, and packets for other lines pass it. Packets for one line keep
+//! their order (PTX ISA, axiom Coherence). A fence waits until all earlier packets are back, so it orders them as before.
 
 use std::collections::VecDeque;
 
+use warpwave_hw::time::Cycle;
+
+use crate::config::Check;
 use crate::proto::header::Header;
 use crate::proto::mem::Packet;
 
@@ -21,15 +27,18 @@ pub(super) struct XbarQueue {
     /// Sectors that the packets in the queue change.
     changed: u32,
     depth: u32,
+    /// `None` without `check.weak`: packets leave in the order of arrival.
+    shuffle: Option<Box<Shuffle>>,
 }
 
 impl XbarQueue {
     /// A queue for `depth` changed sectors. One packet always fits.
-    pub(super) fn new(depth: u32) -> Self {
+    pub(super) fn new(depth: u32, shuffle: Option<Box<Shuffle>>) -> Self {
         XbarQueue {
             packets: VecDeque::with_capacity(depth as usize),
             changed: 0,
             depth,
+            shuffle,
         }
     }
 
@@ -51,8 +60,11 @@ impl XbarQueue {
 
     /// Appends a packet.
     #[inline]
-    pub(super) fn push(&mut self, packet: Box<Packet>, header: Header) {
+    pub(super) fn push(&mut self, packet: Box<Packet>, header: Header, now: Cycle) {
         let changed = packet.n_changed();
+        if let Some(shuffle) = &mut self.shuffle {
+            shuffle.push(packet.line, now);
+        }
         self.changed += changed;
         self.packets.push_back(Queued {
             is_timed: packet.is_timed,
@@ -62,10 +74,86 @@ impl XbarQueue {
         });
     }
 
-    /// Takes the oldest packet.
-    pub(super) fn pop(&mut self) -> Option<Queued> {
-        let queued = self.packets.pop_front()?;
+    /// Takes the oldest packet that may leave.
+    pub(super) fn pop(&mut self, now: Cycle) -> Option<Queued> {
+        let queued = match &mut self.shuffle {
+            None => self.packets.pop_front()?,
+            Some(shuffle) => self.packets.remove(shuffle.pop(now)?)?,
+        };
         self.changed -= queued.changed;
         Some(queued)
+    }
+
+    /// First cycle in which a packet may leave. [`Cycle::NEVER`] for an empty queue.
+    pub(super) fn next_due(&self) -> Cycle {
+        match &self.shuffle {
+            _ if self.packets.is_empty() => Cycle::NEVER,
+            None => Cycle::ZERO,
+            Some(shuffle) => shuffle.next_due(),
+        }
+    }
+}
+
+/// A packet that is held back.
+struct Held {
+    line: u64,
+    /// First cycle in which it may leave.
+    due: Cycle,
+}
+
+/// The disorder of `check.weak`.
+pub(super) struct Shuffle {
+    /// State of SplitMix64 (Steele, Lea and Flood, 2014).
+    state: u64,
+    /// Most cycles that a packet is held back.
+    most: u64,
+    /// The packets of the queue, in its order.
+    held: VecDeque<Held>,
+}
+
+impl Shuffle {
+    /// The disorder of the L1 of SM `sm`. `None` if `check.weak` is 0.
+    pub(super) fn new(check: Check, sm: u16) -> Option<Box<Self>> {
+        let shuffle = || {
+            Box::new(Shuffle {
+                state: u64::from(check.seed) << 16 | u64::from(sm),
+                most: check.weak.into(),
+                held: VecDeque::new(),
+            })
+        };
+        (check.weak > 0).then(shuffle)
+    }
+
+    fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
+        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ bits >> 31
+    }
+
+    /// Adds a packet for `line`, held back for up to `most` cycles.
+    fn push(&mut self, line: u64, now: Cycle) {
+        let cycles = self.random() % (self.most + 1);
+        let due = now + 1 + cycles;
+        self.held.push_back(Held { line, due });
+    }
+
+    /// Removes the oldest packet that may leave. Returns its index.
+    fn pop(&mut self, now: Cycle) -> Option<usize> {
+        let n = self.first_of_lines().find(|&(_, held)| held.due <= now)?.0;
+        self.held.remove(n);
+        Some(n)
+    }
+
+    fn next_due(&self) -> Cycle {
+        let due = self.first_of_lines().map(|(_, held)| held.due);
+        due.fold(Cycle::NEVER, Cycle::min)
+    }
+
+    /// The packets without an older one for their line.
+    fn first_of_lines(&self) -> impl Iterator<Item = (usize, &Held)> {
+        let is_first = |&(n, held): &(usize, &Held)| self.held.iter().take(n).all(|older| older.line != held.line);
+        self.held.iter().enumerate().filter(is_first)
     }
 }

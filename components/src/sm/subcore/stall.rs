@@ -24,8 +24,8 @@ macro_rules! states {
         /// Values of a warp slot in waveforms: the names of the states, then the name of a slot without a warp.
         pub const SHOWN: [&str; STATES + 1] = [$($name,)+ "empty"];
 
-        /// Counter names of the states in reports.
-        const COUNTERS: [&str; STATES] = [$(concat!("stall_", $name)),+];
+        /// Counter names of the states in reports: all cycles, and those without an issue.
+        const COUNTERS: [(&str, &str); STATES] = [$((concat!("stall_", $name), concat!("unissued_", $name))),+];
     };
 }
 
@@ -54,29 +54,35 @@ pub const EMPTY: usize = STATES;
 
 /// Warp-cycles spent in each state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct StallCycles([u64; STATES]);
+pub struct StallCycles {
+    all: [u64; STATES],
+    /// The warp-cycles in cycles in which the scheduler issued nothing.
+    unissued: [u64; STATES],
+}
 
 impl StallCycles {
-    /// Charges `cycles` warp-cycles to a state.
+    /// Charges `cycles` warp-cycles to a state. In `unissued` of these the scheduler issued nothing.
     #[inline]
-    pub fn charge(&mut self, state: WarpState, cycles: u64) {
-        self.0[state as usize] += cycles;
+    pub fn charge(&mut self, state: WarpState, cycles: u64, unissued: u64) {
+        self.all[state as usize] += cycles;
+        self.unissued[state as usize] += unissued;
     }
 
     /// Warp-cycles charged to a state.
     pub fn of(&self, state: WarpState) -> u64 {
-        self.0[state as usize]
+        self.all[state as usize]
     }
 
     /// Warp-cycles of all states together.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.all.iter().sum()
     }
 
-    /// Reports the counter of every state.
+    /// Reports both counters of every state.
     pub fn report(&self, report: &mut dyn Report) {
-        for (name, &cycles) in COUNTERS.iter().zip(&self.0) {
+        for ((name, unissued_name), (&cycles, &unissued)) in COUNTERS.iter().zip(self.all.iter().zip(&self.unissued)) {
             report.count(name, cycles);
+            report.count(unissued_name, unissued);
         }
     }
 }

@@ -80,6 +80,8 @@ pub struct Warp {
     pub barrier_count: Option<u32>,
     /// Loads and atomics in flight, without asynchronous copies.
     pub loads: u32,
+    /// Instructions that the scheduler had issued before the cycle `since`.
+    pub issued_before: u64,
 }
 
 // The program counter and the active lanes end the first host cache line.
@@ -87,7 +89,7 @@ const _: () = assert!(std::mem::offset_of!(Warp, flow) == 56);
 
 impl Warp {
     /// A warp at its first instruction.
-    fn new(start: WarpStart, flow: Flow, now: Cycle) -> Self {
+    fn new(start: WarpStart, flow: Flow, now: Cycle, issued_before: u64) -> Self {
         Warp {
             flow,
             code: start.grid.predecoded.clone(),
@@ -115,6 +117,7 @@ impl Warp {
             barrier: (0, 0),
             barrier_count: None,
             loads: 0,
+            issued_before,
         }
     }
 
@@ -300,11 +303,11 @@ impl Warps {
         (0..self.n).map(|slot| self.get(slot))
     }
 
-    /// Starts a warp at its first instruction, in an empty slot.
+    /// Starts a warp at its first instruction, in an empty slot. The scheduler has issued `issued` instructions so far.
     ///
     /// # Panics
     /// If its slot is in use.
-    pub fn start(&mut self, start: WarpStart, now: Cycle) {
+    pub fn start(&mut self, start: WarpStart, now: Cycle, issued: u64) {
         let slot = start.warp as usize;
         assert!(
             self.resident >> slot & 1 == 0,
@@ -313,12 +316,12 @@ impl Warps {
         assert!(slot < self.n, "cycle {now}: a warp starts in slot {slot} of {}", self.n);
         if self.slots.is_empty() {
             let flow = Flow::new(0, start.lanes);
-            self.slots = vec![Warp::new(start.clone(), flow, now); self.n];
+            self.slots = vec![Warp::new(start.clone(), flow, now, issued); self.n];
         }
         let warp = &mut self.slots[slot];
         let flow = warp.flow.restart(0, start.lanes);
         let flow = flow.with_reconvergence(start.grid.program.reconvergence());
-        *warp = Warp::new(start, flow, now);
+        *warp = Warp::new(start, flow, now, issued);
         self.resident |= 1 << slot;
     }
 

@@ -1,7 +1,7 @@
 //! Operands: resolves each one and checks it against the instruction's signature.
 
 use super::scope::Meaning;
-use super::signature::{is_selector, is_video, needs_type, signature};
+use super::signature::{is_selector, is_video, most_types, needs_type, signature};
 use super::{Checker, Op, RegId, Step, Value, barrier, modifiers};
 use crate::ast::{Instruction, Name, Operand, OperandKind, Type};
 use crate::diag::{Diagnostic, Span};
@@ -168,6 +168,10 @@ impl<'t, 'a> Checker<'t, 'a> {
             .iter()
             .filter_map(|name| Type::from_dotted(name.text))
             .collect();
+        if let Some(finding) = surplus_type(instruction, most_types(opcode.text, has)) {
+            self.findings.push(finding);
+            return;
+        }
         let is_width = |name: &&Name<'_>| name.text.strip_prefix(".v").is_some_and(|n| n.parse::<u8>().is_ok());
         let widths = instruction.qualifiers.iter().filter(is_width);
         if let Some(width) = widths
@@ -409,6 +413,19 @@ fn element_number(component: &str) -> Option<u32> {
         ".w" | ".a" => 3,
         _ => return None,
     })
+}
+
+/// Finds a type beyond the `most` that the instruction names.
+fn surplus_type(instruction: &Instruction<'_>, most: Option<usize>) -> Option<Diagnostic> {
+    let is_type = |name: &&Name<'_>| Type::from_dotted(name.text).is_some();
+    let (most, opcode) = (most?, instruction.opcode.text);
+    let surplus = instruction.qualifiers.iter().filter(is_type).nth(most)?;
+    let (count, help) = match most {
+        1 => ("one type", "keep one of them"),
+        2 => ("two types", "keep two of them"),
+        _ => ("three types", "keep three of them"),
+    };
+    Some(Diagnostic::malformed(surplus.span, format!("`{opcode}` takes {count}")).help(help))
 }
 
 /// True if an instruction of one type cannot use a register of the other. Bit types match every type of their width.

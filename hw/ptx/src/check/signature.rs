@@ -124,6 +124,23 @@ pub(super) fn needs_type(signature: &str) -> bool {
     signature.contains(['d', 'a', 'v', 'e'])
 }
 
+/// Most types that a form of the opcode names. `None` where another check, or the lowering, counts them.
+pub(super) fn most_types(opcode: &str, has: impl Fn(&str) -> bool) -> Option<usize> {
+    Some(match opcode {
+        // Mixed precision: `add.f32.f16`.
+        "add" | "sub" | "fma" if has(".f32") && (has(".f16") || has(".bf16")) => 2,
+        // `cvt.pack.sat.u8.s32.b32` has the type of its addend too.
+        "cvt" if has(".pack") => 3,
+        "cvt" | "set" | "slct" | "dp4a" | "dp2a" => 2,
+        "abs" | "activemask" | "add" | "addc" | "and" | "bfe" | "bfi" | "bfind" | "bmsk" | "brev" | "clz" | "cnot"
+        | "copysign" | "cos" | "cvta" | "div" | "ex2" | "fma" | "fns" | "lg2" | "lop3" | "mad" | "mad24" | "madc"
+        | "mapa" | "match" | "max" | "min" | "mov" | "movmatrix" | "mul" | "mul24" | "nanosleep" | "neg" | "not"
+        | "or" | "popc" | "prmt" | "rcp" | "redux" | "rem" | "rsqrt" | "sad" | "selp" | "setp" | "shf" | "shfl"
+        | "shl" | "shr" | "sin" | "sqrt" | "sub" | "subc" | "szext" | "tanh" | "testp" | "vote" | "xor" => 1,
+        _ => return None,
+    })
+}
+
 /// True for a video instruction. Its operands can select bytes and halves.
 pub(super) fn is_video(opcode: &str) -> bool {
     opcode.starts_with('v') && opcode != "vote"

@@ -20,6 +20,8 @@ pub(super) struct PastAccess {
     pub lanes: LaneMask,
     pub step: u32,
     pub pc: u32,
+    /// Executions of the instruction by the warp so far, with this one.
+    pub nth: u32,
 }
 
 /// First byte address and number of bytes.

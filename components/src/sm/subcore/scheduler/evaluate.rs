@@ -76,12 +76,12 @@ impl Scheduler {
 
     /// Charges the warp's old state up to cycle `at`, the first of the new state.
     fn change_state(&mut self, slot: usize, new: Option<WarpState>, at: Cycle) {
-        let warp = self.state.warp(slot);
-        let (old, cycles) = (warp.stall, at.since(warp.since));
-        (warp.stall, warp.since) = (new, at);
-        if let Some(old) = old {
-            self.charge_stall(slot, old, cycles, at);
+        if let Some(old) = self.state.warp(slot).stall {
+            self.charge_stall(slot, old, at);
         }
+        let issued = self.state.stats.instructions;
+        let warp = self.state.warp(slot);
+        (warp.stall, warp.since, warp.issued_before) = (new, at, issued);
         if new.is_some() {
             // Deferred charges count the warps of the ready set, so they come before the change.
             self.charge_throttled(at);
@@ -92,8 +92,12 @@ impl Scheduler {
         }
     }
 
-    fn charge_stall(&mut self, slot: usize, state: WarpState, cycles: u64, end: Cycle) {
-        self.state.stats.stalls.charge(state, cycles);
+    /// Charges a warp's stall, from its first cycle up to `end`.
+    fn charge_stall(&mut self, slot: usize, state: WarpState, end: Cycle) {
+        let issued = self.state.stats.instructions;
+        let warp = self.state.warp(slot);
+        let (cycles, issues) = (end.since(warp.since), issued - warp.issued_before);
+        self.state.stats.stalls.charge(state, cycles, cycles - issues);
         let state = state as u8;
         self.emit(end, slot, EventKind::Wait { state, cycles });
     }
@@ -126,8 +130,7 @@ impl Scheduler {
                 continue;
             }
             if let Some(state) = warp.stall {
-                let cycles = at.since(warp.since);
-                self.charge_stall(slot, state, cycles, at);
+                self.charge_stall(slot, state, at);
             }
             self.emit(at, slot, EventKind::End);
             self.selector.remove(slot);

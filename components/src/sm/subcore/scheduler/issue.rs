@@ -40,7 +40,8 @@ impl Scheduler {
             return;
         }
         self.charge_throttled(now);
-        self.charge_pipes(throttled, 1, now + 1);
+        let issues = n > 0 && self.ports.issue.has_room(now);
+        self.charge_pipes(throttled, (1, u64::from(!issues)), now + 1);
         self.state.charged_until = now + 1;
         if n > 0 {
             self.issue_one(eligible, n, now);
@@ -73,7 +74,7 @@ impl Scheduler {
                 self.path
             );
             self.state.stats.eligible_warps += u64::from(n);
-            self.state.stats.stalls.charge(WarpState::Selected, 1);
+            self.state.stats.stalls.charge(WarpState::Selected, 1, 0);
             self.issue_warp(slot, now);
             // The issued warp's next instruction may have a hazard: its state changes from the next cycle on.
             self.evaluate_warp(slot, now + 1);
@@ -82,8 +83,9 @@ impl Scheduler {
             self.state.last_tick.dispatch_full = true;
             (WarpState::DispatchStall, eligible)
         };
-        let n_others = n - u32::from(others != eligible);
-        self.state.stats.stalls.charge(stall, u64::from(n_others));
+        let n_others = u64::from(n - u32::from(others != eligible));
+        let unissued = if stall == WarpState::DispatchStall { n_others } else { 0 };
+        self.state.stats.stalls.charge(stall, n_others, unissued);
         if self.log.is_on() {
             self.emit_waits(stall, others, 1, now + 1);
         }
@@ -169,17 +171,22 @@ impl Scheduler {
         let cycles = now.since(self.state.charged_until);
         if cycles > 0 {
             self.state.charged_until = now;
-            self.charge_pipes(self.state.ready.pipes, cycles, now);
+            // A tick that issues makes its charge at once, so none of these cycles has an issue.
+            self.charge_pipes(self.state.ready.pipes, (cycles, cycles), now);
         }
     }
 
-    /// Charges the ready warps of `pipes` with the throttle of their pipe, for the `cycles` cycles before `end`.
+    /// Charges the ready warps of `pipes` with the throttle of their pipe, for the `cycles` cycles before `end`. In `unissued` of these
+    /// the scheduler issued nothing.
     #[inline]
-    fn charge_pipes(&mut self, pipes: u16, cycles: u64, end: Cycle) {
+    fn charge_pipes(&mut self, pipes: u16, (cycles, unissued): (u64, u64), end: Cycle) {
         for pipe in ones(pipes) {
             let throttle = THROTTLES[pipe % N_READY_GROUPS];
-            let warp_cycles = cycles * u64::from(self.state.ready.count(pipe));
-            self.state.stats.stalls.charge(throttle, warp_cycles);
+            let warps = u64::from(self.state.ready.count(pipe));
+            self.state
+                .stats
+                .stalls
+                .charge(throttle, cycles * warps, unissued * warps);
             if self.log.is_on() {
                 self.emit_waits(throttle, self.state.ready.of_pipe(pipe), cycles, end);
             }

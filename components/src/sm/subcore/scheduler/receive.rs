@@ -105,7 +105,7 @@ impl Scheduler {
         self.emit(now, slot, EventKind::Start { grid, block, index });
         self.selector.add(slot);
         let state = &mut self.state;
-        state.warps.start(start, now);
+        state.warps.start(start, now, state.stats.instructions);
         state.ibuffers.jump(slot);
         state.stats.warps += 1;
         state.active_since.get_or_insert(now);

@@ -71,13 +71,15 @@ impl Scheduler {
         let throttled = until.since(state.charged_until);
         for pipe in ones(state.ready.pipes) {
             let throttle = THROTTLES[pipe % N_READY_GROUPS];
-            stats
-                .stalls
-                .charge(throttle, throttled * u64::from(state.ready.count(pipe)));
+            // Of a tick that issues, the charge is made at once.
+            let cycles = throttled * u64::from(state.ready.count(pipe));
+            stats.stalls.charge(throttle, cycles, cycles);
         }
         for (_, warp) in self.resident_warps() {
             if let Some(stall) = warp.stall {
-                stats.stalls.charge(stall, until.since(warp.since));
+                let issued = state.stats.instructions - warp.issued_before;
+                let cycles = until.since(warp.since);
+                stats.stalls.charge(stall, cycles, cycles - issued);
             }
         }
         stats.active_cycles += state.active_since.map_or(0, |since| until.since(since));

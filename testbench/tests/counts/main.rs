@@ -1,5 +1,7 @@
 //! Counters of the machine, against counts of the reference for the same launches.
 
+mod worked;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 
