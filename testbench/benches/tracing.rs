@@ -1,5 +1,5 @@
-//! Cost of recording on `v100-sxm2`, one thread: runs without it, with the flight recorder of one SM, and with a waveform file of
-//! one SM. The three alternate. A ratio is that of two adjacent CPU times. The medians are printed.
+//! Cost of recording on `v100-sxm2`, one thread: runs without it, with the flight recorder of one SM, with a waveform file of
+//! one SM, and with a file of the whole machine. The four alternate. A ratio is that of two adjacent CPU times. The medians are printed.
 //!
 //! ```text
 //! cargo bench -p warpwave --bench tracing               five rounds of each kernel
@@ -30,28 +30,31 @@ enum Watch {
     Nothing,
     Flight,
     File,
+    Everything,
 }
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let (rounds, share) = if quick { (1, QUICK_SHARE) } else { (ROUNDS, SHARE) };
     println!(
-        "{:<26}{:>12}{:>16}{:>12}",
-        "kernel", "unwatched s", "flight recorder", "waveform"
+        "{:<26}{:>12}{:>16}{:>12}{:>12}",
+        "kernel", "unwatched s", "flight recorder", "waveform", "all SMs"
     );
     for kernel in KERNELS {
-        let mut figures = [Vec::new(), Vec::new(), Vec::new()];
+        let mut figures = [const { Vec::new() }; 4];
         for _ in 0..rounds {
             let plain = run(kernel, share, Watch::Nothing);
             figures[0].push(plain);
             figures[1].push(run(kernel, share, Watch::Flight) / plain);
             figures[2].push(run(kernel, share, Watch::File) / plain);
+            figures[3].push(run(kernel, share, Watch::Everything) / plain);
         }
-        let [plain, flight, file] = figures.map(median);
+        let [plain, flight, file, everything] = figures.map(median);
         println!(
-            "{kernel:<26}{plain:>12.2}{:>16}{:>12}",
+            "{kernel:<26}{plain:>12.2}{:>16}{:>12}{:>12}",
             format!("{flight:.3}"),
-            format!("{file:.3}")
+            format!("{file:.3}"),
+            format!("{everything:.3}")
         );
     }
 }
@@ -64,13 +67,16 @@ fn run(kernel: &str, share: u32, watch: Watch) -> f64 {
     let config = preset::load(GPU, &[]).expect("a built-in preset").config;
     let mut bench = Bench::new(&scenario, config).unwrap_or_else(|error| panic!("{kernel}: {error}"));
     let folder = tempfile::tempdir().expect("a folder");
-    let selection = Selection::new(&SCOPES, "..").expect("patterns");
+    let selection = match watch {
+        Watch::Everything => Selection::all(),
+        _ => Selection::new(&SCOPES, "..").expect("patterns"),
+    };
     let about = RunInfo::new(1_000_000, Vec::new());
     let clock = bench.gpu_mut().clock_mut();
     let mut waveform = match watch {
         Watch::Nothing => None,
         Watch::Flight => Some(Waveform::watch_flight(&selection, &about, clock, 20_000).expect("signals")),
-        Watch::File => {
+        Watch::File | Watch::Everything => {
             Some(Waveform::create(&folder.path().join("run.vcd"), &selection, &about, clock).expect("a file"))
         }
     };

@@ -49,6 +49,8 @@ mod wave;
 
 mod trigger;
 
+mod transaction;
+
 mod report_files;
 
 mod outputs;

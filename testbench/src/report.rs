@@ -19,6 +19,8 @@ pub mod kanata;
 
 pub mod perfetto;
 
+pub mod transaction;
+
 pub mod html;
 
 pub mod units;

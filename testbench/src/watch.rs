@@ -10,6 +10,8 @@
 
 pub mod requests;
 
+pub mod transaction;
+
 pub mod pipeline;
 
 pub mod profile;

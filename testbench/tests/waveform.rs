@@ -398,3 +398,73 @@ fn gtkwave_shows_every_row_of_a_view_with_the_values_of_the_dump() {
     }
     assert!(compared > 1_000, "{compared} values are hardly a comparison");
 }
+
+/// The sub-cores of all SMs, by path.
+fn subcores(dump: &Dump) -> BTreeSet<String> {
+    let schedulers = dump
+        .signals
+        .iter()
+        .filter_map(|s| s.path.strip_suffix(".scheduler.issue_pc"));
+    schedulers.map(str::to_owned).collect()
+}
+
+/// The first register that an instruction's text names as its destination: 4 in `LD.B64.NC R4, [R2]`.
+fn destination(text: &str) -> Option<u64> {
+    let (_, operands) = text.split_once(' ')?;
+    let first = operands.split(',').next()?.trim();
+    first.strip_prefix('R')?.parse().ok()
+}
+
+#[test]
+fn write_back_shows_the_destination_in_the_instruction_and_its_scoreboard_bit_is_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.vcd");
+    record("transpose_tiled", &file, 1_000_000);
+    let scenario = builtin::load("transpose_tiled").unwrap();
+    let bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    let code = bench.instructions();
+    let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
+    let mut compared = 0;
+    for subcore in subcores(&dump) {
+        let of = |name: &str| dump.signal(&format!("{subcore}.{name}")).unwrap();
+        let written = of("dispatch.writeback_reg");
+        for &(at, register) in &written.changes {
+            let Some(register) = register else { continue };
+            let inst = of("dispatch.writeback_inst").at(at).unwrap();
+            assert_eq!(
+                Some(register),
+                destination(&code[inst as usize]),
+                "cycle {at}: {}",
+                code[inst as usize]
+            );
+            // The release reaches the scheduler in the next cycle.
+            let warp = of("dispatch.writeback_warp").at(at).unwrap();
+            let word = ["pending_r0", "pending_r64", "pending_r128", "pending_r192"][register as usize / 64];
+            let pending = of(&format!("scheduler.warp[{warp}].{word}")).at(at).unwrap();
+            assert_eq!(
+                pending >> (register % 64) & 1,
+                1,
+                "{subcore}: R{register} in cycle {at}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 1_000, "{compared} results are hardly a comparison");
+}
+
+#[test]
+fn cycles_of_collector_conflicts_sum_to_the_counter() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.vcd");
+    let run = record("transpose_tiled", &file, 1_000_000);
+    let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
+    let conflicts = dump.signals.iter().filter(|s| s.path.ends_with(".collector_conflict"));
+    let cycles = |changes: &[(u64, Option<u64>)]| {
+        let ends = changes.iter().skip(1).map(|change| change.0).chain([dump.end]);
+        let high = changes.iter().zip(ends).filter(|((_, value), _)| *value == Some(1));
+        high.map(|((from, _), to)| to - from).sum::<u64>()
+    };
+    let shown: u64 = conflicts.map(|signal| cycles(&signal.changes)).sum();
+    assert!(shown > 0, "the kernel has register bank conflicts");
+    assert_eq!(Some(shown), run.totals.sum("dispatch", "bank_conflict_cycles"));
+}

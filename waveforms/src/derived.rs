@@ -15,7 +15,10 @@
 //! | `xbar_requests`, `xbar_responses` | inputs of the crossbar that sent, per cycle of the last [`INTERVAL`] |
 //! | `l2_lookups` | slices that looked up tags, per slice and cycle of the last [`INTERVAL`] |
 //! | `l2_hit_rate` | the share of those lookups with a hit |
+//! | `dram_gb_per_s` | bytes read and written by all channels, in units of 10^9 bytes per second |
 //! | `dram_commands` | reads and writes on the column buses, per channel and cycle of the last [`INTERVAL`] |
+
+use std::collections::HashMap;
 
 use warpwave_hw::time::Cycle;
 
@@ -37,6 +40,8 @@ struct Mean {
     /// The sum over all cycles of the interval before `since`.
     area: u64,
     since: u64,
+    /// The sum at the end of the last interval.
+    old_sum: u64,
     denominator: Denominator,
     /// The last value, as the bits of an `f64`.
     value: u64,
@@ -49,6 +54,8 @@ enum Denominator {
     Constant(f64),
     /// The area of the mean before this one in the list.
     PreviousArea,
+    /// No area: the growth of the sum, times this factor. The inputs are counters.
+    Growth(f64),
 }
 
 impl Mean {
@@ -58,10 +65,13 @@ impl Mean {
         self.sum = self.sum + to.unwrap_or(0) - from.unwrap_or(0);
     }
 
-    /// Ends the interval and returns its area.
-    fn end_interval(&mut self, now: u64) -> u64 {
+    /// Ends the interval. Returns its area, and the growth of the sum.
+    fn end_interval(&mut self, now: u64) -> (u64, u64) {
         self.change(now, None, None);
-        std::mem::take(&mut self.area)
+        // A reset of the machine sets its counters to 0.
+        let growth = self.sum.saturating_sub(self.old_sum);
+        self.old_sum = self.sum;
+        (std::mem::take(&mut self.area), growth)
     }
 }
 
@@ -69,7 +79,8 @@ impl Mean {
 struct TopStall {
     /// Index of `top_stall`. The next index is `n_stalled`.
     signal: u32,
-    names: &'static [&'static str],
+    /// A bit for each state that is a stall.
+    stalls: u64,
     /// Warps in each state.
     counts: Vec<u32>,
     /// The last values of both signals.
@@ -88,8 +99,8 @@ impl TopStall {
 
     /// The most frequent stall reason and its count. Of equal counts the first state wins.
     fn top(&self) -> (Option<u64>, Option<u64>) {
-        let is_stall = |state: &usize| self.counts[*state] > 0 && !NOT_STALLED.contains(&self.names[*state]);
-        let states = (0..self.names.len()).filter(is_stall);
+        let is_stall = |state: &usize| self.counts[*state] > 0 && self.stalls >> *state & 1 == 1;
+        let states = (0..self.counts.len()).filter(is_stall);
         let top = states.max_by_key(|&state| (self.counts[state], std::cmp::Reverse(state)));
         (
             top.map(|state| state as u64),
@@ -139,7 +150,9 @@ pub struct DerivedSignals {
 
 impl DerivedSignals {
     /// Appends the derived signals whose inputs are among `signals`. The first interval begins in cycle `start`.
-    pub fn new(signals: &mut Vec<Signal>, start: Cycle) -> DerivedSignals {
+    ///
+    /// `clock_khz` is the frequency of the core clock, in kHz.
+    pub fn new(signals: &mut Vec<Signal>, start: Cycle, clock_khz: u64) -> DerivedSignals {
         let mut derived = DerivedSignals {
             inputs: vec![Input::Unused; signals.len()],
             means: Vec::new(),
@@ -147,10 +160,10 @@ impl DerivedSignals {
             changed_stalls: Vec::new(),
             interval_end: Cycle::NEVER,
         };
-        for sm in sm_scopes(signals) {
-            derived.add_sm(&sm, signals);
+        for (sm, inside) in signals_by_sm(signals) {
+            derived.add_sm(&sm, &inside, signals);
         }
-        derived.add_memory(signals);
+        derived.add_memory(signals, clock_khz);
         derived.means.iter_mut().for_each(|mean| mean.since = start.0);
         if !derived.means.is_empty() {
             derived.interval_end = start + INTERVAL;
@@ -158,19 +171,20 @@ impl DerivedSignals {
         derived
     }
 
-    fn add_sm(&mut self, sm: &[String], signals: &mut Vec<Signal>) {
-        let in_sm = |signal: &&Signal| signal.scope.starts_with(sm);
+    /// Adds the signals of an SM. `inside` has the indices of its signals.
+    fn add_sm(&mut self, sm: &[String], inside: &[usize], signals: &mut Vec<Signal>) {
         let n_before = self.means.len();
-        let slots = signals.iter().filter(in_sm).filter(|s| is_warp_state(s)).count();
+        let slots = find_signals(signals, inside, is_warp_state).len();
         let constant = |largest: usize| Denominator::Constant((INTERVAL * largest.max(1) as u64) as f64);
         for (name, input, denominator) in [
             ("ipc", "issue_valid", constant(1)),
             ("lanes", "issue_lanes", Denominator::PreviousArea),
             ("occupancy", "live_warps", constant(slots)),
         ] {
-            let inputs = find_signals(signals, sm, |signal| signal.name == input);
+            let inputs = find_signals(signals, inside, |signal| signal.name == input);
             let is_possible = match denominator {
                 Denominator::Constant(_) => slots > 0 || name == "ipc",
+                Denominator::Growth(_) => true,
                 // Lanes are per issued instruction, so `ipc` must come before.
                 Denominator::PreviousArea => self.means.len() > n_before,
             };
@@ -181,24 +195,24 @@ impl DerivedSignals {
                 self.add_mean(signals, sm, name, denominator);
             }
         }
-        self.add_stalls(sm, signals);
-        let tags = find_signals(signals, sm, |signal| is_part(signal, "tag", "l1"));
+        self.add_stalls(sm, inside, signals);
+        let tags = find_signals(signals, inside, |signal| is_part(signal, "tag", "l1"));
         self.add_lookups(&tags, sm, ["l1_lookups", "l1_hit_rate"], signals);
     }
 
     /// Adds the signals of the crossbar, the L2 and the HBM.
-    fn add_memory(&mut self, signals: &mut Vec<Signal>) {
+    fn add_memory(&mut self, signals: &mut Vec<Signal>, clock_khz: u64) {
         let Some(top) = signals.first().and_then(|signal| signal.scope.first()).cloned() else {
             return;
         };
         let scope = [top, "memory".to_owned()];
-        let top = &scope[..1];
+        let all: Vec<usize> = (0..signals.len()).collect();
         for (name, direction) in [("xbar_requests", "request"), ("xbar_responses", "response")] {
             let is_input = |signal: &Signal| {
                 let mut outer = signal.scope.iter().rev().skip(1);
                 signal.name == "sends" && outer.next().is_some_and(|scope| scope == direction)
             };
-            let inputs = find_signals(signals, top, is_input);
+            let inputs = find_signals(signals, &all, is_input);
             if !inputs.is_empty() {
                 inputs
                     .iter()
@@ -206,9 +220,18 @@ impl DerivedSignals {
                 self.add_mean(signals, &scope, name, Denominator::Constant(INTERVAL as f64));
             }
         }
-        let tags = find_signals(signals, top, |signal| is_part(signal, "tag", "l2_slice["));
+        let tags = find_signals(signals, &all, |signal| is_part(signal, "tag", "l2_slice["));
         self.add_lookups(&tags, &scope, ["l2_lookups", "l2_hit_rate"], signals);
-        let commands = find_signals(signals, top, |signal| is_part(signal, "column_command", "channel["));
+        let moved = find_signals(signals, &all, |signal| is_part(signal, "bytes_moved", "channel["));
+        if !moved.is_empty() {
+            moved
+                .iter()
+                .for_each(|&n| self.inputs[n] = Input::Mean(self.means.len()));
+            // Bytes in an interval, times its rate in kHz, are thousands of bytes per second.
+            let factor = clock_khz as f64 / (INTERVAL as f64 * 1e6);
+            self.add_mean(signals, &scope, "dram_gb_per_s", Denominator::Growth(factor));
+        }
+        let commands = find_signals(signals, &all, |signal| is_part(signal, "column_command", "channel["));
         if let Some(&first) = commands.first() {
             let mean = self.means.len();
             let states = state_set(&signals[first], &["read", "write"]);
@@ -240,13 +263,14 @@ impl DerivedSignals {
             sum: 0,
             area: 0,
             since: 0,
+            old_sum: 0,
             denominator,
             value: 0f64.to_bits(),
         });
     }
 
-    fn add_stalls(&mut self, sm: &[String], signals: &mut Vec<Signal>) {
-        let inputs = find_signals(signals, sm, is_warp_state);
+    fn add_stalls(&mut self, sm: &[String], inside: &[usize], signals: &mut Vec<Signal>) {
+        let inputs = find_signals(signals, inside, is_warp_state);
         let Some(names) = inputs.first().and_then(|&n| signals[n].kind.states()) else {
             return;
         };
@@ -255,7 +279,7 @@ impl DerivedSignals {
             .for_each(|&n| self.inputs[n] = Input::WarpState(self.stalls.len()));
         self.stalls.push(TopStall {
             signal: add_signal(signals, sm, "top_stall", Kind::State(names)),
-            names,
+            stalls: !state_set(&signals[inputs[0]], &NOT_STALLED),
             counts: vec![0; names.len()],
             values: (None, Some(0)),
         });
@@ -276,7 +300,8 @@ impl DerivedSignals {
                 }
             }
         }
-        for mean in &self.means {
+        for mean in &mut self.means {
+            mean.old_sum = mean.sum;
             values[mean.signal as usize] = Some(mean.value);
         }
         for stall in &mut self.stalls {
@@ -312,6 +337,9 @@ impl DerivedSignals {
     /// Appends the changes of derived signals, after [`on_change`](Self::on_change) for all changes of the cycle.
     pub fn take(&mut self, now: Cycle, changes: &mut Vec<Change>) {
         let before = changes.len();
+        // Several warps of an SM may change in one cycle.
+        self.changed_stalls.sort_unstable();
+        self.changed_stalls.dedup();
         for stall in self.changed_stalls.drain(..) {
             let stall = &mut self.stalls[stall];
             let (state, count) = stall.top();
@@ -323,9 +351,10 @@ impl DerivedSignals {
             self.interval_end = now + INTERVAL;
             let mut previous_area = 0;
             for mean in &mut self.means {
-                let area = mean.end_interval(now.0);
+                let (area, growth) = mean.end_interval(now.0);
                 let value = match mean.denominator {
                     Denominator::Constant(largest) => area as f64 / largest,
+                    Denominator::Growth(factor) => growth as f64 * factor,
                     Denominator::PreviousArea if previous_area == 0 => 0.0,
                     Denominator::PreviousArea => area as f64 / previous_area as f64,
                 };
@@ -341,15 +370,20 @@ impl DerivedSignals {
     }
 }
 
-/// The scopes of all SMs, in the order of their first signals.
-fn sm_scopes(signals: &[Signal]) -> Vec<Vec<String>> {
-    let mut sms: Vec<Vec<String>> = Vec::new();
-    for signal in signals {
-        if let Some(n) = signal.scope.iter().position(|name| name.starts_with("sm["))
-            && !sms.iter().any(|sm| sm[..] == signal.scope[..=n])
-        {
-            sms.push(signal.scope[..=n].to_vec());
-        }
+/// The scopes of all SMs in the order of their first signals, each with the indices of its signals.
+fn signals_by_sm(signals: &[Signal]) -> Vec<(Vec<String>, Vec<usize>)> {
+    let mut sms: Vec<(Vec<String>, Vec<usize>)> = Vec::new();
+    let mut places: HashMap<&[String], usize> = HashMap::new();
+    for (index, signal) in signals.iter().enumerate() {
+        let Some(n) = signal.scope.iter().position(|name| name.starts_with("sm[")) else {
+            continue;
+        };
+        let sm = &signal.scope[..=n];
+        let place = *places.entry(sm).or_insert_with(|| {
+            sms.push((sm.to_vec(), Vec::new()));
+            sms.len() - 1
+        });
+        sms[place].1.push(index);
     }
     sms
 }
@@ -371,10 +405,9 @@ fn state_set(signal: &Signal, states: &[&str]) -> u64 {
     bits.fold(0, |set, (n, _)| set | 1 << n)
 }
 
-/// The indices of the signals of a scope for which `matches` holds.
-fn find_signals(signals: &[Signal], scope: &[String], matches: impl Fn(&Signal) -> bool) -> Vec<usize> {
-    let matches = |n: &usize| signals[*n].scope.starts_with(scope) && matches(&signals[*n]);
-    (0..signals.len()).filter(matches).collect()
+/// The indices of the signals among `inside` for which `matches` holds.
+fn find_signals(signals: &[Signal], inside: &[usize], matches: impl Fn(&Signal) -> bool) -> Vec<usize> {
+    inside.iter().copied().filter(|&n| matches(&signals[n])).collect()
 }
 
 /// Appends a derived signal and returns its index.
@@ -401,7 +434,7 @@ mod tests {
             Signal::new("gpu.channel[0].column_command", Kind::State(&["none", "read", "write"])),
             Signal::new("gpu.xbar.request.in[0].sends", Kind::Bit),
         ];
-        let mut derived = DerivedSignals::new(&mut signals, Cycle(0));
+        let mut derived = DerivedSignals::new(&mut signals, Cycle(0), 1_000_000);
         let names: Vec<&str> = signals[4..].iter().map(|signal| signal.name.as_str()).collect();
         assert_eq!(names, ["xbar_requests", "l2_lookups", "l2_hit_rate", "dram_commands"]);
         let mut values = vec![Some(0); signals.len()];
@@ -424,5 +457,30 @@ mod tests {
             .map(|(_, value)| f64::from_bits(value.unwrap()))
             .collect();
         assert_eq!(values, [0.5, 0.5, 0.25, 0.125]);
+    }
+
+    #[test]
+    fn dram_rate_is_the_growth_of_the_byte_counters_at_the_core_clock() {
+        let mut signals = [0, 1]
+            .map(|n| Signal::new(&format!("gpu.channel[{n}].bytes_moved"), Kind::Vector(48)))
+            .to_vec();
+        // 1.5 GHz: an interval of 64 cycles lasts 42.67 ns.
+        let mut derived = DerivedSignals::new(&mut signals, Cycle(0), 1_500_000);
+        assert_eq!(signals[2].path(), "gpu.memory.dram_gb_per_s");
+        let mut values = vec![Some(1_000), Some(64), None];
+        derived.begin(&mut values);
+        let mut rate = |end: u64, counts: [(u64, u64); 2]| {
+            for (signal, (from, to)) in (0..).zip(counts) {
+                derived.on_change(Cycle(end - 1), signal, Some(from), Some(to));
+            }
+            let mut changes = Vec::new();
+            derived.take(Cycle(end), &mut changes);
+            changes.first().map(|(_, value)| f64::from_bits(value.unwrap()))
+        };
+        // 2,048 bytes of one channel and 2,048 of the other, in 64 cycles: 64 bytes a cycle.
+        assert_eq!(rate(64, [(1_000, 3_048), (64, 2_112)]), Some(96.0));
+        // After a reset the counters are 0.
+        assert_eq!(rate(128, [(3_048, 0), (2_112, 0)]), Some(0.0));
+        assert_eq!(rate(192, [(0, 1_024), (0, 0)]), Some(24.0));
     }
 }

@@ -6,6 +6,7 @@
 //! - [`trigger`]: an event in the machine that starts the dump.
 //! - [`recorder`]: records the changes of one tile, on the tile's thread.
 //! - [`waveform`]: joins the recorders of all tiles and writes every output. A bench needs this module, [`select`] and [`mod@file`].
+//! - [`scheduled`]: signals whose changes are known before the run.
 //! - [`sink`]: the interface of an output. [`vcd`] and `fst` (feature `fst`) implement it.
 //! - [`flight`]: the flight recorder, which keeps the last cycles in memory.
 //! - [`markers`]: finds the cycles that get a named marker in the views.
@@ -85,6 +86,8 @@ mod merge;
 mod links;
 
 mod derived;
+
+pub mod scheduled;
 
 pub mod waveform;
 

@@ -10,7 +10,7 @@
 //! The signals are in the scope of the receiver. An alias is in the scope of the sender, below `to`.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use warpwave_hw::clock::Clock;
 use warpwave_hw::link::wires::{LinkEnd, LinkEvent, LinkEventLog, LinkObserver};
@@ -59,15 +59,6 @@ impl Link {
     }
 }
 
-/// A later effect of an event.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Effect {
-    /// A slot becomes free for the sender.
-    SlotFree,
-    /// `valid` and `payload` of the last message end.
-    ValidEnd,
-}
-
 /// The links that are recorded.
 #[derive(Default)]
 pub struct LinkSignals {
@@ -76,10 +67,12 @@ pub struct LinkSignals {
     /// Events that are not applied yet, by cycle and link.
     events: VecDeque<LinkEvent>,
     drained: Vec<LinkEvent>,
-    /// Later effects of applied events, with the cycle and the link.
-    effects: BinaryHeap<Reverse<(Cycle, u32, Effect)>>,
-    /// Links with an event or effect in this cycle.
-    changed: BTreeSet<u32>,
+    /// The cycles in which `valid` and `payload` of a link end, in order.
+    valid_ends: VecDeque<(Cycle, u32)>,
+    /// The cycles in which a slot of a link becomes free for the sender.
+    free_slots: BinaryHeap<Reverse<(Cycle, u32)>>,
+    /// Links that may change in this cycle.
+    changed: Vec<u32>,
 }
 
 impl LinkSignals {
@@ -138,22 +131,24 @@ impl LinkSignals {
     /// The next cycle in which a link may change.
     pub fn next(&self) -> Cycle {
         let event = self.events.front().map_or(Cycle::NEVER, |event| event.at);
-        let effect = self.effects.peek().map_or(Cycle::NEVER, |Reverse((at, ..))| *at);
-        event.min(effect)
+        let end = self.valid_ends.front().map_or(Cycle::NEVER, |&(at, _)| at);
+        let free = self.free_slots.peek().map_or(Cycle::NEVER, |Reverse((at, _))| *at);
+        event.min(end).min(free)
     }
 
     /// Applies the events of this cycle, and appends the changes of signals to `changes`.
     pub fn take(&mut self, now: Cycle, changes: &mut Vec<Change>) {
-        while let Some(&Reverse((at, number, effect))) = self.effects.peek()
+        while let Some((_, number)) = self.valid_ends.pop_front_if(|(at, _)| *at <= now) {
+            self.links[number as usize].sent = None;
+            self.changed.push(number);
+        }
+        while let Some(&Reverse((at, number))) = self.free_slots.peek()
             && at <= now
         {
-            self.effects.pop();
+            self.free_slots.pop();
             let link = &mut self.links[number as usize];
-            match effect {
-                Effect::SlotFree => link.used_slots = link.used_slots.saturating_sub(1),
-                Effect::ValidEnd => link.sent = None,
-            }
-            self.changed.insert(number);
+            link.used_slots = link.used_slots.saturating_sub(1);
+            self.changed.push(number);
         }
         while let Some(&event) = self.events.front()
             && event.at <= now
@@ -161,7 +156,9 @@ impl LinkSignals {
             self.events.pop_front();
             self.apply(now, event);
         }
-        for number in std::mem::take(&mut self.changed) {
+        self.changed.sort_unstable();
+        self.changed.dedup();
+        for number in self.changed.drain(..) {
             let link = &mut self.links[number as usize];
             let values = link.current_values();
             for (n, (new, old)) in values.into_iter().zip(link.values).enumerate() {
@@ -178,18 +175,18 @@ impl LinkSignals {
                 link.sent = Some(payload);
                 link.occupancy += 1;
                 link.used_slots += 1;
-                self.effects.push(Reverse((now + 1, event.link, Effect::ValidEnd)));
+                self.valid_ends.push_back((now + 1, event.link));
             }
             None => {
                 link.occupancy = link.occupancy.saturating_sub(1);
                 // The slot is free in cycle now + credit latency, and `ready` speaks of the next cycle.
                 match link.credit_latency {
                     0 | 1 => link.used_slots = link.used_slots.saturating_sub(1),
-                    latency => (self.effects).push(Reverse((now + (latency - 1), event.link, Effect::SlotFree))),
+                    latency => (self.free_slots).push(Reverse((now + (latency - 1), event.link))),
                 }
             }
         }
-        self.changed.insert(event.link);
+        self.changed.push(event.link);
     }
 }
 

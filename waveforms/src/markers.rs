@@ -3,10 +3,10 @@
 //! | marker | cycle |
 //! |---|---|
 //! | `launch` | the first warp is resident |
-//! | `first_miss` | the first miss in an L1 |
-//! | `first_barrier` | the first warp waits at a barrier |
-//! | `worst_request` | the start of the memory request with the longest latency |
-//! | `longest_wait` | the start of the longest stall of one warp, in one state |
+//! | `miss` | the first miss in an L1 |
+//! | `barrier` | the first warp waits at a barrier |
+//! | `slowest` | the start of the memory request with the longest latency |
+//! | `stall` | the start of the longest stall of one warp, in one state |
 //!
 //! Only recorded signals count. The recorded window bounds all of them.
 
@@ -139,10 +139,10 @@ impl MarkerFinder {
         let longest = |(at, cycles): (Cycle, u64)| (cycles > 0).then_some(at);
         let found = [
             ("launch", self.launch),
-            ("first_miss", self.miss),
-            ("first_barrier", self.barrier),
-            ("worst_request", longest(self.worst_request)),
-            ("longest_wait", longest(self.longest_wait)),
+            ("miss", self.miss),
+            ("barrier", self.barrier),
+            ("slowest", longest(self.worst_request)),
+            ("stall", longest(self.longest_wait)),
         ];
         let marker = |(name, at): (&str, Option<Cycle>)| Some(Marker::new(name, at?));
         found.into_iter().filter_map(marker).collect()

@@ -18,6 +18,7 @@ pub mod names;
 pub mod surfer;
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use warpwave_hw::time::Cycle;
@@ -40,6 +41,8 @@ pub struct ViewRange {
     pub markers: Vec<Marker>,
     /// The event at the centre of the view. Without one, the view begins where the first warp is resident.
     pub event: Option<Marker>,
+    /// The cycles that the view shows first, if the user has chosen a transaction.
+    pub focus: Option<Range<Cycle>>,
     /// Indices of the states of warp slots that never held a warp. The view folds them away.
     pub empty_slots: Vec<usize>,
 }
@@ -51,33 +54,45 @@ impl ViewRange {
         end: Cycle::ZERO,
         markers: Vec::new(),
         event: None,
+        focus: None,
         empty_slots: Vec::new(),
     };
 
-    /// The first cycle that a view shows: shortly before the launch, if there is a marker for it.
-    fn first_shown(&self) -> Cycle {
+    /// The cycles that a view shows first: around the focus, or from shortly before the launch to the end.
+    fn shown(&self) -> Range<Cycle> {
         let launch = self.markers.iter().find(|marker| marker.name == "launch");
-        let launch = launch.map_or(self.start, |launch| launch.at);
-        let margin = self.end.0.saturating_sub(launch.0) / 50;
-        self.start.max(Cycle(launch.0.saturating_sub(margin)))
+        let run = launch.map_or(self.start, |launch| launch.at)..self.end;
+        let focus = self
+            .focus
+            .clone()
+            .filter(|focus| focus.start < self.end && self.start < focus.end);
+        // The margin is a share of the cycles. A run ends with the dump, so its right margin is cut.
+        let (cycles, share) = focus.map_or((run, 50), |focus| (focus, 10));
+        let margin = cycles.end.0.saturating_sub(cycles.start.0) / share;
+        self.start.max(Cycle(cycles.start.0.saturating_sub(margin)))..self.end.min(cycles.end + margin)
     }
 
     /// The markers inside the range: the event, the others, and the end. Markers that would lie on each other are one.
     fn shown_markers(&self) -> Vec<Marker> {
         let markers = self.event.iter().chain(&self.markers);
         let is_inside = |marker: &&Marker| self.start <= marker.at && marker.at < self.end;
-        let apart = self.end.0.saturating_sub(self.first_shown().0) / 50;
-        let mut shown: Vec<Marker> = Vec::new();
+        let shown = self.shown();
+        // A label is as wide as about a fortieth of the window.
+        let apart = shown.end.0.saturating_sub(shown.start.0) / 40;
+        let mut apart_markers: Vec<Marker> = Vec::new();
         for marker in markers.filter(is_inside) {
-            match shown.iter_mut().find(|other| other.at.0.abs_diff(marker.at.0) < apart) {
-                Some(other) => other.name = format!("{}_and_{}", other.name, marker.name),
-                None => shown.push(marker.clone()),
+            match apart_markers
+                .iter_mut()
+                .find(|other| other.at.0.abs_diff(marker.at.0) < apart)
+            {
+                Some(other) => other.name = format!("{}+{}", other.name, marker.name),
+                None => apart_markers.push(marker.clone()),
             }
         }
         if self.start < self.end {
-            shown.push(Marker::new("end", self.end));
+            apart_markers.push(Marker::new("end", self.end));
         }
-        shown
+        apart_markers
     }
 }
 
@@ -112,4 +127,43 @@ pub fn write_views(dump: &Path, signals: &[Signal], run: &RunInfo, range: &ViewR
     };
     write("gtkw", &gtkw::save_file(&layout, signals, &tables, &files, run, range))?;
     write("sucl", &surfer::command_file(&layout, signals, &tables, run, range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(focus: Option<Range<u64>>) -> ViewRange {
+        let marker = |(name, at)| Marker::new(name, Cycle(at));
+        ViewRange {
+            start: Cycle(0),
+            end: Cycle(5_000),
+            markers: [("launch", 1_000), ("miss", 1_050), ("stall", 3_000)]
+                .map(marker)
+                .to_vec(),
+            focus: focus.map(|focus| Cycle(focus.start)..Cycle(focus.end)),
+            ..ViewRange::EMPTY
+        }
+    }
+
+    fn names(range: &ViewRange) -> Vec<String> {
+        range.shown_markers().into_iter().map(|marker| marker.name).collect()
+    }
+
+    #[test]
+    fn view_begins_before_the_launch_and_joins_markers_that_would_overlap() {
+        let range = view(None);
+        assert_eq!(range.shown(), Cycle(920)..Cycle(5_000));
+        // 4,080 cycles are shown, so a label takes 102 of them.
+        assert_eq!(names(&range), ["launch+miss", "stall", "end"]);
+    }
+
+    #[test]
+    fn view_of_a_focus_has_a_tenth_more_on_both_sides() {
+        let range = view(Some(1_000..1_200));
+        assert_eq!(range.shown(), Cycle(980)..Cycle(1_220));
+        assert_eq!(names(&range), ["launch", "miss", "stall", "end"]);
+        // A focus outside the recorded cycles does not count.
+        assert_eq!(view(Some(6_000..6_200)).shown(), Cycle(920)..Cycle(5_000));
+    }
 }

@@ -28,6 +28,7 @@ use crate::links::LinkSignals;
 use crate::markers::{Marker, MarkerFinder};
 use crate::merge::Merge;
 use crate::recorder::Change;
+use crate::scheduled::{Schedule, ScheduledSignal};
 use crate::select::Selection;
 use crate::signal::Signal;
 use crate::sink::Sink;
@@ -55,13 +56,14 @@ pub struct Summary {
 pub struct Waveform {
     run: RunInfo,
     selection: Selection,
-    /// Signals of components by tile, then signals of links, then derived signals.
+    /// Signals of components by tile, then signals of links, then derived signals, then scheduled signals.
     signals: Vec<Signal>,
     /// The current value of each signal.
     values: Vec<Option<u64>>,
     merge: Merge,
     links: LinkSignals,
     derived: DerivedSignals,
+    schedule: Schedule,
     markers: MarkerFinder,
     trigger: Option<TriggerDetector>,
     outputs: Vec<Output>,
@@ -137,7 +139,7 @@ impl Waveform {
         let (mut signals, merge, links) = attach(selection, clock, &recorded)?;
         let trigger = (selection.trigger()).map(|trigger| TriggerDetector::new(trigger, &signals, recorded.start));
         let markers = MarkerFinder::new(&signals, recorded.start);
-        let derived = DerivedSignals::new(&mut signals, recorded.start);
+        let derived = DerivedSignals::new(&mut signals, recorded.start, run.clock_khz);
         Ok(Waveform {
             run: run.clone(),
             selection: selection.clone(),
@@ -146,6 +148,7 @@ impl Waveform {
             merge,
             links,
             derived,
+            schedule: Schedule::default(),
             markers,
             trigger,
             outputs: Vec::new(),
@@ -171,6 +174,16 @@ impl Waveform {
     /// The comment lines of a dump's header.
     pub fn header(&self) -> Vec<String> {
         file::header(&self.selection, &self.run)
+    }
+
+    /// Adds signals whose changes are known. The views open on them. Call it once, before the first output is added.
+    ///
+    /// # Panics
+    /// If there is an output.
+    pub fn schedule(&mut self, scheduled: Vec<ScheduledSignal>) {
+        assert!(self.outputs.is_empty(), "signals are added before the first output");
+        self.schedule = Schedule::new(scheduled, &mut self.signals);
+        self.values.resize(self.signals.len(), None);
     }
 
     /// Adds a VCD at `path`, with the view files beside it. The VCD is compressed if the name ends in `.gz`.
@@ -271,6 +284,7 @@ impl Waveform {
             end,
             markers: self.markers(),
             event: None,
+            focus: self.schedule.range(),
             empty_slots: self.markers.empty_slots(),
         }
     }

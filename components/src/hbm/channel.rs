@@ -459,6 +459,9 @@ impl Component for Channel {
         probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
         // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
+        // A counter, because several bursts may begin in one core cycle.
+        let moved = state.stats.bytes_read + state.stats.bytes_written;
+        probe.vector("bytes_moved", 48, Some(moved & ((1 << 48) - 1)));
         probe.vector("queue", queue_width, Some(state.queue.len() as u64));
         probe.bit("writing", Some(state.scheduler.is_writing()));
         // No parameter bounds the number of responses. A width of 24 bits is assumed to be enough.

@@ -7,6 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use warpwave::fault::LinkFault;
 use warpwave::reference::Checks;
+use warpwave::watch::transaction::Wanted;
 use warpwave_ptx::OPTIONAL_PASSES;
 
 /// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
@@ -183,6 +184,15 @@ pub struct Run {
     /// Begin the waveform at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
     #[arg(long, value_name = "EVENT", requires = "waveform", help_heading = "Waveforms")]
     pub trace_on: Option<String>,
+    /// Show one load in all units, with those that share its fill: `slowest`, or a request such as sm0#12; runs twice
+    #[arg(
+        long,
+        value_name = "ID",
+        requires = "waveform",
+        conflicts_with = "faults",
+        help_heading = "Waveforms"
+    )]
+    pub transaction: Option<Wanted>,
     /// End the waveform before a file exceeds SIZE, such as 500 MB or 2 GiB; the run goes on
     #[arg(long, value_name = "SIZE", value_parser = bytes, requires = "waveform", help_heading = "Waveforms")]
     pub trace_limit: Option<u64>,

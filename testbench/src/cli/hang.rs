@@ -57,7 +57,7 @@ pub fn repeat(
     }
     let mut second = lab::bench(scenario, config, args.ignore_target)?;
     let mut wave = match sm {
-        Some(sm) => Some(Wave::begin(args, scenario, record, &mut second, Some(sm))?),
+        Some(sm) => Some(Wave::begin(args, scenario, record, &mut second, Some(sm), Vec::new())?),
         None => None,
     };
     let mut writes = LastWrites::of(&hang.polled);

@@ -30,6 +30,7 @@ use super::print;
 use super::progress::{Line, catch_interrupt, is_stopped};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
+use super::transaction;
 use super::wave::{Wave, keeps_record};
 use super::write::{make, write};
 
@@ -211,7 +212,8 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     if args.has_check(args::Check::Invariants) {
         bench.gpu_mut().check_invariants();
     }
-    let mut wave = Wave::begin(args, scenario, record.clone(), bench, None)?;
+    let transaction = transaction::find(args, scenario, &job.config, options(scenario, args))?;
+    let mut wave = Wave::begin(args, scenario, record.clone(), bench, None, transaction)?;
     let mut reports = ReportFiles::begin(args, bench)?;
     let mut run = simulate(bench, scenario, args, &mut wave, &mut reports);
     if let (Some(Sampled { first, end }), None) = (run.sample, &run.stopped)

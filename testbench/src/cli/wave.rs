@@ -9,6 +9,7 @@ use warpwave_waveforms::error::WaveError;
 #[cfg(feature = "fst")]
 use warpwave_waveforms::file::create_fst;
 use warpwave_waveforms::file::{RunInfo, stem};
+use warpwave_waveforms::scheduled::ScheduledSignal;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::vcd::TimeAxis;
 use warpwave_waveforms::waveform::Waveform;
@@ -43,12 +44,14 @@ pub struct Wave {
 
 impl Wave {
     /// Starts recording. The flight recorder's file is that of `--flight`, or else `record`. It records `sm`, or else [`FLIGHT_SM`].
+    /// `transaction` has the signals of `--transaction`.
     pub fn begin(
         args: &args::Run,
         scenario: &Scenario,
         record: Option<PathBuf>,
         bench: &mut Bench<'_>,
         sm: Option<&str>,
+        transaction: Vec<ScheduledSignal>,
     ) -> Result<Self, Failure> {
         let written = waveforms(args).next();
         let flight = args.flight.clone().or(record);
@@ -63,6 +66,7 @@ impl Wave {
         let mut waveform = watched.transpose().map_err(failure)?;
         if let Some(waveform) = &mut waveform {
             waveform.set_limit(args.trace_limit.unwrap_or(u64::MAX));
+            waveform.schedule(transaction);
             add_files(args, &about, waveform)?;
         }
         Ok(Wave {

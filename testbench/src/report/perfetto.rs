@@ -10,7 +10,7 @@
 //! back to the LSU. Curves show instructions per cycle, resident warps, and requests in flight at each level.
 
 mod curves;
-mod units;
+pub(super) mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -71,7 +71,7 @@ pub fn begin(request: &Request) -> Cycle {
 }
 
 /// The first cycle in which a dependent instruction may issue. For a request without a value, the cycle of the response.
-fn end(request: &Request) -> Cycle {
+pub fn end(request: &Request) -> Cycle {
     let responded = request.stamps.0[Stage::Return as usize];
     match request.kind {
         PacketKind::Load | PacketKind::Atomic => responded + RETURN_TO_USE,

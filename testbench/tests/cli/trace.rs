@@ -124,13 +124,7 @@ fn marker_of_the_worst_request_is_the_issue_of_the_slowest_in_the_table() {
         .unwrap();
     let issued: u64 = slowest.split_whitespace().nth(3).unwrap().parse().unwrap();
     let view = fs::read_to_string(folder.path().join("run.gtkw")).unwrap();
-    let letter = |line: &str| {
-        Some(
-            line.strip_prefix("[markername] ")?
-                .strip_suffix("worst_request")?
-                .to_owned(),
-        )
-    };
+    let letter = |line: &str| Some(line.strip_prefix("[markername] ")?.strip_suffix("slowest")?.to_owned());
     let letter = view.lines().find_map(letter).unwrap();
     // After the zoom and the cursor come the markers A, B and so on, in ps. A cycle is shown as 1 ns.
     let times = view.lines().find_map(|line| line.strip_prefix('*')).unwrap();
@@ -358,4 +352,123 @@ fn limit_that_is_not_reached_changes_no_byte() {
     let (err, same, view, _) = limited(&[&signals[..], &["--trace-limit", "1 GiB"]].concat());
     assert_eq!((err.as_str(), same), ("", whole));
     assert!(!view.contains("size_limit"));
+}
+
+/// The scopes of a transaction's requests, such as `gpu.transaction.sm0#12`.
+fn requests(dump: &Dump) -> Vec<String> {
+    let paths = dump.signals.iter().map(|signal| signal.path.as_str());
+    let stages = paths.filter_map(|path| path.strip_suffix(".stage"));
+    let stages = stages.filter(|path| path.starts_with("gpu.transaction."));
+    stages.map(str::to_owned).collect()
+}
+
+/// The signal of a request whose name begins so: its name and the first and last cycle with a value.
+fn unit<'a>(dump: &'a Dump, request: &str, name: &str) -> (&'a str, u64, u64) {
+    let of_request = |path: &'a str| path.strip_prefix(request)?.strip_prefix('.');
+    let signal = dump.signals.iter().find_map(|signal| {
+        let found = of_request(&signal.path).filter(|found| found.starts_with(name))?;
+        Some((found, signal))
+    });
+    let (found, signal) = signal.unwrap_or_else(|| panic!("{request} has no {name}"));
+    let from = signal.changes.iter().find(|(_, value)| value.is_some());
+    let to = signal.changes.last().filter(|(_, value)| value.is_none());
+    match (from, to) {
+        (Some((from, _)), Some((to, _))) => (found, *from, *to),
+        _ => panic!("{found} of {request} has no value: {:?}", signal.changes),
+    }
+}
+
+/// The number behind `name_`, such as 3 of `channel_3`.
+fn index(name: &str) -> usize {
+    name.rsplit_once('_').unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn slowest_load_passes_the_units_in_the_cycles_in_which_they_show_its_line() {
+    let dump = traced("latency_hiding", &["--transaction", "slowest"]);
+    let request = &requests(&dump)[0];
+    let sm: usize = request
+        .strip_prefix("gpu.transaction.sm")
+        .unwrap()
+        .split_once('#')
+        .unwrap()
+        .0
+        .parse()
+        .unwrap();
+    let sms: Vec<&str> = dump
+        .signals
+        .iter()
+        .filter_map(|signal| signal.path.strip_suffix(".lsu.packet_line"))
+        .collect();
+    let sm = sms[sm];
+    let line = |path: &str, at: u64| dump.signal(path).unwrap().at(at);
+    let (_, issue, end) = unit(&dump, request, "stage");
+    let address = line(&format!("{request}.line"), issue);
+    assert!(address.is_some());
+    let units = [
+        "lsu",
+        "l1",
+        "request",
+        "l2_slice_",
+        "channel_",
+        "response",
+        "write_back",
+    ];
+    let passed: Vec<_> = units.iter().map(|name| unit(&dump, request, name)).collect();
+    // One unit follows the other, from the issue to the end.
+    assert_eq!((passed[0].1, passed[6].2), (issue, end));
+    assert!(passed.windows(2).all(|pair| pair[0].2 == pair[1].1), "{passed:?}");
+    let (slice, channel) = (index(passed[3].0), index(passed[4].0));
+    assert_eq!(line(&format!("{sm}.l1.line"), passed[1].1), address);
+    assert_eq!(line(&format!("gpu.l2_slice[{slice}].line"), passed[3].1), address);
+    let reads = &dump.signal(&format!("gpu.channel[{channel}].line")).unwrap().changes;
+    let is_read = |(at, value): &(u64, Option<u64>)| (passed[4].1..passed[4].2).contains(at) && *value == address;
+    assert!(reads.iter().any(is_read), "{channel} reads {address:x?}");
+    // The last stage begins with the response at the LSU.
+    let stages = &dump.signal(&format!("{request}.stage")).unwrap().changes;
+    let (returned, _) = stages[stages.len() - 2];
+    assert_eq!(line(&format!("{sm}.lsu.response_line"), returned), address);
+    // No load waits longer.
+    let ages = dump
+        .signals
+        .iter()
+        .filter(|signal| signal.path.ends_with(".lsu.response_age"));
+    let longest = ages
+        .flat_map(|signal| &signal.changes)
+        .filter_map(|change| change.1)
+        .max();
+    assert_eq!(Some(returned - issue), longest);
+}
+
+#[test]
+fn transaction_changes_no_other_signal() {
+    let options = ["--trace", "gpu.gpc[0].sm[0].**", "--trace-cycles", "200..600"];
+    let plain = traced("latency_hiding", &options);
+    let with = traced("latency_hiding", &[&options[..], &["--transaction", "sm0#1"]].concat());
+    assert_eq!(requests(&with)[0], "gpu.transaction.sm0#1");
+    for signal in &plain.signals {
+        assert_eq!(
+            with.signal(&signal.path).unwrap().changes,
+            signal.changes,
+            "{}",
+            signal.path
+        );
+    }
+    assert_eq!((plain.start, plain.end), (with.start, with.end));
+}
+
+#[test]
+fn transaction_without_a_request_is_refused() {
+    refused(
+        &["--transaction", "fastest"],
+        &["expected `slowest`, or a request such as `sm0#12`"],
+    );
+    refused(
+        &["--transaction", "sm9#0"],
+        &["the run has no request that --transaction names"],
+    );
+    refused(
+        &["--transaction", "slowest", "--trace-cycles", "0..1"],
+        &["the run has no request"],
+    );
 }

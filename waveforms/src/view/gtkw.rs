@@ -101,13 +101,16 @@ impl SaveFile<'_> {
                 range.start.0.max(event.at.0.saturating_sub(CYCLES_BEFORE_EVENT)),
                 range.end.0.min(event.at.0 + CYCLES_BEFORE_EVENT / 4),
             ),
-            None => (range.first_shown().0, range.end.0),
+            None => (range.shown().start.0, range.shown().end.0),
         };
         let units = (time(end) - time(start)).max(1) as f64;
         let zoom = (units * ZOOM_POINTS / WAVE_WIDTH).log2();
         let markers = range.shown_markers();
         let _ = write!(self.text, "[timestart] {}\n*-{:.6}", time(start), zoom.max(0.0));
-        let cursor = markers.first().map_or(-1, |marker| time(marker.at.0) as i64);
+        let focus = range.focus.as_ref().filter(|_| range.event.is_none());
+        let marked = focus.map(|focus| focus.start);
+        let marked = marked.or(markers.first().map(|marker| marker.at));
+        let cursor = marked.map_or(-1, |at| time(at.0) as i64);
         let _ = write!(self.text, " {cursor}");
         for n in 0..MARKERS {
             let at = markers.get(n).map_or(-1, |marker| time(marker.at.0) as i64);

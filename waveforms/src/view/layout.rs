@@ -1,12 +1,13 @@
 //! The layout of a dump, for any viewer: groups of rows, and the format of each row.
 //!
-//! 1. For each SM a summary: curves, the top stall, issued instructions, the state of memory, and the warps of the first sub-core.
-//! 2. For each SM closed groups: schedulers, other warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1,
+//! 1. The transaction that the user has chosen: an open group for each of its requests.
+//! 2. For each SM a summary: curves, the top stall, issued instructions, the state of memory, and the warps of the first sub-core.
+//! 3. For each SM closed groups: schedulers, other warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1,
 //!    CTAs, links.
-//! 3. Curves of the memory system: crossbar, L2 and HBM.
-//! 4. Closed groups of the front end, the crossbar, the L2 and the HBM.
+//! 4. Curves of the memory system: crossbar, L2 and HBM.
+//! 5. Closed groups of the front end, the crossbar, the L2 and the HBM.
 //!
-//! Only the group of the first SM is open at first.
+//! Of the SMs, only the group of the first one is open at first.
 
 use crate::derived::is_warp_state;
 use crate::signal::{Kind, Scope, Signal};
@@ -76,6 +77,9 @@ const SM_GROUPS: [(&str, &[&str]); 7] = [
 /// The scope of the crossbar's, the L2's and the HBM's curves.
 const MEMORY: &str = "memory";
 
+/// The scope of the chosen transaction. Each scope inside is one of its requests.
+pub const TRANSACTION: &str = "transaction";
+
 /// The groups of the memory system: title and scope.
 const MEMORY_GROUPS: [(&str, &str); 3] = [("crossbar", "xbar"), ("L2", "l2_slice"), ("HBM", "channel")];
 
@@ -140,6 +144,8 @@ impl LayoutBuilder<'_> {
     fn top(&mut self, top: &Scope) -> Vec<Item> {
         let mut items: Vec<Item> = top.signals.iter().map(|&n| self.row(n)).collect();
         let memory = top.scopes.iter().find(|scope| scope.name == MEMORY);
+        let transaction = top.scopes.iter().find(|scope| scope.name == TRANSACTION);
+        items.extend(transaction.and_then(|scope| self.transaction(scope)));
         let (sms, others): (Vec<_>, Vec<_>) = top.scopes.iter().partition(|scope| has_sm(scope));
         for scope in sms {
             items.extend(self.sms(scope, &scope.name));
@@ -147,7 +153,8 @@ impl LayoutBuilder<'_> {
         items.extend(memory.and_then(|scope| group(MEMORY, true, self.contents(scope))));
         for scope in others
             .iter()
-            .filter(|scope| scope.name != MEMORY && !MEMORY_GROUPS.iter().any(|(_, name)| is_called(&scope.name, name)))
+            .filter(|scope| scope.name != MEMORY && scope.name != TRANSACTION)
+            .filter(|scope| !MEMORY_GROUPS.iter().any(|(_, name)| is_called(&scope.name, name)))
         {
             items.extend(self.scope_group(scope, &scope.name));
         }
@@ -157,6 +164,12 @@ impl LayoutBuilder<'_> {
             items.extend(group(title, false, parts));
         }
         items
+    }
+
+    /// The group of a transaction, with an open group for each of its requests.
+    fn transaction(&self, scope: &Scope) -> Option<Item> {
+        let request = |scope: &Scope| group(&scope.name, true, scope.signals.iter().map(|&n| self.row(n)).collect());
+        group(TRANSACTION, true, scope.scopes.iter().filter_map(request).collect())
     }
 
     /// The items of a scope with SMs inside.
@@ -366,7 +379,7 @@ fn group(label: &str, is_open: bool, items: Vec<Item>) -> Option<Item> {
 
 /// The format of a signal, by its kind and name.
 fn format_of(signal: &Signal) -> Format {
-    let is_address_or_mask = ["pc", "addr", "mask", "line", "payload", "active", "lanes"]
+    let is_address_or_mask = ["pc", "addr", "mask", "line", "payload", "active", "lanes", "pending"]
         .iter()
         .any(|word| signal.name.contains(word));
     match signal.kind {

@@ -9,6 +9,11 @@ use crate::signal::{Kind, Signal, state_width};
 /// Colours of states: an X11 name for GTKWave and an RGB value for Surfer. States without activity have none.
 const COLOURS: &[(&[&str], &str, &str)] = &[
     (&["idle", "empty", "none", "closed"], "", ""),
+    (&["issue_to_lsu", "lsu_to_l1"], "Sienna", "a0522d"),
+    (&["l1", "l1_to_lsu", "lsu_to_use"], "SeaGreen", "2e8b57"),
+    (&["to_l2", "to_l1"], "SlateGray", "708090"),
+    (&["l2"], "DarkOrange3", "cd6600"),
+    (&["memory"], "Firebrick", "b22222"),
     (&["selected", "hit", "read", "open", "1_pass"], "SeaGreen", "2e8b57"),
     (&["not_selected"], "DarkOliveGreen", "556b2f"),
     (
@@ -97,8 +102,12 @@ impl<'a> NameTables<'a> {
     }
 
     fn index_of(&self, signal: &Signal) -> Option<usize> {
+        if !matches!(signal.kind, Kind::State(_) | Kind::Code) {
+            return None;
+        }
+        // The comparison of states takes longer than that of names.
         let fits = |table: &NameTable<'_>| {
-            table.kind == signal.kind && (signal.kind == Kind::Code || is_called(&table.name, &signal.name))
+            (signal.kind == Kind::Code || is_called(&table.name, &signal.name)) && table.kind == signal.kind
         };
         self.0.iter().position(fits)
     }

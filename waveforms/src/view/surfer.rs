@@ -102,6 +102,7 @@ mod tests {
             end: Cycle(90),
             markers: vec![Marker::new("launch", Cycle(7))],
             event: None,
+            focus: None,
             empty_slots: Vec::new(),
         };
         let run = RunInfo::new(1_000_000, Vec::new());

@@ -1,6 +1,6 @@
 //! Processes the recorded changes, cycle by cycle: derives signals, finds markers, checks the trigger, and writes the outputs.
 //!
-//! A cycle is processed if a value changes in it. It is also processed if a derived signal, a link or the trigger is due.
+//! A cycle is processed if a value changes in it. It is also processed if a derived signal, a link, a scheduled signal or the trigger is due.
 
 use warpwave_hw::time::Cycle;
 
@@ -36,6 +36,7 @@ impl Waveform {
             // The next cycle that needs work without a recorded change.
             let timed = (self.derived.next())
                 .min(self.links.next())
+                .min(self.schedule.next())
                 .min(self.next_trigger_check());
             let timed = if timed < self.now.min(self.recorded.end) {
                 timed
@@ -64,6 +65,7 @@ impl Waveform {
         self.begun = true;
         self.links.begin(self.recorded.start, &mut self.values);
         self.derived.begin(&mut self.values);
+        self.schedule.begin(self.recorded.start, &mut self.values);
         if let Some(trigger) = &mut self.trigger {
             trigger.begin(self.recorded.start, &self.values);
         }
@@ -80,6 +82,7 @@ impl Waveform {
             self.derived.on_change(now, signal, self.values[signal as usize], value);
         }
         self.derived.take(now, &mut changes);
+        self.schedule.take(now, &mut changes);
         if let Some(flight) = &mut self.flight {
             flight.record(now, &changes, &self.values);
         }

@@ -39,11 +39,12 @@ use warpwave_hw::link::arrivals::ArrivalMask;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
-use warpwave_hw::probe::Probe;
+use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::opcode::Pipe;
+use warpwave_isa::program::MAX_RESULT_WORDS;
 
 use crate::config::{N_PIPES, PIPE_NAMES};
 use crate::proto::event::{EventKind, Log};
@@ -120,9 +121,22 @@ struct State {
     pool: Vec<Box<WarpInst>>,
     /// Pipe, warp and program counter of the instruction dispatched in the last tick, for the waveform.
     dispatched: Option<(Pipe, u8, u32)>,
-    /// Warp and program counter of the last result written in the last tick, for the waveform.
-    written: Option<(u8, u32)>,
+    /// True if the collector waits for operands after the last tick, because of a bank conflict. For the waveform.
+    has_conflict: bool,
+    /// The last result written in the last tick, for the waveform.
+    written: Option<Written>,
     stats: Stats,
+}
+
+/// A result that was written to the register file.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    warp: u8,
+    pc: u32,
+    /// The first register. Without registers it has no meaning.
+    first: u8,
+    /// Number of registers. 0 for a result in predicates.
+    registers: u8,
 }
 
 warpwave_hw::warm!(State: file, latch, stats, warps);
@@ -136,6 +150,7 @@ impl State {
             latch: None,
             pool: Vec::new(),
             dispatched: None,
+            has_conflict: false,
             written: None,
             stats: Stats::default(),
         }
@@ -173,6 +188,12 @@ impl Dispatch {
     #[inline]
     fn emit(&self, at: Cycle, warp: u8, kind: EventKind) {
         self.log.emit(at, self.config.subcore, warp, kind);
+    }
+
+    /// The number of a written instruction among the instructions of all kernels.
+    fn number_of(&self, written: Written) -> Option<u64> {
+        let start = self.state.warps[usize::from(written.warp)].as_ref()?;
+        Some(u64::from(start.grid.program.base_index()) + u64::from(written.pc))
     }
 
     fn take_warp_info(&mut self, now: Cycle) {
@@ -293,6 +314,7 @@ impl Component for Dispatch {
                 self.dispatch(now);
             }
         }
+        self.state.has_conflict = self.state.latch.as_ref().is_some_and(|(ready, _)| *ready > now);
         self.activity(now)
     }
 
@@ -317,9 +339,15 @@ impl Component for Dispatch {
         probe.vector("dispatch_warp", 5, dispatched.map(|(_, warp, _)| u64::from(warp)));
         probe.vector("dispatch_pc", 32, dispatched.map(|(.., pc)| u64::from(pc)));
         probe.bit("collector_busy", Some(latch.is_some()));
+        probe.bit("collector_conflict", Some(self.state.has_conflict));
         probe.bit("writeback_valid", Some(written.is_some()));
-        probe.vector("writeback_warp", 5, written.map(|(warp, _)| u64::from(warp)));
-        probe.vector("writeback_pc", 32, written.map(|(_, pc)| u64::from(pc)));
+        probe.vector("writeback_warp", 5, written.map(|w| u64::from(w.warp)));
+        probe.vector("writeback_pc", 32, written.map(|w| u64::from(w.pc)));
+        probe.code("writeback_inst", written.and_then(|w| self.number_of(w)));
+        let registers = written.filter(|w| w.registers > 0);
+        probe.vector("writeback_reg", 8, registers.map(|w| u64::from(w.first)));
+        let width = count_width(MAX_RESULT_WORDS as u64);
+        probe.vector("writeback_regs", width, written.map(|w| u64::from(w.registers)));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {

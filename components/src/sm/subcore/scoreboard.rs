@@ -81,6 +81,11 @@ impl Scoreboard {
         }
     }
 
+    /// The pending writes: a bit for each register, in four words, and for each predicate.
+    pub fn pending(&self) -> ([u64; 4], u8) {
+        (self.all.registers.0, self.all.predicates)
+    }
+
     /// Clears the results of an instruction.
     #[inline]
     pub fn release(&mut self, inst: &Predecoded) {
@@ -203,6 +208,8 @@ mod tests {
         let waits =
             |board: &Scoreboard| [61, 62, 63, 64, 65, 66].map(|reg| board.stall_reason(&fixed(&add(0, reg))).is_some());
         assert_eq!(waits(&board), [false, true, true, true, true, false]);
+        // R62 and R63 in the first word, R64 and R65 in the second.
+        assert_eq!(board.pending(), ([3 << 62, 0b11, 0, 0], 0));
         assert_eq!(
             board.stall_reason(&fixed(&add(0, 65))),
             Some(WarpState::ShortScoreboard)
@@ -241,6 +248,7 @@ mod tests {
         let mut board = Scoreboard::default();
         let writer = fixed(&compare(2));
         board.issue(&writer, Cycle(23));
+        assert_eq!(board.pending(), ([0; 4], 1 << 2));
         assert_eq!(board.stall_reason(&writer), Some(WarpState::Wait));
         board.release(&writer);
         assert_eq!(board.stall_reason(&writer), None);

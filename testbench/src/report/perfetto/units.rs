@@ -78,9 +78,14 @@ impl Units {
         entries
     }
 
+    /// The number of a line's L2 slice.
+    pub fn slice(&self, line: u64) -> u32 {
+        u32::from(self.map.home(line).slice)
+    }
+
     /// The number of a line's channel, counted over the whole GPU.
-    fn channel(&self, line: u64) -> u32 {
-        let group = u32::from(self.map.home(line).slice) / self.map.slices_per_group();
+    pub fn channel(&self, line: u64) -> u32 {
+        let group = self.slice(line) / self.map.slices_per_group();
         group * self.map.channels_per_group() + u32::from(self.map.channel(line).channel)
     }
 
@@ -90,7 +95,7 @@ impl Units {
         let in_sm = |track, name: &str| (Track { group, track }, format!("SM {sm}"), name.to_owned());
         match stage {
             Stage::L2 => {
-                let track = u32::from(self.map.home(line).slice);
+                let track = self.slice(line);
                 (Track { group: L2, track }, "L2".to_owned(), format!("slice {track}"))
             }
             Stage::Hbm => {

@@ -7,7 +7,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Pred;
 
-use super::{Dispatch, FIRST_RESULT};
+use super::{Dispatch, FIRST_RESULT, Written};
 use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
 use crate::proto::warp::{IssueInfo, WarpInst};
@@ -65,7 +65,12 @@ impl Dispatch {
             self.write_predicates(&warp_inst);
         }
         self.state.stats.writebacks += 1;
-        self.state.written = Some((warp_inst.warp, warp_inst.pc));
+        self.state.written = Some(Written {
+            warp: warp_inst.warp,
+            pc: warp_inst.pc,
+            first: dst.0,
+            registers: result_words,
+        });
         self.complete(warp_inst, now);
     }
 

@@ -63,6 +63,9 @@ impl Stats {
     }
 }
 
+/// Names of the scoreboard's bits, by their lowest register.
+const PENDING: [&str; 4] = ["pending_r0", "pending_r64", "pending_r128", "pending_r192"];
+
 impl Scheduler {
     /// The counters up to cycle `until`, with the stalls that have not ended. A run that is stopped has some.
     pub(super) fn stats_until(&self, until: Cycle) -> Stats {
@@ -131,6 +134,11 @@ impl Scheduler {
             probe.vector("active", 32, warp.map(|w| u64::from(w.flow.active().0)));
             probe.vector("ibuffer", entries, warp.map(|_| u64::from(state.ibuffers.ready(slot))));
             probe.vector("in_flight", 16, warp.map(|w| u64::from(w.in_flight)));
+            let (registers, predicates) = warp.map(|w| w.board.pending()).unzip();
+            for (n, name) in PENDING.into_iter().enumerate() {
+                probe.vector(name, 64, registers.map(|words| words[n]));
+            }
+            probe.vector("pending_preds", 7, predicates.map(u64::from));
             probe.leave();
         }
     }
