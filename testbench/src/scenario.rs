@@ -59,6 +59,7 @@ pub use similar::nearest;
 
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
+use warpwave_isa::exec::bulk::{Element, Im2col};
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{Diagnostic, Module, Options, PassSet};
@@ -94,6 +95,8 @@ pub struct Scenario {
     pub buffers: Vec<Buffer>,
     /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
+    /// Images of the texture, surface and sampler references of the module, by symbol.
+    pub references: BTreeMap<String, Image>,
     /// Elements of buffers and module variables that are addresses.
     pub pointers: Vec<Pointers>,
     /// The launches, in order.
@@ -348,8 +351,14 @@ pub struct Tiles {
     pub tile: Vec<u32>,
     /// Swizzle mode in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
     pub swizzle: u8,
-    /// Bytes of an element.
-    pub element: u8,
+    /// Type of an element.
+    pub element: Element,
+    /// Distance between neighbours of a tile in each dimension, in elements, in the same order. Empty for 1 everywhere.
+    pub steps: Vec<u8>,
+    /// True if elements outside the tensor read as NaN.
+    pub nan_fill: bool,
+    /// Bounding box of an im2col map. Its tile is pixels per column, then channels per pixel.
+    pub im2col: Option<Im2col>,
 }
 
 /// An assertion on a metric: its bounds.

@@ -13,6 +13,7 @@ use super::gpc::SmCluster;
 use super::subcore::{SubcorePorts, SubcoreSlots, build_subcore, warps};
 use super::wiring::{BEFORE_L1_REQUEST, BEFORE_L1_RESPONSE, Block, Blocks, L1_REQUEST, L1_RESPONSE, SHARED, TRAP};
 use crate::config::{GpuConfig, OUTSIDE_L1};
+use crate::proto::bulk::BulkInst;
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
@@ -85,7 +86,7 @@ pub(super) fn build_sm(
         build_subcore(subcore, &blocks, (number, n as u8), factory, &mut tile, &mut ends);
     }
     let lsu_l1 = join_lsu_and_l1(&blocks, factory, &mut tile);
-    let ports = join_blocks(&blocks, neighbours, ends, lsu_l1, &mut tile);
+    let ports = join_blocks(&blocks, number, neighbours, ends, lsu_l1, &mut tile);
     let cta = CtaManager::new(path.child("cta"), cta_config(config), ports.cta);
     blocks.fill(&mut tile, Block::Cta, cta);
     let lsu = Lsu::new(path.child("lsu"), lsu_config(config, number), ports.lsu);
@@ -120,7 +121,7 @@ fn build_ideal_memory(path: Path, latency: u32, ports: l1::Ports, storage: &Arc<
 struct ClusterEnds {
     cta: Option<cta::ClusterPorts>,
     lsu: Option<lsu::ClusterPorts>,
-    engine: Option<OutPort<Box<WarpInst>>>,
+    engine: Option<OutPort<BulkInst>>,
     l1: Option<l1::BulkPorts>,
     lines: Vec<shared::LinePorts>,
 }
@@ -128,18 +129,19 @@ struct ClusterEnds {
 /// Connects the SM to the others of its GPC, and builds its bulk copy engine.
 fn join_cluster(
     sm: &Blocks<'_>,
+    number: u16,
     tile: &mut TileBuilder,
     cluster: SmCluster,
     bulk_done: Vec<OutPort<Box<WarpInst>>>,
 ) -> ClusterEnds {
-    let (cta, lsu, remote) = cluster.split(sm);
-    let engine = build_engine(sm, tile, bulk_done);
+    let split = cluster.split(sm);
+    let engine = build_engine(sm, number, tile, bulk_done, split.engine);
     ClusterEnds {
-        cta: Some(cta),
-        lsu: Some(lsu),
+        cta: Some(split.cta),
+        lsu: Some(split.lsu),
         engine: Some(engine.input),
         l1: Some(engine.l1),
-        lines: vec![remote, engine.lines],
+        lines: vec![split.lines, engine.lines],
     }
 }
 
@@ -170,6 +172,7 @@ fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -
 /// Connects the blocks that the sub-cores share.
 fn join_blocks(
     sm: &Blocks<'_>,
+    number: u16,
     neighbours: SmNeighbours,
     subcores: SubcorePorts,
     lsu_l1: [PacketPorts; 2],
@@ -180,7 +183,7 @@ fn join_blocks(
     let (trap, traps) = sm.join(&TRAP);
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {
-        join_cluster(sm, tile, cluster, subcores.bulk_done)
+        join_cluster(sm, number, tile, cluster, subcores.bulk_done)
     });
     let (to_xbar, from_xbar) = neighbours.xbar;
     SmPorts {

@@ -13,6 +13,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{HORIZON, TileBuilder, TileSlot};
 
 use crate::config::GpuConfig;
+use crate::proto::bulk::BulkInst;
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
@@ -85,6 +86,8 @@ links! {
     SHARED_LINE:        Box<Packet>     = "shared.line",         cluster_link, cluster_depth, ClusterRequest -> Shared;
     CLUSTER_RESPONSE:   Box<Packet>     = "cluster.response",    cluster_link, cluster_depth, Shared -> ClusterResponse;
     LSU_LINE:           Box<Packet>     = "lsu.line",            cluster_link, cluster_depth, ClusterResponse -> Lsu;
+    BULK_REQUEST:       Box<Packet>     = "cluster.bulk",        cluster_link, cluster_depth, Tma -> ClusterRequest;
+    BULK_RESPONSE:      Box<Packet>     = "tma.remote",          cluster_link, cluster_depth, ClusterResponse -> Tma;
     CLUSTER_ARRIVE:     ClusterArrive   = "cluster.arrive",      cluster_link, cluster_depth, Cta -> ClusterBarrier;
     CLUSTER_OPEN:       ClusterOpen     = "cluster.open",        cluster_link, cluster_depth, ClusterBarrier -> Cta;
 }
@@ -98,7 +101,8 @@ links! {
     BEFORE_L1_RESPONSE: Box<Packet>     = "before_l1.response",  1,            result_depth,  BeforeL1 -> Lsu;
     TRAP:               Box<Trap>       = "cta.trap",            1,            4,             Lsu -> Cta;
     PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
-    TMA:                Box<WarpInst>   = "tma",                 1,            2,             Lsu -> Tma;
+    TMA_TRAP:           Box<Trap>       = "cta.bulk_trap",       1,            4,             Tma -> Cta;
+    TMA:                BulkInst        = "tma",                 1,            2,             Lsu -> Tma;
     TMA_L1_REQUEST:     Box<Packet>     = "l1.bulk",             1,            2,             Tma -> L1;
     TMA_L1_RESPONSE:    Box<Packet>     = "tma.response",        1,            2,             L1 -> Tma;
     TMA_LINE:           Box<Packet>     = "shared.bulk",         1,            2,             Tma -> Shared;

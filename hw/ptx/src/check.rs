@@ -40,8 +40,8 @@ pub(crate) struct Checked<'t, 'a> {
     pub n_module_symbols: usize,
     /// Variables that initial values inside functions name: by the initialised variable and the name.
     pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
-    /// Names of all functions, with and without a body.
-    pub functions: HashSet<&'a str>,
+    /// All functions, with and without a body: by name, the span of the first declaration.
+    pub functions: HashMap<&'a str, Span>,
     /// Function bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
     /// Index in `bodies` of each function with a body. The first one counts if a name is defined twice.
@@ -195,7 +195,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 symbols: Vec::new(),
                 n_module_symbols: 0,
                 init_names: HashMap::new(),
-                functions: HashSet::new(),
+                functions: HashMap::new(),
                 bodies: Vec::new(),
                 numbers: HashMap::new(),
             },
@@ -225,7 +225,8 @@ impl<'t, 'a> Checker<'t, 'a> {
                 let finding = Diagnostic::malformed(function.name.span, message);
                 self.findings.push(finding.help("give one of them another name"));
             }
-            self.checked.functions.insert(function.name.text);
+            let name = function.name;
+            self.checked.functions.entry(name.text).or_insert(name.span);
             self.prototypes.entry(function.name.text).or_insert(function);
             if function.body.is_some() && !defined.insert(function.name.text) {
                 self.redefined(function.name, "function");

@@ -5,13 +5,18 @@
 
 use super::graph::order::in_cycles;
 use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
+use crate::diag::{Diagnostic, Span};
 use std::collections::HashSet;
 
 /// Distance between the addresses of two functions.
 const ADDRESS_STEP: u64 = 16;
 
-/// The remedy for a function without a body in any text.
-pub(crate) const LINK: &str = "link the PTX that defines it: in a scenario, `ptx` takes a list of files";
+/// Returns the finding for a function or variable that is used, and that no text defines. Its span is the declaration, so that all
+/// uses give one finding.
+pub(crate) fn undefined(name: &str, declaration: Span) -> Diagnostic {
+    Diagnostic::unsupported(declaration, format!("`{name}` is declared, but no PTX defines it"))
+        .help("link the PTX that defines it: in a scenario, `ptx` takes a list of files")
+}
 
 /// Returns the address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
