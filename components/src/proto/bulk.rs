@@ -135,13 +135,13 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     }
     match map_place(warp_inst, bulk) {
         MapPlace::Constant(map) => map_fault(warp_inst, bulk, map.as_ref()),
-        MapPlace::Global if !bulk.global.is_multiple_of(MAP_ALIGNMENT) => {
-            Some(BulkFault(Misaligned, MAP_ALIGNMENT as u32, "global", bulk.global))
+        MapPlace::Global if !is_allocated(bulk.global, MAP_BYTES as u64) => {
+            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, "param", bulk.global))
         }
-        MapPlace::Global => (!is_allocated(bulk.global, MAP_BYTES as u64)).then_some(BulkFault(
-            OutOfBounds,
-            MAP_BYTES as u32,
-            "param",
+        MapPlace::Global => (!bulk.global.is_multiple_of(MAP_ALIGNMENT)).then_some(BulkFault(
+            Misaligned,
+            MAP_ALIGNMENT as u32,
+            "global",
             bulk.global,
         )),
         MapPlace::None if !inside(shared, bulk.bytes) => Some(BulkFault(OutOfBounds, bulk.bytes, "shared", shared)),

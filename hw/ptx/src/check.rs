@@ -163,6 +163,7 @@ pub(crate) fn check<'t, 'a>(module: &'t Module<'a>) -> (Checked<'t, 'a>, Vec<Dia
     for function in &module.functions {
         checker.function(function);
     }
+    checker.number_aliases();
     (checker.checked, checker.findings)
 }
 
@@ -230,6 +231,31 @@ impl<'t, 'a> Checker<'t, 'a> {
             self.prototypes.entry(function.name.text).or_insert(function);
             if function.body.is_some() && !defined.insert(function.name.text) {
                 self.redefined(function.name, "function");
+            }
+        }
+        for &(alias, function) in &self.module.aliases {
+            self.checked.functions.entry(alias.text).or_insert(alias.span);
+            if let Some(&prototype) = self.prototypes.get(function.text) {
+                self.prototypes.entry(alias.text).or_insert(prototype);
+            }
+            if defined.contains(alias.text) {
+                self.redefined(alias, "function");
+            }
+        }
+    }
+
+    /// Gives each alias the number of its function.
+    fn number_aliases(&mut self) {
+        for &(alias, function) in &self.module.aliases {
+            let number = self.checked.numbers.get(function.text).copied();
+            match number.filter(|&number| !self.checked.bodies[number].function.is_entry) {
+                Some(number) => _ = self.checked.numbers.entry(alias.text).or_insert(number),
+                None => {
+                    let message = format!("`{}` is not a function with a body in this text", function.text);
+                    let finding = Diagnostic::malformed(function.span, message);
+                    self.findings
+                        .push(finding.help("an alias stands for a `.func` with a body"));
+                }
             }
         }
     }

@@ -108,6 +108,7 @@ impl Lsu<'_, '_> {
             Some(at) if at < WINDOW_BYTES => constant_map(self.cta.grid, 0, at),
             Some(at) => constant_map(self.cta.grid, 3, at - WINDOW_BYTES),
             None => {
+                self.inside(lane, Space::Global, address, MAP_BYTES)?;
                 self.check_alignment(lane, Space::Global, address, MAP_ALIGNMENT as usize)?;
                 let bytes = self.inside(lane, Space::Global, address, MAP_BYTES)?;
                 TensorMap::from_bytes((&*bytes).try_into().expect("the bytes of a map"))

@@ -482,11 +482,8 @@ mod tests {
         };
         assert_eq!(map.tile_bytes(), 20);
         // Columns -1 to 1 of rows 0 to 1. From column 0 of row 1: (0, 1), (1, 1), then image 1: (-1, 0), (0, 0), (1, 0).
-        let place = |x: i64, y: u64, image: u64| {
-            (0..3)
-                .contains(&x)
-                .then_some(0x1000 + 4 * x as u64 + 16 * y + 32 * image)
-        };
+        let place =
+            |x: i64, y: u64, image: u64| (0..3).contains(&x).then(|| 0x1000 + 4 * x as u64 + 16 * y + 32 * image);
         let expected = |offset: i64| {
             let places = [(0, 1, 0), (1, 1, 0), (-1, 0, 1), (0, 0, 1), (1, 0, 1)];
             let each = places.into_iter().enumerate();

@@ -90,6 +90,39 @@ fn function_that_no_text_defines_is_unsupported_as_in_a_single_text() {
     assert!(module.entry("other").unwrap().program().is_ok());
 }
 
+#[test]
+fn alias_is_another_name_of_its_function() {
+    let function = function("", 42).replace(" f()", " real()");
+    let text = |call: &str| {
+        CALLER
+            .replace(".extern .func (.param .b32 r) f();", &function)
+            .replace("(got), f,", call)
+    };
+    let plain = code(&[&text("(got), real,")]);
+    for declaration in ["", ".func (.param .b32 r) f();\n"] {
+        let aliased = format!("{declaration}{}\n.alias f, real;", text("(got), f,"));
+        assert_eq!(code(&[&aliased]), plain, "{declaration}");
+    }
+    // Both names have one address.
+    let pointer = "mov.u64 %rd1, f; proto: .callprototype (.param .b32 _) _ (); call (got), %rd1, (), proto;";
+    let by_pointer = |name: &str| {
+        let call = pointer.replace(", f;", &format!(", {name};"));
+        text("(got), f,").replace("call (got), f, ();", &call) + "\n.alias f, real;"
+    };
+    assert_eq!(code(&[&by_pointer("f")]), code(&[&by_pointer("real")]));
+    let wrong = |alias: &str| {
+        let text = format!("{HEAD}{function}\n.entry k() {{ ret; }}\n{alias}");
+        crate::compile(&text).map(|_| ()).unwrap_err()[0].message.clone()
+    };
+    for (alias, name) in [(".alias f, k;", "k"), (".alias f, nothing;", "nothing")] {
+        assert_eq!(
+            wrong(alias),
+            format!("`{name}` is not a function with a body in this text")
+        );
+    }
+    assert_eq!(wrong(".alias real, real;"), "function `real` is defined twice");
+}
+
 /// Returns the message and the text of the span of each finding of kernel `k`.
 fn kernel_findings(text: &str) -> Vec<(String, String)> {
     let text = format!("{HEAD}{text}");

@@ -43,9 +43,10 @@ fn address_taken(checked: &Checked<'_, '_>) -> Vec<usize> {
                 .for_each(|value| functions_in_operand(value, &mut names));
         }
     }
+    let numbers: HashSet<usize> = names.iter().filter_map(|name| checked.number(name)).collect();
     let bodies = checked.bodies.iter().enumerate();
     bodies
-        .filter(|(_, body)| !body.function.is_entry && names.contains(body.function.name.text))
+        .filter(|(n, body)| !body.function.is_entry && numbers.contains(n))
         .map(|(n, _)| n)
         .collect()
 }
