@@ -260,27 +260,19 @@ impl Tma {
         let map = match bulk::map_place(warp_inst, &bulk) {
             MapPlace::None => None,
             MapPlace::Constant(map) => map,
-            MapPlace::Global => match &state.map {
-                None => {
-                    state.map = Some(MapFetch::new(bulk.global));
+            MapPlace::Global => {
+                let Some(fetch) = state.map.take_if(|fetch| fetch.is_complete()) else {
+                    state.map.get_or_insert_with(|| MapFetch::new(bulk.global));
                     return;
+                };
+                let map = fetch.map();
+                if let Some(fault) = bulk::map_fault(warp_inst, &bulk, map.as_ref()) {
+                    let trap = fault.trap(warp_inst, lane);
+                    inst.lanes = LaneMask::NONE;
+                    return send_trap(&mut self.ports.remote.trap, trap, now);
                 }
-                Some(fetch) if !fetch.is_complete() => return,
-                Some(fetch) => {
-                    let map = fetch.map();
-                    state.map = None;
-                    if let Some(fault) = bulk::map_fault(warp_inst, &bulk, map.as_ref()) {
-                        inst.lanes = LaneMask::NONE;
-                        // Later traps are dropped: the first one ends the launch.
-                        let port = &mut self.ports.remote.trap;
-                        if port.has_room(now) {
-                            port.send(now, fault.trap(warp_inst, lane));
-                        }
-                        return;
-                    }
-                    map
-                }
-            },
+                map
+            }
         };
         let job = Job::of(&inst.inst, &bulk, map, self.config.sm_in_gpc);
         inst.lanes.0 &= inst.lanes.0 - 1;
@@ -351,6 +343,14 @@ impl Tma {
             || !state.insts.is_empty()
             || state.jobs.iter().any(Job::has_more);
         Activity::busy_if(has_message || has_signal || has_work)
+    }
+}
+
+/// Sends a trap. Later traps are dropped: the first one ends the launch.
+#[cold]
+fn send_trap(port: &mut OutPort<Box<Trap>>, trap: Box<Trap>, now: Cycle) {
+    if port.has_room(now) {
+        port.send(now, trap);
     }
 }
 

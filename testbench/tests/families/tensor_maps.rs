@@ -76,7 +76,7 @@ fn replacements(at: &str, space: &str, element: u32, fill: u32, step: u32) -> St
 const PUBLISH: &str = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [PLACE], [%m], 128;\n\
     fence.proxy.tensormap::generic.acquire.gpu [PLACE], 128;\n";
 
-/// 6 rows of 12 words, of which the map covers 10.
+/// 6 rows of 12 words. The map covers the first 10.
 fn tensor() -> Vec<u32> {
     (0..72).map(|n| n * 3 + 1000).collect()
 }

@@ -29,8 +29,8 @@ pub const MAP_ALIGNMENT: u64 = 64;
 
 /// Where the operand with the extent of a bulk copy has its parts: each begins at this word.
 ///
-/// The words are the bytes of a plain copy or the coordinates of a tile, then the offsets of an im2col copy (two 16-bit offsets a word),
-/// then the mask of a multicast.
+/// First come the bytes of a plain copy, or the coordinates of a tile. Then come the offsets of an im2col copy, two in a word. The last
+/// word is the mask of a multicast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extent {
     /// Number of coordinates of a tile; 0 for a plain copy.
