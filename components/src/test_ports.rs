@@ -73,7 +73,7 @@ pub(crate) fn add(n: u64, lanes: usize, value: u64, tag: u32) -> Box<Packet> {
         ..AtomicLanes::default()
     };
     atomics.lanes[..lanes].fill(AtomicLane {
-        value,
+        value: value.into(),
         ..AtomicLane::default()
     });
     Box::new(Packet {

@@ -95,8 +95,8 @@ impl Atomic {
             *lane = AtomicLane {
                 lane: n,
                 offset: first + size * (n * self.distance % (SECTOR as u8 / size)),
-                value: u64::from(self.operand) * 0x0101_0000_0101,
-                compare: u64::from(n / 2) * 0x0101_0000_0101,
+                value: u128::from(self.operand) * 0x0101_0000_0101,
+                compare: u128::from(n / 2) * 0x0101_0000_0101,
             };
         }
         atomics
@@ -189,10 +189,10 @@ impl PlainMemory {
 }
 
 /// Changes a word as an atomic does. Returns the old value.
-pub(crate) fn change_word(op: AtomOp, word: &mut [u8], operand: u64, compare: u64) -> u64 {
+pub(crate) fn change_word(op: AtomOp, word: &mut [u8], operand: u128, compare: u128) -> u128 {
     let bits = 8 * word.len() as u32;
-    let fit = |value: u64| value & (u64::MAX >> (64 - bits));
-    let old = word.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let fit = |value: u128| value & (u128::MAX >> (128 - bits));
+    let old = word.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte));
     let (operand, compare) = (fit(operand), fit(compare));
     let new = match op {
         AtomOp::Add => fit(old.wrapping_add(operand)),

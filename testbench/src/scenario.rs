@@ -54,12 +54,12 @@ pub use data::Layout;
 pub use draft::{Draft, Words};
 pub use error::{Fault, ScenarioError};
 pub use format::LaunchName;
+pub use image::{Image, Tiles};
 pub use modules::Modules;
 pub use similar::nearest;
 
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
-use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{Diagnostic, Module, Options, PassSet};
 
@@ -94,6 +94,8 @@ pub struct Scenario {
     pub buffers: Vec<Buffer>,
     /// Module variables that the scenario names, by symbol.
     pub globals: Vec<Buffer>,
+    /// Images of the texture, surface and sampler references of the module, by symbol.
+    pub references: BTreeMap<String, Image>,
     /// Elements of buffers and module variables that are addresses.
     pub pointers: Vec<Pointers>,
     /// The launches, in order.
@@ -326,30 +328,6 @@ pub enum Arg {
     Image(Image),
     /// A tensor map, for bulk copies of tiles of a buffer.
     TensorMap(Tiles),
-}
-
-/// A buffer as a texture or surface.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Image {
-    /// The buffer, by its index in [`Scenario::buffers`].
-    pub buffer: usize,
-    /// The texture without its address.
-    pub texture: Texture,
-}
-
-/// A tensor map of a buffer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tiles {
-    /// Index in [`Scenario::buffers`].
-    pub buffer: usize,
-    /// Elements in each dimension. The contiguous dimension is the last one, as in the buffer's shape.
-    pub shape: Vec<u32>,
-    /// Elements of a tile in each dimension, in the same order.
-    pub tile: Vec<u32>,
-    /// Swizzle mode in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
-    pub swizzle: u8,
-    /// Bytes of an element.
-    pub element: u8,
 }
 
 /// An assertion on a metric: its bounds.

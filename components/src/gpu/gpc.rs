@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   SM tiles                tile of the GPC            SM tiles
-//!   lsu ------ request ----> [request ] -------------> shared
-//!   lsu <---- response ----- [response] <------------- shared
+//!   lsu, tma -- request ---> [request ] -------------> shared
+//!   lsu, tma <-- response -- [response] <------------- shared
 //!   cta <----- open, arrive -> [barrier]
 //! ```
 //!
@@ -16,15 +16,15 @@ use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
 use super::wiring::{
-    Block, Blocks, CLUSTER_ARRIVE, CLUSTER_OPEN, CLUSTER_REQUEST, CLUSTER_RESPONSE, LSU_LINE, OUTSIDE_CLUSTER, PLACED,
-    SHARED_LINE, cluster_link,
+    BULK_REQUEST, BULK_RESPONSE, Block, Blocks, CLUSTER_ARRIVE, CLUSTER_OPEN, CLUSTER_REQUEST, CLUSTER_RESPONSE,
+    LSU_LINE, OUTSIDE_CLUSTER, PLACED, SHARED_LINE, TMA_TRAP, cluster_link,
 };
 use crate::config::GpuConfig;
 use crate::front::cluster_barrier::{self, ClusterBarrier};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
 use crate::proto::header::Direction;
 use crate::proto::mem::Packet;
-use crate::sm::{cta, lsu, shared};
+use crate::sm::{cta, lsu, shared, tma};
 use crate::xbar::crossbar::{Config, Crossbar};
 
 /// Cycles of a cluster barrier outside its links: 1 from issue to the CTA manager, 1 from there to the scheduler.
@@ -41,15 +41,27 @@ pub(super) struct SmCluster {
     request: OutPort<Box<Packet>>,
     response: InPort<Box<Packet>>,
     lines: shared::LinePorts,
+    bulk_request: OutPort<Box<Packet>>,
+    bulk_response: InPort<Box<Packet>>,
     arrive: OutPort<ClusterArrive>,
     open: InPort<ClusterOpen>,
 }
 
+/// The ends of an SM, by block.
+pub(super) struct SplitCluster {
+    pub cta: cta::ClusterPorts,
+    pub lsu: lsu::ClusterPorts,
+    pub engine: tma::RemotePorts,
+    pub lines: shared::LinePorts,
+}
+
 impl SmCluster {
-    /// Splits the ends by block: CTA manager, LSU, shared memory.
-    pub(super) fn split(self, sm: &Blocks<'_>) -> (cta::ClusterPorts, lsu::ClusterPorts, shared::LinePorts) {
+    /// Splits the ends by block.
+    pub(super) fn split(self, sm: &Blocks<'_>) -> SplitCluster {
         let (placed, placed_from_cta) = sm.join(&PLACED);
+        let (trap, bulk_trap) = sm.join(&TMA_TRAP);
         let cta = cta::ClusterPorts {
+            bulk_trap,
             placed,
             arrive: self.arrive,
             open: self.open,
@@ -59,7 +71,17 @@ impl SmCluster {
             request: self.request,
             response: self.response,
         };
-        (cta, lsu, self.lines)
+        let engine = tma::RemotePorts {
+            request: self.bulk_request,
+            response: self.bulk_response,
+            trap,
+        };
+        SplitCluster {
+            cta,
+            lsu,
+            engine,
+            lines: self.lines,
+        }
     }
 }
 
@@ -71,6 +93,8 @@ pub(super) struct Gpc<'a> {
     to_shared: Vec<OutPort<Box<Packet>>>,
     responses: Vec<InPort<Box<Packet>>>,
     to_lsu: Vec<OutPort<Box<Packet>>>,
+    bulk_requests: Vec<InPort<Box<Packet>>>,
+    to_engine: Vec<OutPort<Box<Packet>>>,
     barrier: cluster_barrier::Ports,
 }
 
@@ -90,6 +114,8 @@ impl<'a> Gpc<'a> {
             to_shared: Vec::new(),
             responses: Vec::new(),
             to_lsu: Vec::new(),
+            bulk_requests: Vec::new(),
+            to_engine: Vec::new(),
             barrier: cluster_barrier::Ports {
                 arrive: Vec::new(),
                 open: Vec::new(),
@@ -103,12 +129,16 @@ impl<'a> Gpc<'a> {
         let (to_shared, input) = sm.join_to(&self.blocks, &SHARED_LINE);
         let (output, responses) = sm.join_to(&self.blocks, &CLUSTER_RESPONSE);
         let (to_lsu, response) = sm.join_to(&self.blocks, &LSU_LINE);
+        let (bulk_request, bulk_requests) = sm.join_to(&self.blocks, &BULK_REQUEST);
+        let (to_engine, bulk_response) = sm.join_to(&self.blocks, &BULK_RESPONSE);
         let (arrive, arrivals) = sm.join_to(&self.blocks, &CLUSTER_ARRIVE);
         let (opens, open) = sm.join_to(&self.blocks, &CLUSTER_OPEN);
         self.requests.push(requests);
         self.to_shared.push(to_shared);
         self.responses.push(responses);
         self.to_lsu.push(to_lsu);
+        self.bulk_requests.push(bulk_requests);
+        self.to_engine.push(to_engine);
         self.barrier.arrive.push(arrivals);
         self.barrier.open.push(opens);
         SmCluster {
@@ -119,6 +149,8 @@ impl<'a> Gpc<'a> {
                 output,
                 latency: line_latency(self.blocks.config),
             },
+            bulk_request,
+            bulk_response,
             arrive,
             open,
         }
@@ -134,10 +166,13 @@ impl<'a> Gpc<'a> {
             clock: Domain::new(1, 1),
         };
         let requests = network(Direction::Request);
-        let requests = Crossbar::new(path.child("request"), requests, self.requests, self.to_shared);
+        let inputs = self.requests.into_iter().chain(self.bulk_requests).collect();
+        let requests = Crossbar::new(path.child("request"), requests, inputs, self.to_shared);
         blocks.fill(&mut tile, Block::ClusterRequest, requests);
         let responses = network(Direction::Response);
-        let responses = Crossbar::new(path.child("response"), responses, self.responses, self.to_lsu);
+        // The engines' outputs follow those of the LSUs.
+        let outputs = self.to_lsu.into_iter().chain(self.to_engine).collect();
+        let responses = Crossbar::new(path.child("response"), responses, self.responses, outputs);
         blocks.fill(&mut tile, Block::ClusterResponse, responses);
         let outside = BARRIER_OUTSIDE + 2 * cluster_link(config);
         let delay = config.cluster.barrier_latency.saturating_sub(outside);

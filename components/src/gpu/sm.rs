@@ -16,6 +16,7 @@ use super::wiring::{
     TRAP,
 };
 use crate::config::{GpuConfig, OUTSIDE_L1};
+use crate::proto::bulk::BulkInst;
 use crate::proto::launch::{CtaLaunch, SmEvent};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
@@ -93,7 +94,7 @@ pub(super) fn build_sm(
         build_subcore(subcore, &blocks, (number, n as u8), factory, &mut tile, &mut ends);
     }
     let lsu_l1 = join_lsu_and_l1(&blocks, factory, &mut tile);
-    let ports = join_blocks(&blocks, neighbours, ends, lsu_l1, &mut tile);
+    let ports = join_blocks(&blocks, number, neighbours, ends, lsu_l1, &mut tile);
     let cta = CtaManager::new(path.child("cta"), cta_config(config), ports.cta);
     blocks.fill(&mut tile, Block::Cta, cta);
     let lsu = Lsu::new(path.child("lsu"), lsu_config(config, number), ports.lsu);
@@ -132,7 +133,7 @@ fn build_ideal_memory(path: Path, latency: u32, ports: l1::Ports, storage: &Arc<
 struct ClusterEnds {
     cta: Option<cta::ClusterPorts>,
     lsu: Option<lsu::ClusterPorts>,
-    engine: Option<OutPort<Box<WarpInst>>>,
+    engine: Option<OutPort<BulkInst>>,
     l1: Option<l1::BulkPorts>,
     lines: Vec<shared::LinePorts>,
 }
@@ -140,18 +141,19 @@ struct ClusterEnds {
 /// Connects the SM to the others of its GPC, and builds its bulk copy engine.
 fn join_cluster(
     sm: &Blocks<'_>,
+    number: u16,
     tile: &mut TileBuilder,
     cluster: SmCluster,
     bulk_done: Vec<OutPort<Box<WarpInst>>>,
 ) -> ClusterEnds {
-    let (cta, lsu, remote) = cluster.split(sm);
-    let engine = build_engine(sm, tile, bulk_done);
+    let split = cluster.split(sm);
+    let engine = build_engine(sm, number, tile, bulk_done, split.engine);
     ClusterEnds {
-        cta: Some(cta),
-        lsu: Some(lsu),
+        cta: Some(split.cta),
+        lsu: Some(split.lsu),
         engine: Some(engine.input),
         l1: Some(engine.l1),
-        lines: vec![remote, engine.lines],
+        lines: vec![split.lines, engine.lines],
     }
 }
 
@@ -198,6 +200,7 @@ fn join_constant(sm: &Blocks<'_>, ends: &mut SubcorePorts) -> Option<(lsu::Const
 /// Connects the blocks that the sub-cores share.
 fn join_blocks(
     sm: &Blocks<'_>,
+    number: u16,
     neighbours: SmNeighbours,
     mut subcores: SubcorePorts,
     lsu_l1: [PacketPorts; 2],
@@ -209,7 +212,7 @@ fn join_blocks(
     let (lsu_constant, constant) = join_constant(sm, &mut subcores).unzip();
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {
-        join_cluster(sm, tile, cluster, subcores.bulk_done)
+        join_cluster(sm, number, tile, cluster, subcores.bulk_done)
     });
     let (to_xbar, from_xbar) = neighbours.xbar;
     SmPorts {

@@ -13,6 +13,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::tile::{HORIZON, TileBuilder, TileSlot};
 
 use crate::config::GpuConfig;
+use crate::proto::bulk::BulkInst;
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
 use crate::proto::constant::ConstantLine;
 use crate::proto::issue::{Issue, Release};
@@ -87,6 +88,8 @@ links! {
     SHARED_LINE:        Box<Packet>     = "shared.line",         cluster_link, cluster_depth, ClusterRequest -> Shared;
     CLUSTER_RESPONSE:   Box<Packet>     = "cluster.response",    cluster_link, cluster_depth, Shared -> ClusterResponse;
     LSU_LINE:           Box<Packet>     = "lsu.line",            cluster_link, cluster_depth, ClusterResponse -> Lsu;
+    BULK_REQUEST:       Box<Packet>     = "cluster.bulk",        cluster_link, cluster_depth, Tma -> ClusterRequest;
+    BULK_RESPONSE:      Box<Packet>     = "tma.remote",          cluster_link, cluster_depth, ClusterResponse -> Tma;
     CLUSTER_ARRIVE:     ClusterArrive   = "cluster.arrive",      cluster_link, cluster_depth, Cta -> ClusterBarrier;
     CLUSTER_OPEN:       ClusterOpen     = "cluster.open",        cluster_link, cluster_depth, ClusterBarrier -> Cta;
 }
@@ -102,7 +105,8 @@ links! {
     PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
     CONSTANT:           ConstantLine    = "constant.load",       1,            load_lines,    Lsu -> Constant;
     CONSTANT_FILL:      ConstantLine    = "lsu.constant",        1,            load_lines,    Constant -> Lsu;
-    TMA:                Box<WarpInst>   = "tma",                 1,            2,             Lsu -> Tma;
+    TMA_TRAP:           Box<Trap>       = "cta.bulk_trap",       1,            4,             Tma -> Cta;
+    TMA:                BulkInst        = "tma",                 1,            2,             Lsu -> Tma;
     TMA_L1_REQUEST:     Box<Packet>     = "l1.bulk",             1,            2,             Tma -> L1;
     TMA_L1_RESPONSE:    Box<Packet>     = "tma.response",        1,            2,             L1 -> Tma;
     TMA_LINE:           Box<Packet>     = "shared.bulk",         1,            2,             Tma -> Shared;

@@ -38,7 +38,7 @@ pub struct Grid {
     pub local_base: u64,
     /// Constant banks, in words. Bank 0 holds launch values and parameters.
     pub constants: Vec<Vec<u32>>,
-    /// The images of textures and surfaces. A handle is an index into them, counted from 1.
+    /// The images of textures and surfaces, and of samplers. [`Texture::of_handle`] finds them.
     pub textures: Vec<Texture>,
     /// CTAs that fit on one SM at a time.
     pub ctas_per_sm: u32,

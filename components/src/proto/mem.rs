@@ -106,9 +106,9 @@ pub struct AtomicLane {
     /// Byte offset in the line.
     pub offset: u8,
     /// The operand. In the response: the old value.
-    pub value: u64,
+    pub value: u128,
     /// Compare value of a CAS.
-    pub compare: u64,
+    pub compare: u128,
 }
 
 /// The lanes of an atomic packet, applied in lane order.
@@ -147,10 +147,10 @@ impl AtomicLanes {
 }
 
 /// Applies an atomic to the bytes of one word. Returns the old value.
-pub fn apply_atomic(word: &mut [u8], op: AtomOp, ty: Ty, (operand, compare): (u64, u64)) -> u64 {
-    let mut old = [0; 8];
+pub fn apply_atomic(word: &mut [u8], op: AtomOp, ty: Ty, (operand, compare): (u128, u128)) -> u128 {
+    let mut old = [0; 16];
     old[..word.len()].copy_from_slice(word);
-    let old = u64::from_le_bytes(old);
+    let old = u128::from_le_bytes(old);
     let new = atomic(op, ty, old, operand, compare);
     word.copy_from_slice(&new.to_le_bytes()[..word.len()]);
     old

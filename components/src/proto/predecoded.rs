@@ -183,7 +183,7 @@ fn group(inst: &Inst) -> Group {
     match inst.op {
         Opcode::Ldgsts => Group::Copies,
         Opcode::Hgmma | Opcode::HgmmaSp => Group::Products,
-        Opcode::Ublkcp if inst.mods.high => Group::Bulk,
+        Opcode::Ublkcp | Opcode::Ublkred if inst.mods.high => Group::Bulk,
         _ => Group::None,
     }
 }

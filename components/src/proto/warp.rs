@@ -297,13 +297,13 @@ impl WarpInst {
     }
 
     /// Operand and compare value of an atomic in `lane`. CAS compares with source B and stores C. Other atomics use B.
-    pub fn atomic_operands(&self, lane: usize) -> (u64, u64) {
+    pub fn atomic_operands(&self, lane: usize) -> (u128, u128) {
         let inst = self.inst();
+        let words = usize::from(inst.mods.access.words());
         let source = |slot: usize| {
             let first = usize::from(self.decoded().first_word[slot]);
-            let word = |n: usize| u64::from(self.operands.words[first + n].0[lane]);
-            let is_wide = inst.mods.access.words() > 1;
-            word(0) | if is_wide { word(1) << 32 } else { 0 }
+            let word = |n: usize| u128::from(self.operands.words[first + n].0[lane]);
+            (0..words).fold(0, |value, n| value | word(n) << (32 * n))
         };
         match inst.op == Opcode::Atom && inst.mods.atom == AtomOp::Cas {
             true => (source(2), source(1)),
@@ -312,7 +312,7 @@ impl WarpInst {
     }
 
     /// Stores the old value that an atomic returns in `lane`.
-    pub fn set_old_value(&mut self, lane: usize, value: u64) {
+    pub fn set_old_value(&mut self, lane: usize, value: u128) {
         let words = usize::from(self.inst().mods.access.words());
         for (n, result) in self.results.words.iter_mut().enumerate().take(words) {
             result.0[lane] = (value >> (32 * n)) as u32;

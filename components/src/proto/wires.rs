@@ -3,6 +3,7 @@
 use warpwave_hw::link::wires::Payload;
 use warpwave_isa::lane::LaneMask;
 
+use super::bulk::BulkInst;
 use super::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
 use super::constant::ConstantLine;
 use super::issue::{Issue, Release};
@@ -77,6 +78,7 @@ payload! {
     };
     ConstantLine: "constant line" = |line| line.line.into(), corrupt = |line| line.line ^= 1;
     WarpInst: "pc" = |warp_inst| warp_inst.pc.into(), corrupt = |warp_inst| warp_inst.lanes.0 ^= 1;
+    BulkInst: "pc" = |inst| inst.warp_inst.pc.into(), corrupt = |inst| inst.warp_inst.lanes.0 ^= 1;
     Packet: "line" = |packet| shown(packet.line), corrupt = |packet| packet.bytes[0] ^= 1;
     SliceCommand: "command" = |command| *command as u64, corrupt = |command| *command = match command {
         SliceCommand::WriteBack => SliceCommand::Invalidate,

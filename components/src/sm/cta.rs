@@ -9,7 +9,7 @@
 //!
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
-//! | take | takes traps of the LSU, then arrivals and ends of warps | 0 |
+//! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
 //! | release | releases barriers whose latency is over | `base_latency` + `per_warp` x warps after the last arrival's issue |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
@@ -368,6 +368,10 @@ impl Component for CtaManager {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         if let Some(trap) = self.ports.trap.recv(now) {
+            self.report_trap(*trap, now);
+        }
+        let ports = self.ports.cluster.as_mut();
+        if let Some(trap) = ports.and_then(|ports| ports.bulk_trap.recv(now)) {
             self.report_trap(*trap, now);
         }
         self.take_events(now);

@@ -64,6 +64,7 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
 use crate::config;
+use crate::proto::bulk::BulkInst;
 use crate::proto::cluster::ClusterPlaced;
 use crate::proto::event::Log;
 use crate::proto::launch::Trap;
@@ -127,7 +128,7 @@ pub struct Ports {
     /// To and from other SMs, if the GPU has clusters.
     pub cluster: Option<ClusterPorts>,
     /// Bulk copies, to the copy engine, if the SM has one.
-    pub bulk: Option<OutPort<Box<WarpInst>>>,
+    pub bulk: Option<OutPort<BulkInst>>,
 }
 
 warpwave_hw::show_ports!(Ports: input, output, ack, shared, l1, response, trap, constant, cluster, bulk);

@@ -1,15 +1,16 @@
 //! The bulk copy engine (TMA) of an SM: copies bytes between global and shared memory without registers.
 //!
 //! ```text
-//!   lsu --WarpInst--> [tma] --Packet--> l1 (bypassed)           and back
-//!   dispatch <-WarpInst-    --Packet--> shared (line by line)   and back
+//!   lsu --BulkInst--> [tma] --Packet--> l1 (bypassed)                       and back
+//!   dispatch <-WarpInst-    --Packet--> shared (line by line)               and back
+//!   cta <-Trap---------     --Packet--> other SMs of the GPC (as for `lsu`) and back
 //! ```
 //!
 //! A piece is the part of a copy within one line of global memory and one line of shared memory.
 //!
 //! | Operation | Cycles |
 //! |---|---|
-//! | arrival of an instruction to its first request | `latency` |
+//! | arrival of an instruction to its first request | `latency`; a tensor map in global memory is fetched first, for each copy (assumed) |
 //! | piece to the next piece | 1; at most `pieces` are in flight |
 //!
 //! | Direction | Path of a piece | End of the instruction |
@@ -17,11 +18,17 @@
 //! | to shared memory | L2, shared memory; after the last piece the engine arrives at the mbarrier | when all its copies have begun |
 //! | to global memory | shared memory, L2 | when all its copies are complete |
 //!
-//! Bytes outside a tensor read as zero and are not written.
+//! Bytes outside a tensor read as the fill value of the map and are not written. A reduction of a tile is a copy to global memory whose
+//! pieces are reductions of the L2.
+//!
+//! A multicast reads each piece once from the L2, and sends it to each CTA of the mask: one packet per CTA, one per cycle, through a port
+//! of the GPC's network that only the engine uses (assumed). CTAs on the same SM share no packet.
 //!
 //! Invariant: the bytes of a copy are in shared memory before the engine arrives at its mbarrier. Shared memory serves packets in order.
 
 mod job;
+mod map_fetch;
+mod pieces;
 
 use std::collections::VecDeque;
 
@@ -36,18 +43,36 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 
 use crate::config;
-use crate::proto::mem::{BULK_TAG, Packet, PacketKind};
+use crate::proto::bulk::{self, BulkInst, MapPlace};
+use crate::proto::header::{Direction, Header};
+use crate::proto::launch::Trap;
+use crate::proto::mem::Packet;
 use crate::proto::pool::PacketPool;
 use crate::proto::warp::WarpInst;
-use job::Job;
+use job::{Destination, Job};
+use map_fetch::MapFetch;
 
 /// Depth of the queue to shared memory, in pieces. While it is full, no further piece reads shared memory. Assumed.
 const TO_SHARED: usize = 2;
 
+/// Depth of the queue to other SMs, in packets. While it is full, no further piece is requested. Assumed.
+const TO_REMOTE: usize = 16;
+
+/// Parameters of the engine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Latency and depth.
+    pub tma: config::Tma,
+    /// Number of the SM in its GPC.
+    pub sm_in_gpc: u16,
+    /// SMs of the GPC.
+    pub gpc_sms: u16,
+}
+
 /// The links of the engine.
 pub struct Ports {
     /// Copy instructions, from the LSU.
-    pub input: InPort<Box<WarpInst>>,
+    pub input: InPort<BulkInst>,
     /// Ended instructions, to the dispatch unit of each sub-core.
     pub output: Vec<OutPort<Box<WarpInst>>>,
     /// Requests to the L1.
@@ -58,9 +83,23 @@ pub struct Ports {
     pub shared: OutPort<Box<Packet>>,
     /// Responses of shared memory.
     pub shared_response: InPort<Box<Packet>>,
+    /// The links to other SMs.
+    pub remote: RemotePorts,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, l1, l1_response, shared, shared_response);
+warpwave_hw::show_ports!(Ports: input, output, l1, l1_response, shared, shared_response, remote);
+
+/// The links of the engine for clusters.
+pub struct RemotePorts {
+    /// Requests to the shared memory of other SMs.
+    pub request: OutPort<Box<Packet>>,
+    /// Their responses.
+    pub response: InPort<Box<Packet>>,
+    /// Traps, to the CTA manager.
+    pub trap: OutPort<Box<Trap>>,
+}
+
+warpwave_hw::show_ports!(RemotePorts: request, response, trap);
 
 /// Counters of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -75,7 +114,7 @@ pub struct Stats {
 
 /// A copy instruction that has not ended.
 struct CopyInst {
-    warp_inst: Box<WarpInst>,
+    inst: BulkInst,
     /// First cycle in which its copies may begin.
     begin_at: Cycle,
     /// Lanes whose copy has not begun.
@@ -86,7 +125,7 @@ struct CopyInst {
 
 impl CopyInst {
     fn is_to_global(&self) -> bool {
-        self.warp_inst.inst().mods.high
+        self.inst.warp_inst.inst().mods.high
     }
 
     fn has_ended(&self) -> bool {
@@ -114,9 +153,13 @@ struct State {
     /// The pieces in flight, by tag.
     in_flight: Vec<Option<InFlight>>,
     free_tags: Vec<u32>,
+    /// The tensor map of the next copy, if it comes from global memory.
+    map: Option<MapFetch>,
     /// Packets that wait for the link to shared memory.
     to_shared: VecDeque<Box<Packet>>,
-    /// Stores and mbarrier arrivals that shared memory has not acknowledged.
+    /// Packets that wait for the link to other SMs.
+    to_remote: VecDeque<Box<Packet>>,
+    /// Stores and mbarrier arrivals that shared memory, here or in other SMs, has not acknowledged.
     unacknowledged: u32,
     /// Free packets.
     pool: PacketPool,
@@ -126,14 +169,17 @@ struct State {
 }
 
 impl State {
-    fn new(config: &config::Tma) -> Self {
+    fn new(config: &Config) -> Self {
+        let pieces = config.tma.pieces;
         State {
             insts: VecDeque::new(),
             jobs: VecDeque::new(),
             first_job: 0,
-            in_flight: vec![None; config.pieces as usize],
-            free_tags: (0..config.pieces).collect(),
+            in_flight: vec![None; pieces as usize],
+            free_tags: (0..pieces).collect(),
+            map: None,
             to_shared: VecDeque::new(),
+            to_remote: VecDeque::new(),
             unacknowledged: 0,
             pool: PacketPool::default(),
             sent: None,
@@ -146,10 +192,13 @@ impl State {
         &mut self.jobs[(piece.job - self.first_job) as usize]
     }
 
-    /// Queues a store or an mbarrier arrival for shared memory.
-    fn write_shared(&mut self, packet: Box<Packet>) {
+    /// Queues a store or an mbarrier arrival for the shared memory of a CTA.
+    fn write_shared(&mut self, packet: Box<Packet>, to: Destination) {
         self.unacknowledged += 1;
-        self.to_shared.push_back(packet);
+        match to.sm {
+            None => self.to_shared.push_back(packet),
+            Some(_) => self.to_remote.push_back(packet),
+        }
     }
 
     /// Removes complete jobs, oldest first. A job to shared memory arrives at its mbarrier.
@@ -161,116 +210,37 @@ impl State {
                 let inst = self.insts.iter_mut().find(|inst| inst.copies > 0);
                 inst.expect("a copy to global memory keeps its instruction").copies -= 1;
             } else {
-                let mut packet = self.pool.any();
-                job.arrive(&mut packet);
-                self.write_shared(packet);
+                for &to in &job.destinations {
+                    let mut packet = self.pool.any();
+                    job.arrive(&mut packet, to);
+                    self.write_shared(packet, to);
+                }
             }
         }
+    }
+
+    /// True if the queues have room for a piece that is written to shared memory.
+    fn has_room_for_writes(&self) -> bool {
+        self.to_shared.len() < TO_SHARED && self.to_remote.len() < TO_REMOTE
     }
 }
 
 /// The engine.
 pub struct Tma {
     path: Path,
-    config: config::Tma,
+    config: Config,
     ports: Ports,
     state: State,
 }
 
 impl Tma {
     /// An engine without copies.
-    pub fn new(path: Path, config: config::Tma, ports: Ports) -> Self {
+    pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         Tma {
             state: State::new(&config),
             path,
             config,
             ports,
-        }
-    }
-
-    /// Receives a response of shared memory. Sends the bytes of a load on to global memory.
-    fn receive_from_shared(&mut self, now: Cycle) {
-        // A load from shared memory becomes a store to the L1 in this tick.
-        if !self.ports.l1.has_room(now) {
-            return;
-        }
-        let Some(mut packet) = self.ports.shared_response.recv(now) else {
-            return;
-        };
-        let state = &mut self.state;
-        if packet.kind != PacketKind::Load {
-            state.unacknowledged -= 1;
-            state.pool.give(packet);
-            return;
-        }
-        // The tag stays in use until the L2 has acknowledged the store.
-        let tag = (packet.tag & !BULK_TAG) as usize;
-        let piece = state.in_flight[tag].expect("a response belongs to a piece in flight");
-        state.job(piece).write_global(&mut packet, piece.piece);
-        self.ports.l1.send(now, packet);
-    }
-
-    /// Receives a response of the L1. Sends the bytes of a load on to shared memory.
-    fn receive_from_l1(&mut self, now: Cycle) {
-        let Some(mut packet) = self.ports.l1_response.recv(now) else {
-            return;
-        };
-        let state = &mut self.state;
-        let tag = packet.tag & !BULK_TAG;
-        let piece = state.in_flight[tag as usize].take();
-        let piece = piece.expect("a response belongs to a piece in flight");
-        state.free_tags.push(tag);
-        let job = state.job(piece);
-        job.pieces_left -= 1;
-        if packet.kind == PacketKind::Load {
-            job.write_shared(&mut packet, piece.piece);
-            state.write_shared(packet);
-        } else {
-            state.pool.give(packet);
-        }
-        state.finish_jobs();
-    }
-
-    /// Sends the next piece of the newest job.
-    fn send_piece(&mut self, now: Cycle) {
-        let state = &mut self.state;
-        let number = state.first_job + state.jobs.len() as u32;
-        let Some(job) = state.jobs.back_mut().filter(|job| job.has_more()) else {
-            return;
-        };
-        // A piece of zeros needs room in the queue to shared memory, like a read of shared memory.
-        let has_room = match job.reads_global_next() {
-            true => self.ports.l1.has_room(now),
-            false => state.to_shared.len() < TO_SHARED,
-        };
-        if !has_room || state.free_tags.is_empty() {
-            return;
-        }
-        let (n, piece) = job.take();
-        state.stats.pieces += 1;
-        state.stats.bytes += u64::from(piece.bytes);
-        state.sent = piece.global;
-        let mut packet = state.pool.any();
-        let Some(job) = state.jobs.back_mut() else { return };
-        if !job.to_global && piece.global.is_none() {
-            // Outside the tensor there is nothing to read: the piece is complete at once.
-            job.write_zeros(&mut packet, piece);
-            job.pieces_left -= 1;
-            state.write_shared(packet);
-            return state.finish_jobs();
-        }
-        let Some(tag) = state.free_tags.pop() else { return };
-        state.in_flight[tag as usize] = Some(InFlight {
-            job: number - 1,
-            piece: n,
-        });
-        packet.tag = BULK_TAG | tag;
-        if job.to_global {
-            job.read_shared(&mut packet, piece);
-            state.to_shared.push_back(packet);
-        } else {
-            job.read_global(&mut packet, piece);
-            self.ports.l1.send(now, packet);
         }
     }
 
@@ -284,10 +254,29 @@ impl Tma {
         let Some(inst) = next.filter(|inst| inst.begin_at <= now) else {
             return;
         };
+        let warp_inst = &inst.inst.warp_inst;
         let lane = inst.lanes.0.trailing_zeros() as usize;
+        let bulk = bulk::of(warp_inst, lane);
+        let map = match bulk::map_place(warp_inst, &bulk) {
+            MapPlace::None => None,
+            MapPlace::Constant(map) => map,
+            MapPlace::Global => {
+                let Some(fetch) = state.map.take_if(|fetch| fetch.is_complete()) else {
+                    state.map.get_or_insert_with(|| MapFetch::new(bulk.global));
+                    return;
+                };
+                let map = fetch.map();
+                if let Some(fault) = bulk::map_fault(warp_inst, &bulk, map.as_ref()) {
+                    let trap = fault.trap(warp_inst, lane);
+                    inst.lanes = LaneMask::NONE;
+                    return send_trap(&mut self.ports.remote.trap, trap, now);
+                }
+                map
+            }
+        };
+        let job = Job::of(&inst.inst, &bulk, map, self.config.sm_in_gpc);
         inst.lanes.0 &= inst.lanes.0 - 1;
         inst.copies += u32::from(inst.is_to_global());
-        let job = Job::of(&inst.warp_inst, lane);
         state.stats.copies[usize::from(job.to_global)] += 1;
         state.jobs.push_back(job);
         // A tile that is completely outside its tensor has no piece, so its job is complete at once.
@@ -299,22 +288,22 @@ impl Tma {
         let Some(n) = self.state.insts.iter().position(CopyInst::has_ended) else {
             return;
         };
-        let port = &mut self.ports.output[self.state.insts[n].warp_inst.subcore as usize];
+        let port = &mut self.ports.output[self.state.insts[n].inst.warp_inst.subcore as usize];
         if port.has_room(now)
             && let Some(inst) = self.state.insts.remove(n)
         {
-            port.send(now, inst.warp_inst);
+            port.send(now, inst.inst.warp_inst);
         }
     }
 
     /// Takes an instruction from the LSU.
     fn take_instruction(&mut self, now: Cycle) {
-        if let Some(warp_inst) = self.ports.input.recv(now) {
+        if let Some(inst) = self.ports.input.recv(now) {
             self.state.insts.push_back(CopyInst {
-                lanes: warp_inst.lanes,
-                begin_at: now + u64::from(self.config.latency),
+                lanes: inst.warp_inst.lanes,
+                begin_at: now + u64::from(self.config.tma.latency),
                 copies: 0,
-                warp_inst,
+                inst,
             });
         }
     }
@@ -328,14 +317,40 @@ impl Tma {
         }
     }
 
+    /// Sends the oldest queued packet to another SM.
+    fn send_to_remote(&mut self, now: Cycle) {
+        let port = &mut self.ports.remote.request;
+        if port.has_room(now)
+            && let Some(mut packet) = self.state.to_remote.pop_front()
+        {
+            // The engines' outputs of the network follow those of the LSUs.
+            packet.sm = self.config.gpc_sms + self.config.sm_in_gpc;
+            let header = Header::of(&packet, Direction::Request);
+            port.send_sideband(now, header.sideband(), packet);
+        }
+    }
+
     fn activity(&self, now: Cycle) -> Activity {
         let (state, ports) = (&self.state, &self.ports);
-        let has_message =
-            ports.input.is_ready(now) || ports.l1_response.is_ready(now) || ports.shared_response.is_ready(now);
+        let has_message = ports.input.is_ready(now)
+            || ports.l1_response.is_ready(now)
+            || ports.shared_response.is_ready(now)
+            || ports.remote.response.is_ready(now);
         // The pulse of `sent` ends in the next cycle.
         let has_signal = state.sent.is_some();
-        let has_work = !state.to_shared.is_empty() || !state.insts.is_empty() || state.jobs.iter().any(Job::has_more);
+        let has_work = !state.to_shared.is_empty()
+            || !state.to_remote.is_empty()
+            || !state.insts.is_empty()
+            || state.jobs.iter().any(Job::has_more);
         Activity::busy_if(has_message || has_signal || has_work)
+    }
+}
+
+/// Sends a trap. Later traps are dropped: the first one ends the launch.
+#[cold]
+fn send_trap(port: &mut OutPort<Box<Trap>>, trap: Box<Trap>, now: Cycle) {
+    if port.has_room(now) {
+        port.send(now, trap);
     }
 }
 
@@ -351,12 +366,14 @@ impl Component for Tma {
         // Pieces in flight get the links before new pieces.
         self.receive_from_shared(now);
         self.receive_from_l1(now);
+        self.receive_from_remote(now);
         self.send_piece(now);
         self.begin_copy(now);
         self.end_instruction(now);
         self.take_instruction(now);
         // Last, so a packet queued in this tick leaves in it.
         self.send_to_shared(now);
+        self.send_to_remote(now);
         self.activity(now)
     }
 
@@ -367,7 +384,11 @@ impl Component for Tma {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.insts.is_empty() && state.jobs.is_empty() && state.to_shared.is_empty() && state.unacknowledged == 0
+        state.insts.is_empty()
+            && state.jobs.is_empty()
+            && state.to_shared.is_empty()
+            && state.to_remote.is_empty()
+            && state.unacknowledged == 0
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -376,7 +397,7 @@ impl Component for Tma {
         probe.bit("piece_valid", Some(state.sent.is_some()));
         probe.vector("piece_address", 48, state.sent);
         probe.vector("copies", 16, Some(state.jobs.len() as u64));
-        let pieces = count_width(self.config.pieces.into());
+        let pieces = count_width(self.config.tma.pieces.into());
         probe.vector("pieces_in_flight", pieces, Some(in_flight as u64));
     }
 

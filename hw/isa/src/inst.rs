@@ -129,6 +129,7 @@ pub enum Ty {
     Bf16x2,
     E4m3x2,
     E5m2x2,
+    U128,
 }
 
 impl Ty {
@@ -139,12 +140,13 @@ impl Ty {
             Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 | Ty::E4m3x2 | Ty::E5m2x2 => 2,
             Ty::U32 | Ty::S32 | Ty::F32 | Ty::F16x2 | Ty::Bf16x2 => 4,
             Ty::U64 | Ty::S64 | Ty::F64 => 8,
+            Ty::U128 => 16,
         }
     }
 
     /// Registers that a value of the type fills.
     pub const fn words(self) -> u8 {
-        if self.bytes() == 8 { 2 } else { 1 }
+        self.bytes().div_ceil(4)
     }
 
     /// True for signed integers.

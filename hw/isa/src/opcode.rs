@@ -74,9 +74,9 @@ pub enum Width {
     Count,
     /// Operand A of a warp-group product: a fragment of four words, or with `mods.high` a descriptor of two.
     GmmaA,
-    /// Texture or surface coordinates (`mods.count`), then a layer with `mods.high`. At least two words.
+    /// Texture or surface coordinates (`mods.count`), then a layer with `mods.high`. Two to four words.
     TexCoord,
-    /// Extent of a bulk copy: one word of bytes, or one word per tile coordinate (`mods.count`).
+    /// Extent of a bulk copy, see [`crate::exec::bulk::Extent`].
     Extent,
 }
 
@@ -97,8 +97,11 @@ impl Width {
             Width::SparseB => 2 * mods.mma.words().1,
             Width::MmaC => mods.mma.accumulator_words(mods.ty),
             Width::Count => mods.count,
-            Width::TexCoord => (mods.count.saturating_add(mods.high.into())).clamp(2, 3),
-            Width::Extent => mods.count.max(1),
+            Width::TexCoord => (mods.count.saturating_add(mods.high.into())).clamp(2, 4),
+            Width::Extent => mods
+                .count
+                .max(1)
+                .saturating_add(2 * u8::from(mods.trans) + u8::from(mods.wrap)),
             Width::GmmaA => {
                 if mods.high {
                     2
@@ -308,13 +311,17 @@ opcodes! {
     Ldgsts "LDGSTS" Lsu (Words(0), 0) <- ([Words(1), Words(2), Words(1)], 0);
     /// Starts one bulk copy per lane between shared memory a and global memory b. The size is c bytes.
     /// With `count` coordinates c it copies a tile; the tensor map is at b. A copy to shared memory arrives at mbarrier d when done.
-    /// A copy to global memory (`high`) belongs to a bulk group. See [`crate::exec::bulk`].
+    /// A copy to global memory (`high`) belongs to a bulk group. `trans`: im2col offsets follow the coordinates. `wrap`: a mask of CTAs
+    /// that receive the bytes follows. See [`crate::exec::bulk`].
     Ublkcp "UBLKCP" Lsu (Words(0), 0) <- ([Words(1), Words(2), Extent, Words(1)], 0);
+    /// Like UBLKCP of a tile to global memory: `atom`(element in global memory, element in shared memory) replaces each element there.
+    Ublkred "UBLKRED" Lsu (Words(0), 0) <- ([Words(1), Words(2), Extent, Words(1)], 0);
     /// Closes the group of asynchronous copies (LDGSTS) started so far.
     Ldgdepbar "LDGDEPBAR" Lsu (Words(0), 0) <- ([], 0);
     /// pdst0 = the phase with parity b of the mbarrier at a + offset is over. `count` 1: may wait a while for the end.
     Syncs "SYNCS.PHASECHK" Lsu (Words(0), 1) <- ([Address, Words(1)], 0);
-    /// d = four channels of the texture with handle a at coordinates b, as `ty`. All lanes use one handle.
+    /// d = four channels of the texture with handle a at coordinates b, as `ty`. All lanes use one handle. With `trans`, b is a direction
+    /// from the centre of a cube. See [`Texture::of_handle`](crate::exec::texture::Texture::of_handle).
     /// `from`: type of the coordinates, F32 or S32 (texels). `count`: dimensions. `high`: a layer follows them.
     /// `lut`: sample, gather or query ([`crate::exec::texture::FetchMode`]).
     Tex "TEX" Lsu (Words(4), 0) <- ([Words(2), TexCoord], 0);

@@ -364,7 +364,7 @@ impl Program {
         let is_one = |op| {
             matches!(
                 op,
-                Opcode::ClusterArrive | Opcode::Ublkcp | Opcode::Hgmma | Opcode::HgmmaSp
+                Opcode::ClusterArrive | Opcode::Ublkcp | Opcode::Ublkred | Opcode::Hgmma | Opcode::HgmmaSp
             )
         };
         self.code.iter().any(|inst| is_one(inst.op))

@@ -55,6 +55,7 @@ const TYPES: Names<Ty> = &[
     (Ty::Bf16x2, "BF16X2"),
     (Ty::E4m3x2, "E4M3X2"),
     (Ty::E5m2x2, "E5M2X2"),
+    (Ty::U128, "U128"),
 ];
 
 /// A float comparison that is also true for NaN ends in U.
@@ -214,7 +215,7 @@ impl Opcode {
     }
 
     fn is_atomic(self) -> bool {
-        matches!(self, Opcode::Atom | Opcode::Red | Opcode::Redux)
+        matches!(self, Opcode::Atom | Opcode::Red | Opcode::Redux | Opcode::Ublkred)
     }
 
     /// Returns the source slot that is written as an address.

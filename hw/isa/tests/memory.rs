@@ -36,10 +36,14 @@ fn integer_atomics_follow_the_ptx_definitions() {
         );
     }
     assert_eq!(atomic(Min, Ty::S32, 5, 0xffff_fffe, 0), 0xffff_fffe);
-    assert_eq!(atomic(Max, Ty::S64, 5, u64::MAX, 0), 5);
-    assert_eq!(atomic(Add, Ty::U64, u64::MAX, 2, 0), 1);
+    assert_eq!(atomic(Max, Ty::S64, 5, u64::MAX.into(), 0), 5);
+    assert_eq!(atomic(Add, Ty::U64, u64::MAX.into(), 2, 0), 1);
     assert_eq!(atomic(Cas, Ty::U64, 7, 9, 8), 7);
     assert_eq!(atomic(Cas, Ty::U16, 0x8000, 9, 0x8000), 9);
+    let wide = 1 << 127 | 7;
+    assert_eq!(atomic(Cas, Ty::U128, wide, 9, wide), 9);
+    assert_eq!(atomic(Cas, Ty::U128, wide, 9, 7), wide, "the upper halves differ");
+    assert_eq!(atomic(Exch, Ty::U128, wide, u128::MAX, 0), u128::MAX);
     // Bits beyond the width of the type are ignored.
     assert_eq!(atomic(Cas, Ty::U32, 7, 9, 0xdead_0000_0007), 9);
 }
@@ -50,7 +54,10 @@ fn float_atomics_add_rounded_to_nearest() {
     assert_eq!(add(Ty::F32, 0x3f80_0000, 0x3380_0000), 0x3f80_0000); // 1 + 2^-24: a tie, to even
     assert_eq!(add(Ty::F32, 0x3f80_0001, 0x3380_0000), 0x3f80_0002);
     assert_eq!(add(Ty::F32, 0x7f80_0000, 0xff80_0000), 0x7fff_ffff);
-    assert_eq!(add(Ty::F64, 1.5f64.to_bits(), 0.25f64.to_bits()), 1.75f64.to_bits());
+    assert_eq!(
+        add(Ty::F64, 1.5f64.to_bits().into(), 0.25f64.to_bits().into()),
+        1.75f64.to_bits().into()
+    );
     assert_eq!(add(Ty::F16x2, 0x3c00_4000, 0x3c00_bc00), 0x4000_3c00); // 1 + 1 above, 2 - 1 below
     assert_eq!(add(Ty::Bf16x2, 0x3f80_4000, 0x3f80_bf80), 0x4000_3f80);
     assert_eq!(add(Ty::F16, 0x7bff, 0x7bff), 0x7c00);
@@ -182,7 +189,7 @@ fn mbarrier_phases_follow_the_ptx_definitions() {
     use warpwave_isa::exec::mbarrier::{bytes, init, is_over, pending};
     let arrive = |state, count: u64, bytes: i32| {
         let operand = count | u64::from(bytes as u32) << 32;
-        atomic(AtomOp::Arrive, Ty::U64, state, operand, 0)
+        atomic(AtomOp::Arrive, Ty::U64, u128::from(state), operand.into(), 0) as u64
     };
     // Three arrivals end a phase. The fourth belongs to the next phase.
     let mut state = init(3);
@@ -204,7 +211,7 @@ fn mbarrier_phases_follow_the_ptx_definitions() {
     assert_eq!((bytes(early), is_over(early, 0)), (-64, false));
     assert!(is_over(arrive(early, 1, 64), 0));
     // Later phases do not wait for a dropped arrival.
-    let dropped = atomic(AtomOp::ArriveDrop, Ty::U64, arrive(init(2), 1, 0), 1, 0);
+    let dropped = atomic(AtomOp::ArriveDrop, Ty::U64, arrive(init(2), 1, 0).into(), 1, 0) as u64;
     assert_eq!((pending(dropped), is_over(dropped, 0)), (1, true));
     assert_eq!(init(0xf_ffff) & 0xf_ffff, 0xf_ffff);
 }

@@ -34,6 +34,8 @@ pub struct Module<'a> {
     pub variables: Vec<Variable<'a>>,
     /// Entries and functions, in text order. A prototype has no body.
     pub functions: Vec<Function<'a>>,
+    /// Each `.alias`: the new name, and the function that it stands for.
+    pub aliases: Vec<(Name<'a>, Name<'a>)>,
 }
 
 /// Visibility of a symbol.

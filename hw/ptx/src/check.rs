@@ -40,8 +40,8 @@ pub(crate) struct Checked<'t, 'a> {
     pub n_module_symbols: usize,
     /// Variables that initial values inside functions name: by the initialised variable and the name.
     pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
-    /// Names of all functions, with and without a body.
-    pub functions: HashSet<&'a str>,
+    /// All functions, with and without a body: by name, the span of the first declaration.
+    pub functions: HashMap<&'a str, Span>,
     /// Function bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
     /// Index in `bodies` of each function with a body. The first one counts if a name is defined twice.
@@ -163,6 +163,7 @@ pub(crate) fn check<'t, 'a>(module: &'t Module<'a>) -> (Checked<'t, 'a>, Vec<Dia
     for function in &module.functions {
         checker.function(function);
     }
+    checker.number_aliases();
     (checker.checked, checker.findings)
 }
 
@@ -195,7 +196,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 symbols: Vec::new(),
                 n_module_symbols: 0,
                 init_names: HashMap::new(),
-                functions: HashSet::new(),
+                functions: HashMap::new(),
                 bodies: Vec::new(),
                 numbers: HashMap::new(),
             },
@@ -225,10 +226,36 @@ impl<'t, 'a> Checker<'t, 'a> {
                 let finding = Diagnostic::malformed(function.name.span, message);
                 self.findings.push(finding.help("give one of them another name"));
             }
-            self.checked.functions.insert(function.name.text);
+            let name = function.name;
+            self.checked.functions.entry(name.text).or_insert(name.span);
             self.prototypes.entry(function.name.text).or_insert(function);
             if function.body.is_some() && !defined.insert(function.name.text) {
                 self.redefined(function.name, "function");
+            }
+        }
+        for &(alias, function) in &self.module.aliases {
+            self.checked.functions.entry(alias.text).or_insert(alias.span);
+            if let Some(&prototype) = self.prototypes.get(function.text) {
+                self.prototypes.entry(alias.text).or_insert(prototype);
+            }
+            if defined.contains(alias.text) {
+                self.redefined(alias, "function");
+            }
+        }
+    }
+
+    /// Gives each alias the number of its function.
+    fn number_aliases(&mut self) {
+        for &(alias, function) in &self.module.aliases {
+            let number = self.checked.numbers.get(function.text).copied();
+            match number.filter(|&number| !self.checked.bodies[number].function.is_entry) {
+                Some(number) => _ = self.checked.numbers.entry(alias.text).or_insert(number),
+                None => {
+                    let message = format!("`{}` is not a function with a body in this text", function.text);
+                    let finding = Diagnostic::malformed(function.span, message);
+                    self.findings
+                        .push(finding.help("an alias stands for a `.func` with a body"));
+                }
             }
         }
     }

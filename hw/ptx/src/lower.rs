@@ -149,10 +149,10 @@ pub(crate) fn lower<'t, 'a>(
     // Selection runs despite findings, so that the caller gets all of them at once.
     let mut code = match select::run(checked, body, &layout, lines) {
         Ok(code) if findings.is_empty() => code,
-        Ok(_) => return Err(findings),
+        Ok(_) => return Err(select::distinct(findings)),
         Err(more) => {
             findings.extend(more);
-            return Err(findings);
+            return Err(select::distinct(findings));
         }
     };
     code.keep_syncs = options.keep_syncs;

@@ -35,6 +35,9 @@ pub struct Module {
     /// The module's `.global` variables. The host allocates them. It writes the address of variable `n`, 8 bytes little-endian, to
     /// byte `8 * n` of constant bank [`ADDRESS_BANK`](crate::ADDRESS_BANK).
     pub globals: Vec<Global>,
+    /// Names of texture, surface and sampler references (`.texref` and its siblings). The host writes their handles behind the addresses
+    /// of `globals`, in bank [`ADDRESS_BANK`](crate::ADDRESS_BANK).
+    pub references: Vec<String>,
     /// Findings that do not stop the program.
     pub warnings: Vec<Diagnostic>,
     /// Unsupported initial values. A kernel that can reach such a variable has the same finding and no program.
@@ -284,6 +287,7 @@ fn build<'t, 'a>(
         constant_relocations: layout.constant_relocations,
         unsupported_data: layout.unsupported.into_iter().map(|(_, finding)| finding).collect(),
         globals: layout.globals,
+        references: layout.references,
         warnings,
     })
 }

@@ -327,7 +327,7 @@ fn unsupported_data_affects_entries_that_can_reach_it() {
         ),
         (
             ".global .u64 t = elsewhere;",
-            "the address of `elsewhere`, a function outside this module",
+            "`elsewhere` is declared, but no PTX defines it",
         ),
         (
             ".global .u64 t[2] = {picture};",

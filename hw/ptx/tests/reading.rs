@@ -192,9 +192,9 @@ fn one_fault_gives_one_finding() {
             ".entry k() {\n.reg .b33 %r<4>;\nmov.u32 %r1, %r2;\nret;\n}\n.entry l() { ret; }".to_owned(),
         ),
         (
-            6,
-            ".global .texref t;\n.entry k() {\n.reg .b32 %r<5>;\ntex.1d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [t, {%r1}];\n\
-             tex.1d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [t, {%r1}];\ntxq.width.b32 %r1, [t];\nret;\n}"
+            3,
+            ".extern .global .u32 t[4];\n.entry k() {\n.reg .b32 %r<5>;\nld.global.u32 %r1, [t];\nst.global.u32 [t+4], %r1;\nret;\n}\n\
+             .entry l() {\n.reg .b64 %d;\nmov.u64 %d, t;\nret;\n}"
                 .to_owned(),
         ),
         (

@@ -122,8 +122,9 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
         return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
     };
     if trap.space == "param" {
-        return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), and \
-                there is none at this address; pass the map as a parameter, not in local memory"
+        return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), from constant or \
+                from global memory, and there is none that fits the instruction at this address; pass the map as a parameter, not in \
+                local memory, and give an im2col copy an im2col map"
             .to_owned();
     }
     let near = nearest(&regions(scenario, bench, launch, trap.space), trap.space, address);

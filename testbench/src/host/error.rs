@@ -64,6 +64,24 @@ pub enum HostError {
         /// All variables of the program.
         known: Vec<String>,
     },
+    /// No texture, surface or sampler reference of the module has this name.
+    #[error("the program has no reference `{name}` (.texref, .surfref or .samplerref); it has {}", list(.known))]
+    UnknownReference {
+        /// The name.
+        name: String,
+        /// All references of the program.
+        known: Vec<String>,
+    },
+    /// A kernel uses a reference without an image.
+    #[error(
+        "`{entry}` uses the reference `{name}`, which has no image: bind one with [references.{name}] and buffer = \"...\""
+    )]
+    UnboundReference {
+        /// The kernel.
+        entry: String,
+        /// The reference.
+        name: String,
+    },
     /// An address names neither a buffer nor a variable in device memory.
     #[error(
         "neither a buffer nor a .global variable of the program is named `{name}`{}",

@@ -8,9 +8,10 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_isa::exec::bulk::TensorMap;
 use warpwave_isa::exec::texture::Texture;
+use warpwave_isa::inst::{Operand, Source};
 use warpwave_isa::program::{ClusterRequirement, Program, Requirements};
 use warpwave_isa::space::bank0;
-use warpwave_ptx::Module;
+use warpwave_ptx::{ADDRESS_BANK, Module};
 
 use super::module::words;
 use super::{ClusterFault, HostError, Placement};
@@ -49,6 +50,14 @@ pub fn build_grid(
     })?;
     let mut constants = placement.banks.clone();
     constants[0] = param_bank(launch, &program, placement)?;
+    let textures = textures_of(&launch.args, placement);
+    bind_references(
+        &program,
+        module,
+        placement,
+        &textures,
+        &mut constants[usize::from(ADDRESS_BANK)],
+    )?;
     Ok(Grid {
         id,
         grid: launch.grid,
@@ -61,7 +70,7 @@ pub fn build_grid(
         allocations: storage.allocations(),
         constants,
         ctas_per_sm: fit.blocks,
-        textures: textures_of(&launch.args, placement),
+        textures,
         // GigaThread fills in the rest when the launch begins.
         local_base: 0,
         l1_bytes: 0,
@@ -190,11 +199,47 @@ fn param_bank(launch: &Launch, program: &Program, placement: &Placement) -> Resu
     Ok(words(&bytes))
 }
 
-/// The textures and surfaces of a launch, in the order of its arguments. A handle is an index here plus 1.
+/// Appends the handles of the module's references to the bank of addresses. A reference without an image has handle 0.
+fn bind_references(
+    program: &Program,
+    module: &Module,
+    placement: &Placement,
+    textures: &[Texture],
+    bank: &mut Vec<u32>,
+) -> Result<(), HostError> {
+    for (name, image) in module.references.iter().zip(&placement.references) {
+        let offset = 4 * bank.len() as u16;
+        let reads = |operand: &Operand| matches!(operand.source, Source::Const { bank: ADDRESS_BANK, offset: at } if at == offset);
+        let is_used = program.code().iter().flat_map(|inst| &inst.src).any(reads);
+        let handle = image.map_or(0, |image| handle_of(&image, textures));
+        if handle == 0 && is_used {
+            return Err(HostError::UnboundReference {
+                entry: program.name().to_owned(),
+                name: name.clone(),
+            });
+        }
+        bank.extend([handle as u32, (handle >> 32) as u32]);
+    }
+    Ok(())
+}
+
+/// The handle of an image of a launch. Equal images share one.
+fn handle_of(image: &Texture, textures: &[Texture]) -> u64 {
+    let index = textures.iter().position(|other| other == image);
+    index.map_or(0, |index| index as u64 + 1)
+}
+
+/// The textures and surfaces of a launch: of its arguments in their order, then of references. A handle is an index here plus 1.
 fn textures_of(args: &[Arg], placement: &Placement) -> Vec<Texture> {
+    let mut textures = argument_textures(args, placement);
+    textures.extend(placement.references.iter().flatten());
+    textures
+}
+
+fn argument_textures(args: &[Arg], placement: &Placement) -> Vec<Texture> {
     let found = |arg: &Arg| match arg {
         Arg::Image(image) => vec![texture(image, placement)],
-        Arg::Struct(fields) => textures_of(fields, placement),
+        Arg::Struct(fields) => argument_textures(fields, placement),
         _ => Vec::new(),
     };
     args.iter().flat_map(found).collect()
@@ -215,12 +260,7 @@ fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Result<Ve
         Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
         Arg::Struct(fields) => structure(fields, placement, textures)?,
         Arg::TensorMap(tiles) => tensor_map(tiles, placement).to_bytes().to_vec(),
-        Arg::Image(image) => {
-            let made = texture(image, placement);
-            // Equal textures share a handle.
-            let index = textures.iter().position(|other| *other == made);
-            (index.map_or(0, |index| index as u64 + 1)).to_le_bytes().to_vec()
-        }
+        Arg::Image(image) => handle_of(&texture(image, placement), textures).to_le_bytes().to_vec(),
     })
 }
 
@@ -256,10 +296,15 @@ fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
         all
     };
     let sizes = reversed(&tiles.shape);
-    let mut strides = [u64::from(tiles.element); 5];
+    let mut strides = [u64::from(tiles.element.bytes()); 5];
     for n in 1..5 {
         strides[n] = strides[n - 1] * u64::from(sizes[n - 1]);
     }
+    let mut steps = [1; 5];
+    steps
+        .iter_mut()
+        .zip(tiles.steps.iter().rev())
+        .for_each(|(to, &n)| *to = n);
     TensorMap {
         base: placement.buffers[tiles.buffer],
         rank: tiles.shape.len() as u8,
@@ -268,6 +313,9 @@ fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
         sizes,
         strides,
         tile: reversed(&tiles.tile),
+        steps,
+        nan_fill: tiles.nan_fill,
+        im2col: tiles.im2col,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use warpwave_components::storage::Storage;
+use warpwave_isa::exec::texture::Texture;
 use warpwave_ptx::{Module, printf};
 
 use super::HostError;
@@ -18,6 +19,8 @@ pub struct Placement {
     targets: Vec<u64>,
     /// Address of each module variable of the scenario. `None` for a constant.
     pub globals: Vec<Option<u64>>,
+    /// The image that the scenario binds to each texture, surface or sampler reference of the module.
+    pub references: Vec<Option<Texture>>,
     /// Address of the `vprintf` buffer. `None` if the module does not call `vprintf`.
     pub print: Option<u64>,
     /// Constant banks by number, in words. Each launch has its own bank 0.
@@ -64,10 +67,11 @@ impl Placement {
             storage.write(address, &init);
         }
         Ok(Placement {
-            buffers,
             targets,
             globals,
             print: module::variable_address(program, &banks, printf::BUFFER),
+            references: module::references(scenario, program, &buffers)?,
+            buffers,
             banks,
             regions,
         })
@@ -81,6 +85,7 @@ impl Placement {
         let mut regions = Vec::new();
         let (globals, banks) = module::place(&Given::default(), program, storage, &mut regions)?;
         Ok(Placement {
+            references: vec![None; program.references.len()],
             buffers: Vec::new(),
             targets: Vec::new(),
             globals,

@@ -2,11 +2,12 @@
 //! A variable without `init` in the scenario keeps the bytes of its program.
 
 use warpwave_components::storage::Storage;
+use warpwave_isa::exec::texture::Texture;
 use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module, Relocation};
 
 use super::HostError;
 use super::memory::{Given, Region, address_of, allocate, filled};
-use crate::scenario::{Buffer, CheckedData};
+use crate::scenario::{Buffer, CheckedData, Scenario};
 
 /// Addresses of the scenario's variables (`None` for constants), and the constant banks.
 type Placed = (Vec<Option<u64>>, Vec<Vec<u32>>);
@@ -47,6 +48,29 @@ pub(super) fn place(
     banks[usize::from(CONST_BANK)] = words(&constant);
     banks[usize::from(ADDRESS_BANK)] = words(&addresses.iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<_>>());
     Ok((placed, banks))
+}
+
+/// The image of each reference of the module.
+pub(super) fn references(
+    scenario: &Scenario,
+    module: &Module,
+    buffers: &[u64],
+) -> Result<Vec<Option<Texture>>, HostError> {
+    let is_known = |name: &String| module.references.contains(name);
+    if let Some(unknown) = scenario.references.keys().find(|name| !is_known(name)) {
+        return Err(HostError::UnknownReference {
+            name: unknown.clone(),
+            known: module.references.clone(),
+        });
+    }
+    let bound = |name: &String| {
+        let image = scenario.references.get(name)?;
+        Some(Texture {
+            base: buffers[image.buffer],
+            ..image.texture
+        })
+    };
+    Ok(module.references.iter().map(bound).collect())
 }
 
 /// The address of a global variable, read from the address bank.

@@ -23,7 +23,7 @@ use super::step;
 pub(super) fn is_access(op: Opcode) -> bool {
     use Opcode::{
         Atom, Cctl, CctlIvall, Hgmma, HgmmaSp, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld, Sust, Syncs,
-        Tex, Ublkcp,
+        Tex, Ublkcp, Ublkred,
     };
     matches!(
         op,
@@ -44,6 +44,7 @@ pub(super) fn is_access(op: Opcode) -> bool {
             | Suld
             | Sust
             | Ublkcp
+            | Ublkred
     )
 }
 
@@ -70,7 +71,7 @@ impl Lsu<'_, '_> {
             }
             // The reference has no caches, and each access is performed at once. So fences and cache controls do nothing.
             Opcode::Cctl | Opcode::CctlIvall | Opcode::Membar => Ok(()),
-            Opcode::Ublkcp => self.bulk_copy(lanes),
+            Opcode::Ublkcp | Opcode::Ublkred => self.bulk_copy(lanes),
             Opcode::Hgmma | Opcode::HgmmaSp => {
                 self.multiply(results);
                 Ok(())
@@ -115,7 +116,8 @@ impl Lsu<'_, '_> {
     /// Executes ATOM or RED in one lane.
     fn atomic(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
         let (access, mods) = (self.inst.mods.access, self.inst.mods);
-        let value = |words: [u32; 4]| u64::from(words[1]) << 32 | u64::from(words[0]);
+        // The words beyond the access are zero.
+        let value = |words: [u32; 4]| (0..4).fold(0, |value, n| value | u128::from(words[n]) << (32 * n));
         let b = value(self.words(1, lane, access));
         let (operand, compare) = match mods.atom {
             AtomOp::Cas => (value(self.words(2, lane, access)), b),
@@ -123,9 +125,9 @@ impl Lsu<'_, '_> {
         };
         self.show_to_detector(lane, mods.space, address, access.total() as usize, None);
         let place = self.bytes(lane, mods.space, address, access.total() as usize)?;
-        let mut old = [0; 8];
+        let mut old = [0; 16];
         old[..place.len()].copy_from_slice(place);
-        let new = atomic(mods.atom, mods.ty, u64::from_le_bytes(old), operand, compare);
+        let new = atomic(mods.atom, mods.ty, u128::from_le_bytes(old), operand, compare);
         let n = place.len();
         place.copy_from_slice(&new.to_le_bytes()[..n]);
         set_words(results, lane, access, load_words(access, &old[..n]));

@@ -1,12 +1,38 @@
 //! Bulk copies of the reference: performed at once, then counted by their mbarrier.
 
-use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
-use warpwave_isa::exec::bulk::{MAP_BYTES, Piece, TensorMap, split_run, swizzled};
+use warpwave_components::proto::bulk::constant_map;
+use warpwave_components::proto::launch::{Trap, TrapKind};
+use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::bulk::{Extent, MAP_ALIGNMENT, MAP_BYTES, Piece, TensorMap, split_run, swizzled};
 use warpwave_isa::exec::mbarrier;
+use warpwave_isa::inst::Ty;
 use warpwave_isa::lane::LaneMask;
-use warpwave_isa::space::{PARAM_WINDOW, Space};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::space::{PARAM_WINDOW, Space, WINDOW_BYTES, split_window};
 
 use super::access::Lsu;
+
+/// A copy of a lane, ready to move bytes.
+struct Copy {
+    lane: usize,
+    /// Pieces, and total bytes.
+    pieces: Vec<Piece>,
+    bytes: u32,
+    /// The map of a tile.
+    map: Option<TensorMap>,
+}
+
+impl Copy {
+    /// Byte `n` of a piece in shared memory.
+    fn shared(&self, piece: Piece, n: u32) -> u32 {
+        swizzled(piece.shared + n, self.map.map_or(0, |map| map.swizzle))
+    }
+}
+
+/// The address of a byte in the shared memory of the CTA with this rank.
+fn in_cluster(rank: u32, at: u32) -> u64 {
+    u64::from(rank + 1) * WINDOW_BYTES + u64::from(at)
+}
 
 impl Lsu<'_, '_> {
     pub(super) fn bulk_copy(&mut self, lanes: LaneMask) -> Result<(), Box<Trap>> {
@@ -14,71 +40,138 @@ impl Lsu<'_, '_> {
     }
 
     fn bulk_copy_of(&mut self, lane: usize) -> Result<(), Box<Trap>> {
-        let to_global = self.inst.mods.high;
-        let shared = self.word(0, 0, lane);
-        let global = u64::from(self.word(1, 1, lane)) << 32 | u64::from(self.word(1, 0, lane));
-        let count = usize::from(self.inst.mods.count);
-        let mut pieces = Vec::new();
-        let (bytes, swizzle) = if count == 0 {
-            let bytes = self.word(2, 0, lane);
-            for (space, address) in [(Space::Shared, u64::from(shared)), (Space::Global, global)] {
-                self.check_alignment(lane, space, address, 16)?;
-                self.inside(lane, space, address, bytes as usize)?;
-            }
-            split_run(Some(global), shared, bytes, &mut |piece| pieces.push(piece));
-            (bytes, 0)
-        } else {
-            let Some(map) = map(self.cta.grid, global) else {
-                return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Const, global, MAP_BYTES));
-            };
-            self.check_alignment(lane, Space::Shared, shared.into(), 16)?;
-            self.inside(lane, Space::Shared, shared.into(), map.tile_bytes() as usize)?;
-            let at = std::array::from_fn(|n| if n < count { self.word(2, n, lane) as i32 } else { 0 });
-            map.pieces(at, shared, &mut |piece| pieces.push(piece));
-            (map.tile_bytes(), map.swizzle)
+        let extent = Extent::of(&self.inst.mods);
+        let (rank, shared) = split_window(self.word(0, 0, lane).into());
+        let shared = shared as u32;
+        let own = self.cta.rank as u32;
+        let mask = extent.mask(|n| self.word(2, n, lane));
+        let ranks: Vec<u32> = match mask {
+            Some(mask) => (0..u16::BITS).filter(|rank| mask >> rank & 1 == 1).collect(),
+            None => vec![rank.unwrap_or(own)],
         };
-        for piece in pieces {
-            self.move_piece(lane, piece, swizzle, to_global)?;
+        if ranks.is_empty() || ranks.iter().any(|rank| *rank as usize >= self.cta.shared.len()) {
+            return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Cluster, shared.into(), 0));
         }
-        if to_global {
-            return Ok(());
+        self.check_alignment(lane, Space::Shared, shared.into(), 16)?;
+        let copy = match extent.coordinates {
+            0 => self.plain_copy(lane, shared)?,
+            _ => self.tile_copy(lane, extent, shared)?,
+        };
+        self.inside(lane, Space::Cluster, in_cluster(ranks[0], shared), copy.bytes as usize)?;
+        if self.inst.mods.high {
+            return self.to_global(&copy, ranks[0]);
         }
-        let at = u64::from(self.word(3, 0, lane));
-        let state = self.inside(lane, Space::Shared, at, 8)?;
-        let before = u64::from_le_bytes(state.try_into().expect("eight bytes"));
-        // The upper half of an mbarrier is its transaction count.
-        let after = mbarrier::arrive(before, u64::from(bytes.wrapping_neg()) << 32, false);
-        state.copy_from_slice(&after.to_le_bytes());
+        for rank in ranks {
+            self.to_shared(&copy, rank)?;
+            let (_, at) = split_window(self.word(3, 0, lane).into());
+            let state = self.inside(lane, Space::Cluster, in_cluster(rank, at as u32), 8)?;
+            let before = u64::from_le_bytes((&*state).try_into().expect("eight bytes"));
+            // The upper half of an mbarrier is its transaction count.
+            let after = mbarrier::arrive(before, u64::from(copy.bytes.wrapping_neg()) << 32, false);
+            state.copy_from_slice(&after.to_le_bytes());
+        }
         Ok(())
     }
 
-    fn move_piece(&mut self, lane: usize, piece: Piece, swizzle: u8, to_global: bool) -> Result<(), Box<Trap>> {
-        for n in 0..piece.bytes {
-            let here = u64::from(swizzled(piece.shared + n, swizzle));
-            let there = piece.global.map(|at| at + u64::from(n));
-            if to_global {
-                let byte = self.inside(lane, Space::Shared, here, 1)?[0];
-                if let Some(there) = there {
-                    self.inside(lane, Space::Global, there, 1)?[0] = byte;
-                }
-            } else {
-                let byte = match there {
-                    Some(there) => self.inside(lane, Space::Global, there, 1)?[0],
-                    None => 0,
+    fn plain_copy(&mut self, lane: usize, shared: u32) -> Result<Copy, Box<Trap>> {
+        let (global, bytes) = (self.wide(1, lane), self.word(2, 0, lane));
+        self.check_alignment(lane, Space::Global, global, 16)?;
+        self.inside(lane, Space::Global, global, bytes as usize)?;
+        let mut pieces = Vec::new();
+        split_run(Some(global), shared, bytes, &mut |piece| pieces.push(piece));
+        Ok(Copy {
+            lane,
+            pieces,
+            bytes,
+            map: None,
+        })
+    }
+
+    fn tile_copy(&mut self, lane: usize, extent: Extent, shared: u32) -> Result<Copy, Box<Trap>> {
+        let map = self.tensor_map(lane)?;
+        let at = extent.coordinates(|n| self.word(2, n, lane));
+        let offsets = extent.offsets(|n| self.word(2, n, lane));
+        let mut pieces = Vec::new();
+        map.pieces(at, offsets, shared, &mut |piece| pieces.push(piece));
+        Ok(Copy {
+            lane,
+            pieces,
+            bytes: map.tile_bytes(),
+            map: Some(map),
+        })
+    }
+
+    /// The tensor map of a lane: in parameters, constants or global memory.
+    fn tensor_map(&mut self, lane: usize) -> Result<TensorMap, Box<Trap>> {
+        let address = self.wide(1, lane);
+        let map = match address.checked_sub(PARAM_WINDOW).filter(|at| *at < 2 * WINDOW_BYTES) {
+            Some(at) if at < WINDOW_BYTES => constant_map(self.cta.grid, 0, at),
+            Some(at) => constant_map(self.cta.grid, 3, at - WINDOW_BYTES),
+            None => {
+                self.inside(lane, Space::Global, address, MAP_BYTES)?;
+                self.check_alignment(lane, Space::Global, address, MAP_ALIGNMENT as usize)?;
+                let bytes = self.inside(lane, Space::Global, address, MAP_BYTES)?;
+                TensorMap::from_bytes((&*bytes).try_into().expect("the bytes of a map"))
+            }
+        };
+        let mods = self.inst.mods;
+        let fits = |map: &TensorMap| {
+            let reduces = self.inst.op == Opcode::Ublkred;
+            (mods.high || mods.trans == map.im2col.is_some())
+                && (!reduces || map.element.reduction(mods.atom).is_some())
+        };
+        let map = map.filter(fits);
+        map.ok_or_else(|| self.trap(lane, TrapKind::OutOfBounds, Space::Const, address, MAP_BYTES))
+    }
+
+    /// Writes a copy to the shared memory of a CTA.
+    fn to_shared(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
+        let lane = copy.lane;
+        for &piece in &copy.pieces {
+            for n in 0..piece.bytes {
+                let byte = match piece.global {
+                    Some(at) => self.inside(lane, Space::Global, at + u64::from(n), 1)?[0],
+                    None => copy.map.map_or(0, |map| map.fill_byte(piece.shared + n)),
                 };
-                self.inside(lane, Space::Shared, here, 1)?[0] = byte;
+                let at = copy.shared(piece, n);
+                self.inside(lane, Space::Cluster, in_cluster(rank, at), 1)?[0] = byte;
                 if let Some(detector) = &mut self.cta.detector {
-                    detector.mark_written(here as u32);
+                    detector.mark_written(at);
                 }
             }
         }
         Ok(())
     }
-}
 
-/// The tensor map at an address, if it is a kernel's parameter.
-fn map(grid: &Grid, address: u64) -> Option<TensorMap> {
-    let first = u16::try_from(address.checked_sub(PARAM_WINDOW)? / 4).ok()?;
-    let word = |n: usize| grid.constant(0, first.wrapping_add(n as u16 / 4)).to_le_bytes()[n % 4];
-    TensorMap::from_bytes(&std::array::from_fn(word))
+    /// Writes a copy to global memory, or reduces it there. Bytes outside a tensor are not written.
+    fn to_global(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
+        let lane = copy.lane;
+        let op = self.inst.mods.atom;
+        let map = copy.map.filter(|_| self.inst.op == Opcode::Ublkred);
+        let reduction = map.and_then(|map| map.element.reduction(op));
+        let size = reduction.map_or(1, Ty::bytes);
+        for &piece in &copy.pieces {
+            let Some(global) = piece.global else { continue };
+            for n in (0..piece.bytes).step_by(size.into()) {
+                let from = in_cluster(rank, copy.shared(piece, n));
+                let mut bytes = [0; 16];
+                let n_bytes = usize::from(size);
+                bytes[..n_bytes].copy_from_slice(self.inside(lane, Space::Cluster, from, n_bytes)?);
+                let to = self.inside(lane, Space::Global, global + u64::from(n), n_bytes)?;
+                if let Some(ty) = reduction {
+                    let mut old = [0; 16];
+                    old[..n_bytes].copy_from_slice(to);
+                    let new = atomic(op, ty, u128::from_le_bytes(old), u128::from_le_bytes(bytes), 0);
+                    bytes = new.to_le_bytes();
+                }
+                to.copy_from_slice(&bytes[..n_bytes]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The first two words of an operand, as one number.
+    fn wide(&self, slot: usize, lane: usize) -> u64 {
+        u64::from(self.word(slot, 1, lane)) << 32 | u64::from(self.word(slot, 0, lane))
+    }
 }

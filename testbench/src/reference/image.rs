@@ -16,9 +16,7 @@ impl Lsu<'_, '_> {
     /// Executes TEX, SULD or SUST in one lane.
     pub(super) fn image(&mut self, lane: usize, results: &mut Results) -> Result<(), Box<Trap>> {
         let handle = u64::from(self.word(0, 1, lane)) << 32 | u64::from(self.word(0, 0, lane));
-        // Handles count from 1: handle 0 wraps to an index without an image.
-        let index = handle.wrapping_sub(1) as usize;
-        let Some(image) = self.cta.grid.textures.get(index).copied() else {
+        let Some(image) = Texture::of_handle(&self.cta.grid.textures, handle) else {
             return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Global, handle, 0));
         };
         let at = TexCoord::of(&self.inst.mods, |n| self.word(1, n, lane));

@@ -16,7 +16,7 @@ use super::quantity::{Constants, Quantity};
 use super::resolve::{self, Context, Resolved};
 use super::{
     Buffer, CheckedData, ExpectFailure, Fault, Modules, OtherRun, Pointers, Scenario, ScenarioError, asserts, builtin,
-    checks, data, format, launches, nearest,
+    checks, data, format, image, launches, nearest,
 };
 
 /// What a scenario says of itself. Missing texts are empty.
@@ -224,6 +224,11 @@ impl Draft {
         let resolved = resolve::buffers(&file.buffers, "buffers", &context, at)?;
         let resolved_globals = resolve::buffers(&file.globals, "globals", &context, at)?;
         let (mut buffers, mut globals) = (only_buffers(&resolved), only_buffers(&resolved_globals));
+        let references = file.references.into_iter().map(|(name, image)| {
+            let key = format!("references.{name}");
+            Ok((name, image::read(image, &buffers).map_err(at(&key))?))
+        });
+        let references = references.collect::<Result<BTreeMap<_, _>, ScenarioError>>()?;
         let (launches, index) = launches::read(file.launch, &buffers, &constants, at)?;
         let (asserts, comparisons) =
             asserts::read(file.assert, &constants, &index).map_err(|(n, fault)| at(&format!("assert[{n}]"))(fault))?;
@@ -269,6 +274,7 @@ impl Draft {
             max_cycles: limit.transpose().map_err(at("max_cycles"))?,
             constants: constants.into_values(),
             globals,
+            references,
             pointers,
             launches,
             buffers,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use half::{bf16, f16};
+use warpwave_isa::exec::bulk::Element;
 
 /// An element type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Deserialize)]
@@ -33,6 +34,22 @@ pub enum Number {
 }
 
 impl Dtype {
+    /// The type of a tensor's elements, for tensor maps.
+    pub fn element(self) -> Element {
+        match self {
+            Dtype::I8 | Dtype::U8 => Element::U8,
+            Dtype::I16 | Dtype::U16 => Element::U16,
+            Dtype::I32 => Element::S32,
+            Dtype::U32 => Element::U32,
+            Dtype::I64 => Element::S64,
+            Dtype::U64 => Element::U64,
+            Dtype::F16 => Element::F16,
+            Dtype::Bf16 => Element::Bf16,
+            Dtype::F32 => Element::F32,
+            Dtype::F64 => Element::F64,
+        }
+    }
+
     /// Every type.
     pub const ALL: [Dtype; 12] = [
         Dtype::I8,

@@ -224,11 +224,21 @@ pub enum Fault {
         /// Bytes of the buffer.
         bytes: u64,
     },
+    /// The bounding box of an im2col map has the wrong number of corners.
+    #[error(
+        "an im2col map needs a buffer of 3 to 5 dimensions (images, depth, height, width, channels), and one number per dimension \
+         between the first and the last in `lower` and in `upper`; the buffer has {rank} dimensions"
+    )]
+    BadIm2col {
+        /// Dimensions of the buffer.
+        rank: usize,
+    },
     /// No bulk copy can use the tensor map.
     #[error(
         "a bulk copy cannot use tiles of {tile:?} with a swizzle of {swizzle} bytes on a tensor of {shape:?}; give one size per \
          dimension of the buffer (one to five), each from 1 to 256, rows of whole 16 bytes, and a swizzle of 32, 64 or 128 bytes \
-         that is at least a row, or none"
+         that is at least a row, or none; steps are 1 to 8, one per dimension; fill = \"nan\" needs floats; a tile of an im2col map \
+         is its pixels (1 to 1024) and its channels (1 to 256)"
     )]
     BadTiles {
         /// Sizes of the buffer.

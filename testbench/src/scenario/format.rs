@@ -63,7 +63,11 @@
 //! #   { struct = ["x", { u64 = 500 }] }          a structure as fields with natural alignment
 //! #   { tensor_map = { buffer = "x", tile = [32, 32], swizzle = 128 } }
 //! #                                              for bulk copies; swizzle is 32, 64 or 128 bytes, or left out for none
+//! #                                              also: steps = [1, 2], fill = "nan",
+//! #                                              im2col = { lower = [-1, -1], upper = [-1, -1] } with tile = [pixels, channels]
 //! #   { texture = { buffer = "x" } }             the handle of a texture; { surface = { buffer = "x" } } for suld and sust
+//! # [references.NAME] binds an image to a `.texref`, `.surfref` or `.samplerref` of the module, with the same keys. A sampler takes
+//! # only address, filter and normalized from its image.
 //! # A texture or surface is a buffer of i8, u8, i16, u16, i32, u32, f16 or f32. Its shape is [width], [height, width] or
 //! # [height, width, channels], with 1, 2 or 4 channels. Optional keys, with their defaults:
 //! #   address = "clamp"       for coordinates outside the image; or "wrap", "mirror", "border"
@@ -114,7 +118,7 @@ mod elements;
 
 mod machine;
 
-pub(super) use arg::{Arg, Image, ImageAddress, ImageFilter, ImageOrder, ImageRead, TensorMap};
+pub(super) use arg::{Arg, Corners, Image, ImageAddress, ImageFilter, ImageOrder, ImageRead, TensorMap, TileFill};
 pub(super) use assert::{Assert, ExpectFailure, OtherRun, Within};
 pub(super) use elements::{Address, ElementSource, Expect, Expects, Matrix, Ring, RowLengths, SourceTable, Text};
 #[cfg(test)]
@@ -143,6 +147,8 @@ pub(super) struct ScenarioFile {
     pub buffers: BTreeMap<String, Buffer>,
     #[serde(default)]
     pub globals: BTreeMap<String, Buffer>,
+    #[serde(default)]
+    pub references: BTreeMap<String, Image>,
     #[serde(default)]
     pub launch: Vec<Launch>,
     #[serde(default)]

@@ -1,12 +1,43 @@
-//! Resolves texture and surface arguments.
+//! Textures, surfaces and tensor maps of buffers. Resolves texture and surface arguments.
 
+use warpwave_isa::exec::bulk::{Element, Im2col};
 use warpwave_isa::exec::texture::{AddressMode, BLOCK_BYTES, BLOCK_ROWS, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
 use super::dtype::Dtype;
 use super::format::{self, ImageAddress, ImageFilter, ImageOrder, ImageRead};
 use super::resolve::find_buffer;
-use super::{Arg, Buffer, Fault, Image};
+use super::{Arg, Buffer, Fault};
+
+/// A buffer as a texture or surface.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Image {
+    /// The buffer, by its index in [`Scenario::buffers`](super::Scenario::buffers).
+    pub buffer: usize,
+    /// The texture without its address.
+    pub texture: Texture,
+}
+
+/// A tensor map of a buffer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tiles {
+    /// Index in [`Scenario::buffers`](super::Scenario::buffers).
+    pub buffer: usize,
+    /// Elements in each dimension. The contiguous dimension is the last one, as in the buffer's shape.
+    pub shape: Vec<u32>,
+    /// Elements of a tile in each dimension, in the same order.
+    pub tile: Vec<u32>,
+    /// Swizzle mode in shared memory: 0 none, 1 over 32 bytes, 2 over 64, 3 over 128.
+    pub swizzle: u8,
+    /// Type of an element.
+    pub element: Element,
+    /// Distance between neighbours of a tile in each dimension, in elements, in the same order. Empty for 1 everywhere.
+    pub steps: Vec<u8>,
+    /// True if elements outside the tensor read as NaN.
+    pub nan_fill: bool,
+    /// Bounding box of an im2col map. Its tile is pixels per column, then channels per pixel.
+    pub im2col: Option<Im2col>,
+}
 
 /// Resolves an image. Its sizes are the buffer's shape.
 pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fault> {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use warpwave_isa::exec::bulk::{Element, Im2col};
+
 use super::dtype::Dtype;
 use super::elements::{self, Source};
 use super::files::Files;
-use super::format::ElementSource;
+use super::format::{ElementSource, TileFill};
 use super::patterns::{self, Matrix};
 use super::pointers::{self, Elements, Named, Owner};
 use super::quantity::Constants;
@@ -261,7 +263,7 @@ fn read_arg(arg: format::Arg, buffers: &[Buffer], constants: &Constants) -> Resu
 }
 
 /// Resolves a tensor map. It has one to five dimensions, and its tiles have as many. A size of a tile is 1 to 256, and a row is a
-/// multiple of 16 bytes.
+/// multiple of 16 bytes. A tile of an im2col map is its pixels per column, up to 1024, and its channels per pixel.
 fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -> Result<Arg, Fault> {
     let Arg::Buffer(buffer) = find_buffer(map.buffer, buffers)? else {
         unreachable!("a buffer's name gives a buffer")
@@ -269,17 +271,26 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
     let size = |size| constants.size(size, 0, u32::MAX.into()).map(|size| size as u32);
     let tile = map.tile.iter().map(size).collect::<Result<Vec<u32>, _>>()?;
     let layout = &buffers[buffer].layout;
-    let element = layout.dtype.bytes() as u8;
+    let element = layout.dtype.element();
     let shape: Option<Vec<u32>> = layout.shape.iter().map(|&n| u32::try_from(n).ok()).collect();
     let swizzle = [0, 32, 64, 128].iter().position(|&bytes| bytes == map.swizzle);
-    let row = tile.last().map_or(0, |&n| n.saturating_mul(element.into()));
+    let row = tile.last().map_or(0, |&n| n.saturating_mul(element.bytes().into()));
+    let rank = layout.shape.len();
+    let im2col = map.im2col.map(|corners| bounding_box(&corners, rank)).transpose()?;
+    let fits = match im2col {
+        None => (1..=5).contains(&rank) && rank == tile.len() && tile.iter().all(|n| (1..=256).contains(n)),
+        Some(_) => matches!(tile[..], [1..=1024, 1..=256]),
+    };
+    let is_float = matches!(element, Element::F16 | Element::Bf16 | Element::F32 | Element::F64);
+    let nan_fill = map.fill == TileFill::Nan;
+    let has_steps = map.steps.is_empty() || map.steps.len() == rank && map.steps.iter().all(|n| (1..=8).contains(n));
     match (shape, swizzle) {
         (Some(shape), Some(swizzle))
-            if (1..=5).contains(&shape.len())
-                && shape.len() == tile.len()
-                && tile.iter().all(|n| (1..=256).contains(n))
+            if fits
                 && row.is_multiple_of(16)
-                && (swizzle == 0 || row <= map.swizzle) =>
+                && (swizzle == 0 || row <= map.swizzle)
+                && has_steps
+                && (is_float || !nan_fill) =>
         {
             Ok(Arg::TensorMap(Tiles {
                 buffer,
@@ -287,6 +298,9 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
                 tile,
                 swizzle: swizzle as u8,
                 element,
+                steps: map.steps,
+                nan_fill,
+                im2col,
             }))
         }
         _ => Err(Fault::BadTiles {
@@ -295,6 +309,23 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
             swizzle: map.swizzle,
         }),
     }
+}
+
+/// The bounding box of an im2col map. The text gives corners in the order of the shape, so the width is last.
+fn bounding_box(corners: &format::Corners, rank: usize) -> Result<Im2col, Fault> {
+    let pixels = rank.saturating_sub(2);
+    if !(3..=5).contains(&rank) || corners.lower.len() != pixels || corners.upper.len() != pixels {
+        return Err(Fault::BadIm2col { rank });
+    }
+    let reversed = |list: &[i16]| {
+        let mut all = [0; 3];
+        all.iter_mut().zip(list.iter().rev()).for_each(|(to, &n)| *to = n);
+        all
+    };
+    Ok(Im2col {
+        lower: reversed(&corners.lower),
+        upper: reversed(&corners.upper),
+    })
 }
 
 pub(super) fn find_buffer(name: String, buffers: &[Buffer]) -> Result<Arg, Fault> {

@@ -224,7 +224,7 @@ fn text_that_is_not_ptx_is_refused_with_all_findings() {
 fn unsupported_instructions_are_listed_with_their_lines() {
     let says = [
         "kernel `sample` cannot run",
-        "`tex.2d.v4.f32.f32`",
+        "`multimem.ld_reduce.global.add.f32`",
         "unsupported.ptx:15:",
         "unsupported.ptx:16:",
     ];

@@ -118,9 +118,18 @@ fn name_that_two_files_define_and_function_that_none_defines_are_refused() {
     let (variable, _) = LIBRARY.split_once(".visible .func").unwrap();
     let missing = run(&[("main.ptx", MAIN), ("lib.ptx", variable)]);
     let says = [
-        "`twice`",
-        "main.ptx:12:",
+        "`twice` is declared, but no PTX defines it",
+        "main.ptx:5:",
         "link the PTX that defines it",
+        "`ptx` takes a list",
+    ];
+    assert_fails(&missing, 2, &says);
+    let function = LIBRARY.replace(".visible .global .u32 base = 100;\n", "");
+    let missing = run(&[("main.ptx", MAIN), ("lib.ptx", &function)]);
+    let says = [
+        "1 error",
+        "`base` is declared, but no PTX defines it",
+        "main.ptx:4:",
         "`ptx` takes a list",
     ];
     assert_fails(&missing, 2, &says);

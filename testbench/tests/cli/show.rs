@@ -72,7 +72,7 @@ fn check_lists_requirements_of_kernels_or_unsupported_statements() {
     );
     let answer = check("unsupported.ptx");
     assert_fails(&answer, 2, &["2 statements are not supported"]);
-    assert!(answer.out.contains("`tex.2d.v4.f32.f32`"));
+    assert!(answer.out.contains("`multimem.ld_reduce.global.add.f32`"));
     assert_fails(&check("syntax.ptx"), 2, &["is not valid PTX: 3 errors", "missing `;`"]);
     assert_fails(&check("missing.ptx"), 2, &["cannot read"]);
 }

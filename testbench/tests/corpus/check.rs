@@ -180,7 +180,10 @@ fn place<'a>(param: &'a Param, buffers: &mut Vec<Buffer>, checks: &mut Vec<&'a C
             shape: shape.to_vec(),
             tile: tile.to_vec(),
             swizzle: 0,
-            element: data.dtype.bytes() as u8,
+            element: data.dtype.element(),
+            steps: Vec::new(),
+            nan_fill: false,
+            im2col: None,
         }),
     }
 }

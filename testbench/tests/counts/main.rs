@@ -21,7 +21,7 @@ const OPTIONS: Options = Options {
 
 /// Scenarios that poll an mbarrier. The machine suspends each test for some cycles, and the reference has no time. So their numbers of
 /// tests differ.
-const POLLS_AN_MBARRIER: &[&str] = &["tma_bulk_scale"];
+const POLLS_AN_MBARRIER: &[&str] = &["tma_bulk_scale", "tma_multicast"];
 
 #[test]
 fn machine_issues_as_many_instructions_as_the_reference_executes() {

@@ -13,15 +13,18 @@ mod printing;
 mod params;
 mod products;
 mod quotients;
+mod references;
 mod remote;
 mod spaces;
 mod sparse;
 mod stack;
 mod sums;
 mod syncs;
+mod tensor_maps;
 mod tiles;
 mod vector_registers;
 mod vectors;
+mod wide_atomics;
 mod widths;
 
 mod data;
@@ -30,6 +33,7 @@ mod generic;
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::reference::ReferenceError;
+use warpwave::report::counts::Counts;
 use warpwave::scenario::dtype::Dtype;
 use warpwave::scenario::{Arg, Buffer, Expect, Image, Launch, Layout, Scenario};
 use warpwave_components::gpu::LaunchError;
@@ -122,6 +126,13 @@ impl Kernel {
         self
     }
 
+    /// Binds an image with these texels to a reference of the module. If given, it must have the texels `after` at the end.
+    pub fn reference(mut self, name: &str, texels: Vec<u8>, after: Option<&[u8]>, texture: Texture) -> Kernel {
+        let buffer = self.add(Dtype::U32, texels, after.map(<[u8]>::to_vec));
+        self.0.references.insert(name.to_owned(), Image { buffer, texture });
+        self
+    }
+
     fn buffer(mut self, init: &[u32], expect: Option<&[u32]>) -> Kernel {
         let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let index = self.add(Dtype::U32, bytes(init), expect.map(bytes));
@@ -154,6 +165,12 @@ impl Kernel {
         self
     }
 
+    /// Adds this argument.
+    pub fn argument(mut self, arg: Arg) -> Kernel {
+        self.launch().args.push(arg);
+        self
+    }
+
     /// Asserts that the kernel traps on the reference and on the machine, at this line and with this kind.
     pub fn traps(self, kind: TrapKind, line: u32) {
         let config = preset::load("tiny", &[])
@@ -177,6 +194,11 @@ impl Kernel {
 
     /// Asserts that the kernel gives the expected results on the reference and on the machine.
     pub fn holds(self) {
+        self.counted();
+    }
+
+    /// Asserts what [`Kernel::holds`] does, and returns the counters of the machine.
+    pub fn counted(self) -> Counts {
         let config = preset::load("tiny", &[])
             .unwrap_or_else(|error| panic!("{error}"))
             .config;
@@ -200,6 +222,7 @@ impl Kernel {
         assert!(run.differences.is_empty(), "{}", run.differences[0]);
         assert_eq!(run.launches[0].printed, self.1);
         assert_eq!(lockstep::difference(&bench, &memory), None);
+        run.totals
     }
 }
 

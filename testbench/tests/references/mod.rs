@@ -172,6 +172,8 @@ fn single(name: &str, given: &Given) -> Array {
         "scan_hillis_steele" => array("out", sums::prefix_sums(&given.i32("in"), given.threads())),
         "cluster_histogram" => array("bins", sums::histogram(given.u8("data").into_iter())),
         "tma_bulk_scale" => array("out", elementwise::scale(&given.f32("in"), given.float(2))),
+        // Word n of block r is n + 1024 r.
+        "tma_multicast" => array("out", (0..4096).collect::<Vec<u32>>()),
         "tma_tensor2d" => array(
             "out",
             matrix::tile(&given.f32("matrix"), [100, 72], [given.count(3), given.count(2)]),

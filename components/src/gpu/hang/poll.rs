@@ -184,7 +184,7 @@ impl Writer {
         let is_write = is_atomic && !is_arrival || inst.op == Opcode::St;
         let is_shared = matches!(inst.mods.space, Space::Shared | Space::Cluster | Space::Generic);
         match self {
-            Writer::Arrivals => is_atomic && is_arrival || inst.op == Opcode::Ublkcp,
+            Writer::Arrivals => is_atomic && is_arrival || inst.op == Opcode::Ublkcp && !inst.mods.high,
             Writer::Shared => is_write && is_shared || matches!(inst.op, Opcode::Ldgsts | Opcode::Ublkcp),
             Writer::Global => is_write && matches!(inst.mods.space, Space::Global | Space::Generic),
         }

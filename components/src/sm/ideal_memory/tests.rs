@@ -45,7 +45,7 @@ fn accesses_see_each_other_in_order_of_arrival() {
     lsu.send(now, load(0, 0b0001, 2));
     run(&mut memory, &mut now, 12);
     let packets = all(&mut responses, now);
-    let old: Vec<u64> = packets[1].atomic.as_ref().unwrap().lanes[..3]
+    let old: Vec<u128> = packets[1].atomic.as_ref().unwrap().lanes[..3]
         .iter()
         .map(|lane| lane.value)
         .collect();

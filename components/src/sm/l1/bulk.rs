@@ -3,7 +3,7 @@
 use warpwave_hw::time::Cycle;
 
 use super::L1;
-use crate::proto::mem::{PacketKind, Stage};
+use crate::proto::mem::{ALL_SECTORS, PacketKind, Stage};
 
 impl L1 {
     /// Sends one response to the engine, and takes one request.
@@ -22,9 +22,11 @@ impl L1 {
         }
         let mut packet = ports.requests.take(now);
         packet.note(Stage::L1, now);
-        if packet.kind == PacketKind::Store {
-            // A valid line must not keep the old bytes.
-            self.store(&packet);
+        // A valid line must not keep the old bytes.
+        match packet.kind {
+            PacketKind::Store => _ = self.store(&packet),
+            PacketKind::Reduction => self.drop_sectors(&packet, ALL_SECTORS),
+            _ => {}
         }
         self.queue_to_xbar(packet, now);
     }

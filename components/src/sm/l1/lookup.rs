@@ -209,7 +209,12 @@ impl L1 {
                 return;
             }
         }
-        let line = packet.line_number();
+        self.drop_sectors(packet, dropped);
+    }
+
+    /// Drops sectors of a packet's line. A fill in flight may have the bytes from before the packet.
+    pub(super) fn drop_sectors(&mut self, packet: &Packet, dropped: u8) {
+        let (state, line) = (&mut self.state, packet.line_number());
         state.mshr.mark_stale(line, packet.sectors);
         if let Some((way, valid)) = state.lines.find(line) {
             state.lines.invalidate(way, dropped & valid);

@@ -7,6 +7,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
 use super::Lsu;
+use crate::proto::bulk::BulkInst;
 use crate::proto::event::EventKind;
 use crate::proto::launch::{Route, Trap};
 use crate::proto::warp::{LsuAck, WarpInst};
@@ -42,7 +43,7 @@ impl Lsu {
         let (needs_shared, needs_bulk) = match warp_inst.info.route {
             Route::Shuffle | Route::Shared => (true, false),
             Route::Device | Route::Fence => (false, false),
-            Route::Other => (may_go_to_shared(warp_inst), warp_inst.inst().op == Opcode::Ublkcp),
+            Route::Other => (may_go_to_shared(warp_inst), bulk::is_bulk(warp_inst.inst().op)),
         };
         if warp_inst.inst().op == Opcode::Ldc && !self.state.constants.has_room() {
             return false;
@@ -75,7 +76,7 @@ impl Lsu {
             .emit(now, warp_inst.subcore, warp_inst.warp, EventKind::Take { number });
         match warp_inst.info.route {
             Route::Fence => self.take_fence(warp_inst, now),
-            Route::Other if warp_inst.inst().op == Opcode::Ublkcp => self.take_bulk(warp_inst, now),
+            Route::Other if bulk::is_bulk(warp_inst.inst().op) => self.take_bulk(warp_inst, now),
             _ => self.take_access(warp_inst, now),
         }
     }
@@ -142,8 +143,14 @@ impl Lsu {
             return self.send_trap(trap, now);
         }
         self.send_credit(&warp_inst, now);
+        let (cluster, cta_bytes) = self.state.clusters.placement(&warp_inst);
         let port = self.ports.bulk.as_mut().expect("`can_take` has seen room in the port");
-        port.send(now, warp_inst);
+        let inst = BulkInst {
+            warp_inst,
+            cluster,
+            cta_bytes,
+        };
+        port.send(now, inst);
     }
 }
 

@@ -29,14 +29,18 @@ impl Clusters {
         self.placement[placed.slot as usize] = Some(placed.placement);
     }
 
+    /// The placement of the CTAs of the warp's cluster, and the bytes of a CTA in shared memory.
+    pub fn placement(&self, warp_inst: &WarpInst) -> (Option<ClusterPlacement>, u32) {
+        let bytes = warp_inst.grid.shared_bytes.next_multiple_of(self.shared_unit).max(1);
+        // All CTAs of a grid have one size, so the base of a CTA gives its slot.
+        let slot = warp_inst.shared_base / bytes;
+        (self.placement.get(slot as usize).cloned().flatten(), bytes)
+    }
+
     /// The remote address of an address in another CTA of the warp's cluster.
     pub fn to_remote(&self, warp_inst: &WarpInst, address: u64) -> u64 {
-        // All CTAs of a grid have one size, so the base of a CTA gives its slot.
-        let bytes = warp_inst.grid.shared_bytes.next_multiple_of(self.shared_unit);
-        let slot = warp_inst.shared_base / bytes;
-        let placement = self.placement[slot as usize]
-            .as_ref()
-            .expect("the placement of a cluster arrives before its warps start");
+        let (placement, bytes) = self.placement(warp_inst);
+        let placement = placement.expect("the placement of a cluster arrives before its warps start");
         let (rank, offset) = split_window(address);
         let cta = placement[rank.expect("the address is in the window of another CTA") as usize];
         remote_address(cta.sm, u64::from(cta.slot) * u64::from(bytes) + offset)

@@ -42,12 +42,8 @@ fn texture_of(warp_inst: &WarpInst) -> Result<Texture, Option<Fault>> {
     // All lanes of a warp use one handle.
     let lane = warp_inst.lanes.lowest().ok_or(None)?;
     let [low, high] = [0, 1].map(|n| warp_inst.operands.words[n].0[lane]);
-    // Handles count images from 1.
     let handle = u64::from(high) << 32 | u64::from(low);
-    let index = handle.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-    let found = index.and_then(|index| warp_inst.grid.textures.get(index));
-    found
-        .copied()
+    Texture::of_handle(&warp_inst.grid.textures, handle)
         .ok_or_else(|| Some(fault(warp_inst, TrapKind::OutOfBounds, lane, handle)))
 }
 

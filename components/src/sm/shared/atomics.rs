@@ -20,8 +20,8 @@ impl SharedMemory {
     }
 }
 
-/// The bytes of a word of up to 8 bytes.
-fn first_bytes(word: &[u8]) -> [u8; 8] {
+/// The bytes of a word of up to 16 bytes.
+fn first_bytes(word: &[u8]) -> [u8; 16] {
     std::array::from_fn(|n| word.get(n).copied().unwrap_or(0))
 }
 

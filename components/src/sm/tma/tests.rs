@@ -12,12 +12,16 @@ use crate::storage::BASE;
 use crate::test_ports::{grid, warp_inst};
 
 /// A copy of 300 bytes, by lane 0.
-fn copy(grid: &Arc<Grid>, pc: u32) -> Box<WarpInst> {
+fn copy(grid: &Arc<Grid>, pc: u32) -> BulkInst {
     let mut inst = warp_inst(grid, 0, pc, LaneMask(1));
     for (word, value) in [256, BASE as u32, (BASE >> 32) as u32, 300, 8].into_iter().enumerate() {
         inst.operands.words[word] = Lanes([value; 32]);
     }
-    inst
+    BulkInst {
+        warp_inst: inst,
+        cluster: None,
+        cta_bytes: 1024,
+    }
 }
 
 #[test]
@@ -28,7 +32,16 @@ fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
         let (shared, shared_response) = rig.responder(["shared", "shared_response"], 2, |packet: Box<Packet>| {
             vec![(4, packet)]
         });
+        let (request, response) = rig.responder(["remote", "remote_response"], 2, |packet: Box<Packet>| {
+            vec![(9, packet)]
+        });
+        let remote = RemotePorts {
+            request,
+            response,
+            trap: rig.output("trap", 1, 1, |_| true),
+        };
         let ports = Ports {
+            remote,
             input: rig.input(
                 "in",
                 1,
@@ -42,9 +55,13 @@ fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
             shared_response,
         };
         let h100 = preset::load("h100-sxm5", &[]).expect("it is built in").config;
-        let config = config::Tma {
-            pieces: 2,
-            ..h100.sm.tma
+        let config = Config {
+            tma: config::Tma {
+                pieces: 2,
+                ..h100.sm.tma
+            },
+            sm_in_gpc: 0,
+            gpc_sms: 2,
         };
         Tma::new(Path::root("tma"), config, ports)
     };

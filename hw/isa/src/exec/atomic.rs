@@ -9,6 +9,7 @@ use crate::inst::{AtomOp, Ty};
 /// - Float addition rounds to nearest and keeps denormals. EXCH and CAS treat floats as bits.
 /// - Min and max of halves: a NaN loses.
 /// - INC and DEC wrap at `operand`, as in PTX.
+/// - Words of 128 bits have EXCH and CAS only.
 ///
 /// ```
 /// use warpwave_isa::exec::atomic::atomic;
@@ -17,14 +18,24 @@ use crate::inst::{AtomOp, Ty};
 /// assert_eq!(atomic(AtomOp::Min, Ty::S32, 5, 0xffff_ffff, 0), 0xffff_ffff);
 /// assert_eq!(atomic(AtomOp::Cas, Ty::U32, 7, 9, 7), 9);
 /// ```
-pub fn atomic(op: AtomOp, ty: Ty, old: u64, operand: u64, compare: u64) -> u64 {
+pub fn atomic(op: AtomOp, ty: Ty, old: u128, operand: u128, compare: u128) -> u128 {
     let (old, operand, compare) = (value(ty, old), value(ty, operand), value(ty, compare));
-    let new = match op {
+    match op {
+        AtomOp::Exch => operand,
+        AtomOp::Cas if old == compare => operand,
+        AtomOp::Cas => old,
+        _ => value(ty, arithmetic(op, ty, old as u64, operand as u64).into()),
+    }
+}
+
+/// Returns the new value of a word of up to 64 bits.
+fn arithmetic(op: AtomOp, ty: Ty, old: u64, operand: u64) -> u64 {
+    match op {
         AtomOp::Add => add(ty, old, operand),
         AtomOp::Min | AtomOp::Max if ty.is_float() => extreme(ty, op == AtomOp::Min, old, operand),
         AtomOp::Min if less(ty, operand, old) => operand,
         AtomOp::Max if less(ty, old, operand) => operand,
-        AtomOp::Min | AtomOp::Max => old,
+        AtomOp::Min | AtomOp::Max | AtomOp::Exch | AtomOp::Cas => old,
         AtomOp::Inc => {
             if old >= operand {
                 0
@@ -42,28 +53,19 @@ pub fn atomic(op: AtomOp, ty: Ty, old: u64, operand: u64, compare: u64) -> u64 {
         AtomOp::And => old & operand,
         AtomOp::Or => old | operand,
         AtomOp::Xor => old ^ operand,
-        AtomOp::Exch => operand,
         AtomOp::Arrive => mbarrier::arrive(old, operand, false),
         AtomOp::ArriveDrop => mbarrier::arrive(old, operand, true),
-        AtomOp::Cas => {
-            if old == compare {
-                operand
-            } else {
-                old
-            }
-        }
-    };
-    value(ty, new)
+    }
 }
 
 /// Masks the bits of the type.
-fn value(ty: Ty, bits: u64) -> u64 {
-    bits & (u64::MAX >> (64 - 8 * u32::from(ty.bytes())))
+fn value(ty: Ty, bits: u128) -> u128 {
+    bits & (u128::MAX >> (128 - 8 * u32::from(ty.bytes())))
 }
 
 fn less(ty: Ty, a: u64, b: u64) -> bool {
     let signed = |bits: u64| {
-        let spare = 64 - 8 * u32::from(ty.bytes());
+        let spare = 64 - 8 * u32::from(ty.bytes().min(8));
         (bits << spare) as i64 >> spare
     };
     if ty.is_signed() { signed(a) < signed(b) } else { a < b }

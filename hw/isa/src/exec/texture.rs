@@ -66,6 +66,23 @@ pub struct Texture {
 }
 
 impl Texture {
+    /// Returns the image of a handle of `images`. The low word of a handle counts images from 1. The high word, unless it is 0, counts the
+    /// image whose sampler applies: address mode, filter, and normalized coordinates.
+    pub fn of_handle(images: &[Texture], handle: u64) -> Option<Texture> {
+        let image = |number: u32| images.get(number.checked_sub(1)? as usize);
+        let found = image(handle as u32)?;
+        let sampler = match (handle >> 32) as u32 {
+            0 => found,
+            number => image(number)?,
+        };
+        Some(Texture {
+            address_mode: sampler.address_mode,
+            normalized_coords: sampler.normalized_coords,
+            linear_filter: sampler.linear_filter,
+            ..*found
+        })
+    }
+
     /// Returns the bytes of a texel.
     pub fn texel_bytes(&self) -> u32 {
         u32::from(self.channel.bytes()) * u32::from(self.channels)
@@ -109,22 +126,55 @@ pub struct TexCoord {
     pub layered: bool,
     /// Coordinates x, y, z, then the layer.
     pub at: [u32; 3],
+    /// The face of a cube, 0 to 5. The coordinates are those on the face, from 0 to 1, and a layer is a cube.
+    pub face: Option<u32>,
 }
 
 impl TexCoord {
     /// Reads the coordinates of an instruction with these modifiers. `word` returns its coordinate words.
     pub fn of(mods: &Mods, word: impl Fn(usize) -> u32) -> TexCoord {
+        if mods.trans {
+            let direction = [0, 1, 2].map(|n| f32::from_bits(word(n)));
+            return TexCoord::on_cube(direction, if mods.high { word(3) } else { 0 });
+        }
         let n = usize::from(mods.count) + usize::from(mods.high);
         TexCoord {
             dimensions: mods.count,
             layered: mods.high,
             at: [0, 1, 2].map(|at| if at < n { word(at) } else { 0 }),
+            face: None,
         }
     }
 
-    /// Returns the layer, at most the last one.
+    /// Returns the place on the surface of a cube in a direction from its centre (CUDA programming guide, cubemap textures).
+    /// Of equal coordinates, x decides before y before z (assumed).
+    fn on_cube([x, y, z]: [f32; 3], layer: u32) -> TexCoord {
+        let [width, height, depth] = [x, y, z].map(f32::abs);
+        let (face, major, s, t) = match () {
+            () if width >= height && width >= depth && x >= 0.0 => (0, width, -z, -y),
+            () if width >= height && width >= depth => (1, width, z, -y),
+            () if height >= depth && y >= 0.0 => (2, height, x, z),
+            () if height >= depth => (3, height, x, -z),
+            () if z >= 0.0 => (4, depth, x, -y),
+            () => (5, depth, -x, -y),
+        };
+        let on_face = |at: f32| ((at / major + 1.0) / 2.0).to_bits();
+        TexCoord {
+            dimensions: 2,
+            layered: true,
+            at: [on_face(s), on_face(t), layer],
+            face: Some(face),
+        }
+    }
+
+    /// Returns the layer, at most the last one. A cube has six layers, one per face.
     fn layer(&self, texture: &Texture) -> u32 {
-        self.at[usize::from(self.dimensions).min(2)].min(texture.depth.saturating_sub(1))
+        let at = self.at[usize::from(self.dimensions).min(2)];
+        let last = texture.depth.saturating_sub(1);
+        match self.face {
+            Some(face) => (6 * at.min((texture.depth / 6).saturating_sub(1)) + face).min(last),
+            None => at.min(last),
+        }
     }
 }
 
@@ -175,7 +225,7 @@ type Axis = [(Option<u32>, f32); 2];
 ///     address_mode: AddressMode::Clamp, normalized_coords: false, linear_filter: true, normalized_values: false,
 ///     order: TexelOrder::Rows,
 /// };
-/// let coord = TexCoord { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0] };
+/// let coord = TexCoord { dimensions: 2, layered: false, at: [2.75f32.to_bits(), 1.5f32.to_bits(), 0], face: None };
 /// let (found, n) = texels(&image, &coord, false, FetchMode::Sample);
 /// assert_eq!(n, 4);
 /// assert_eq!((found[0].address, found[0].weight), (Some(0x1028), 0.75)); // x 2, y 1
@@ -187,6 +237,11 @@ pub fn texels(texture: &Texture, coord: &TexCoord, integers: bool, mode: FetchMo
         return (found, 0);
     }
     let linear = matches!(mode, FetchMode::Gather(_)) || texture.linear_filter && !integers;
+    // Coordinates on the face of a cube are normalized.
+    let texture = &Texture {
+        normalized_coords: texture.normalized_coords || coord.face.is_some(),
+        ..*texture
+    };
     let sizes = [texture.width, texture.height, texture.depth];
     let axes: [Axis; 3] = [0, 1, 2].map(|n| {
         let at = coord.at[n];
@@ -460,6 +515,7 @@ mod tests {
             dimensions: 2,
             layered: false,
             at: [x, y, 0],
+            face: None,
         };
         for (x, y) in [(0, 0), (7, 3), (31, 23)] {
             let (found, _) = texels(&IMAGE, &at(x, y), true, FetchMode::Sample);

@@ -91,6 +91,77 @@ fn function_that_no_text_defines_is_unsupported_as_in_a_single_text() {
 }
 
 #[test]
+fn alias_is_another_name_of_its_function() {
+    let function = function("", 42).replace(" f()", " real()");
+    let text = |call: &str| {
+        CALLER
+            .replace(".extern .func (.param .b32 r) f();", &function)
+            .replace("(got), f,", call)
+    };
+    let plain = code(&[&text("(got), real,")]);
+    for declaration in ["", ".func (.param .b32 r) f();\n"] {
+        let aliased = format!("{declaration}{}\n.alias f, real;", text("(got), f,"));
+        assert_eq!(code(&[&aliased]), plain, "{declaration}");
+    }
+    // Both names have one address.
+    let pointer = "mov.u64 %rd1, f; proto: .callprototype (.param .b32 _) _ (); call (got), %rd1, (), proto;";
+    let by_pointer = |name: &str| {
+        let call = pointer.replace(", f;", &format!(", {name};"));
+        text("(got), f,").replace("call (got), f, ();", &call) + "\n.alias f, real;"
+    };
+    assert_eq!(code(&[&by_pointer("f")]), code(&[&by_pointer("real")]));
+    let wrong = |alias: &str| {
+        let text = format!("{HEAD}{function}\n.entry k() {{ ret; }}\n{alias}");
+        crate::compile(&text).map(|_| ()).unwrap_err()[0].message.clone()
+    };
+    for (alias, name) in [(".alias f, k;", "k"), (".alias f, nothing;", "nothing")] {
+        assert_eq!(
+            wrong(alias),
+            format!("`{name}` is not a function with a body in this text")
+        );
+    }
+    assert_eq!(wrong(".alias real, real;"), "function `real` is defined twice");
+}
+
+/// Returns the message and the text of the span of each finding of kernel `k`.
+fn kernel_findings(text: &str) -> Vec<(String, String)> {
+    let text = format!("{HEAD}{text}");
+    let module = crate::compile(&text).unwrap_or_else(|findings| panic!("{findings:?}"));
+    let found = module.entry("k").unwrap().program().clone().err().unwrap_or_default();
+    let named = |finding: &Diagnostic| text[finding.span.start as usize..finding.span.end as usize].to_owned();
+    found
+        .iter()
+        .map(|finding| (finding.message.clone(), named(finding)))
+        .collect()
+}
+
+#[test]
+fn declaration_without_a_definition_is_one_finding_for_all_uses() {
+    let one = |name: &str| vec![(format!("`{name}` is declared, but no PTX defines it"), name.to_owned())];
+    let twice = "ld.global.u32 %r1, [x]; st.global.u32 [x+4], %r1;";
+    let kernel = |data: &str, code: &str| format!("{data}\n.entry k() {{ .reg .b64 %d1; .reg .b32 %r1; {code} ret; }}");
+    for data in [".extern .global .align 4 .b8 x[8];", ".extern .global .u32 x[];"] {
+        assert_eq!(kernel_findings(&kernel(data, twice)), one("x"), "{data}");
+        assert_eq!(kernel_findings(&kernel(data, "")), [], "no kernel names it");
+    }
+    let constant = kernel(".extern .const .u32 x[2];", "ld.const.u32 %r1, [x];");
+    assert_eq!(kernel_findings(&constant), one("x"));
+    let in_data = kernel(".extern .global .u32 x; .global .u64 p = x;", "ld.global.u64 %d1, [p];");
+    assert_eq!(kernel_findings(&in_data), one("x"));
+    let calls = kernel(".extern .func f();", "call f, (); call f, (); mov.u64 %d1, f;");
+    assert_eq!(kernel_findings(&calls), one("f"));
+    let table = kernel(
+        ".extern .func f(); .global .u64 t[2] = {f, f};",
+        "ld.global.u64 %d1, [t];",
+    );
+    assert_eq!(kernel_findings(&table), one("f"));
+    let defined = kernel(".extern .global .u32 x[2]; .global .u32 x[2] = {1, 2};", twice);
+    assert_eq!(kernel_findings(&defined), []);
+    let dynamic = kernel(".extern .shared .align 16 .b8 x[];", "ld.shared.u32 %r1, [x];");
+    assert_eq!(kernel_findings(&dynamic), [], "dynamic shared memory has no definition");
+}
+
+#[test]
 fn extern_variable_is_the_visible_one() {
     let user = ".extern .global .align 4 .b8 t[];\n.entry k() { .reg .b32 %r1; ld.global.u32 %r1, [t]; ret; }";
     let owner = ".visible .global .align 4 .b8 t[8] = {5};";

@@ -5,13 +5,18 @@
 
 use super::graph::order::in_cycles;
 use crate::check::{Body, Checked, Op, Step, SymbolId, Value};
+use crate::diag::{Diagnostic, Span};
 use std::collections::HashSet;
 
 /// Distance between the addresses of two functions.
 const ADDRESS_STEP: u64 = 16;
 
-/// The remedy for a function without a body in any text.
-pub(crate) const LINK: &str = "link the PTX that defines it: in a scenario, `ptx` takes a list of files";
+/// Returns the finding for a function or variable that is used, and that no text defines. Its span is the declaration, so that all
+/// uses give one finding.
+pub(crate) fn undefined(name: &str, declaration: Span) -> Diagnostic {
+    Diagnostic::unsupported(declaration, format!("`{name}` is declared, but no PTX defines it"))
+        .help("link the PTX that defines it: in a scenario, `ptx` takes a list of files")
+}
 
 /// Returns the address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
@@ -38,9 +43,10 @@ fn address_taken(checked: &Checked<'_, '_>) -> Vec<usize> {
                 .for_each(|value| functions_in_operand(value, &mut names));
         }
     }
+    let numbers: HashSet<usize> = names.iter().filter_map(|name| checked.number(name)).collect();
     let bodies = checked.bodies.iter().enumerate();
     bodies
-        .filter(|(_, body)| !body.function.is_entry && names.contains(body.function.name.text))
+        .filter(|(n, body)| !body.function.is_entry && numbers.contains(n))
         .map(|(n, _)| n)
         .collect()
 }

@@ -152,6 +152,7 @@ impl Op {
                 | Ldgsts
                 | Ldgdepbar
                 | Ublkcp
+                | Ublkred
                 | BulkCommit
                 | BulkWait
                 | Shfl

@@ -251,7 +251,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
                 let address = (window + u64::from(at)).wrapping_add(offset as u64);
                 Ok(Value::Bits(address.into()))
             }
-            Some(VarLoc::Handle) => Err(Diagnostic::unsupported(
+            Some(VarLoc::Handle(_)) => Err(Diagnostic::unsupported(
                 name.span,
                 format!("the handle of `{text}` in an initial value"),
             )
@@ -271,11 +271,10 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
                 let message = format!("the address of the function `{text}` takes no offset and no `generic()`");
                 Err(Diagnostic::malformed(name.span, message))
             }
-            None if self.checked.functions.contains(text) => {
-                let message = format!("the address of `{text}`, a function outside this module");
-                Err(Diagnostic::unsupported(name.span, message).help(callgraph::LINK))
-            }
-            None => Err(Diagnostic::malformed(name.span, format!("undefined symbol `{text}`"))),
+            None => Err(match self.checked.functions.get(text) {
+                Some(declaration) => callgraph::undefined(text, *declaration),
+                None => Diagnostic::malformed(name.span, format!("undefined symbol `{text}`")),
+            }),
         }
     }
 }

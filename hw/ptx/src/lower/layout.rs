@@ -18,7 +18,8 @@ pub use module::{Constant, Global};
 
 /// Constant bank with the `.const` variables.
 pub const CONST_BANK: u8 = 3;
-/// Constant bank with the addresses of global variables: variable `n` of [`crate::Module::globals`] at byte `8 * n`.
+/// Constant bank with the addresses of global variables: variable `n` of [`crate::Module::globals`] at byte `8 * n`. Behind them are
+/// the handles of [`crate::Module::references`], 8 bytes each.
 pub const ADDRESS_BANK: u8 = 4;
 
 /// Generic-address window of the module's constants, after the window of the parameters. Only loads may use it.
@@ -39,8 +40,8 @@ pub(crate) enum VarLoc {
     Local(u32),
     /// A parameter or result of a call.
     Call,
-    /// A texture or surface handle.
-    Handle,
+    /// Index in the texture, surface and sampler references.
+    Handle(u32),
 }
 
 /// Locations of the variables that one kernel can name.
@@ -103,6 +104,11 @@ impl<'m> Layout<'m> {
     /// Returns the index of the `printf` buffer in the global variables, if the module calls `vprintf`.
     pub fn print_buffer(&self) -> Option<u32> {
         self.module.print_buffer
+    }
+
+    /// Returns the offset of a reference's handle in bank [`ADDRESS_BANK`].
+    pub fn handle_offset(&self, index: u32) -> u16 {
+        (8 * (self.module.globals.len() as u32 + index)) as u16
     }
 
     /// Returns the functions whose address the module takes, as indices of bodies.

@@ -118,7 +118,7 @@ fn is_fence(op: &Op) -> bool {
         || arrives
         || matches!(
             opcode,
-            Opcode::Membar | Opcode::CctlIvall | Opcode::Ldgdepbar | Opcode::Syncs | Opcode::Ublkcp
+            Opcode::Membar | Opcode::CctlIvall | Opcode::Ldgdepbar | Opcode::Syncs | Opcode::Ublkcp | Opcode::Ublkred
         )
 }
 

@@ -35,6 +35,7 @@ mod special;
 mod stack;
 mod system;
 mod tensor;
+mod tensormap;
 mod text_expansion;
 mod texture;
 mod value;
@@ -102,8 +103,6 @@ struct Selector<'s, 't, 'a> {
     carry: Option<VGuard>,
     line: u32,
     findings: Vec<Diagnostic>,
-    /// Finding of the first instruction with each texture or surface reference.
-    reference_findings: HashMap<SymbolId, Diagnostic>,
 }
 
 /// An instruction with its qualifiers parsed.
@@ -202,7 +201,6 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             carry: None,
             line: 0,
             findings: Vec::new(),
-            reference_findings: HashMap::new(),
         }
     }
 
@@ -363,6 +361,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "wmma" => self.wmma(&form),
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" => self.texture(&form),
             "mbarrier" => self.mbarrier(&form),
+            "tensormap" => self.tensor_map(&form),
             "wgmma" => self.warp_group(&form),
             // No-ops: grids run in order, registers are fixed at launch, and there is no debugger or profiler.
             "griddepcontrol" | "setmaxnreg" | "brkpt" | "pmevent" => form.only(qualifiers::LAUNCH_QUALIFIERS),
@@ -399,8 +398,9 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 }
 
-/// Keeps the first of equal findings. A function that is inlined several times gives one each time.
-fn distinct(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+/// Keeps the first of equal findings. A function that is inlined several times gives one each time, and so does each use of an undefined
+/// name.
+pub(super) fn distinct(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert((finding.span, finding.message.clone())));
     findings

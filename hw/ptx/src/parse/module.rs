@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
             ".file" => module.files.push(self.file()?),
             ".section" => self.section()?,
             ".pragma" => self.pragma()?,
-            ".alias" => self.alias()?,
+            ".alias" => module.aliases.push(self.alias()?),
             _ => self.definition(module)?,
         }
         Ok(())
@@ -117,13 +117,13 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn alias(&mut self) -> Parsed<()> {
-        let directive = self.next().span;
-        self.word("a function name")?;
+    fn alias(&mut self) -> Parsed<(Name<'a>, Name<'a>)> {
+        self.next();
+        let alias = self.word("a function name")?;
         self.expect(b',')?;
-        let last = self.word("a function name")?.span;
+        let function = self.word("a function name")?;
         self.expect(b';')?;
-        Err(Diagnostic::unsupported(directive.to(last), "function aliases"))
+        Ok((alias, function))
     }
 
     fn definition(&mut self, module: &mut Module<'a>) -> Parsed<()> {

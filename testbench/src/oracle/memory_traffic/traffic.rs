@@ -26,7 +26,7 @@ enum Expected {
     /// These bytes, under the mask.
     Bytes(u128, [u8; LINE]),
     /// These old values, by lane.
-    Old(Vec<u64>),
+    Old(Vec<u128>),
     /// No data: an acknowledgement.
     Acknowledged,
 }
@@ -182,8 +182,8 @@ impl Traffic {
             *lane = AtomicLane {
                 lane: 0,
                 offset: words[bits.below(words.len())] as u8,
-                value: bits.next() % 1000,
-                compare: bits.next() % 3,
+                value: (bits.next() % 1000).into(),
+                compare: (bits.next() % 3).into(),
             };
         }
         let old = self.perform(packet, atomics);
@@ -207,7 +207,7 @@ impl Traffic {
         let n = atomics.n;
         for lane in &mut atomics.lanes[..n] {
             lane.offset = 4 * bits.below(LINE / 4) as u8;
-            lane.value = bits.next() % 1000;
+            lane.value = (bits.next() % 1000).into();
         }
         // Old values depend on the order of SMs, so only the final sums are checked.
         packet.kind = PacketKind::Reduction;
@@ -216,16 +216,16 @@ impl Traffic {
     }
 
     /// Performs an atomic on the flat array. Returns the old values.
-    fn perform(&mut self, packet: &mut Packet, atomics: AtomicLanes) -> Vec<u64> {
+    fn perform(&mut self, packet: &mut Packet, atomics: AtomicLanes) -> Vec<u128> {
         let size = usize::from(atomics.ty.bytes());
         let mut mask = 0;
         let mut old_values = Vec::new();
         for lane in &atomics.lanes[..atomics.n] {
             let first = usize::from(lane.offset);
             let word = &mut self.line_mut(packet.line)[first..first + size];
-            let mut old = [0; 8];
+            let mut old = [0; 16];
             old[..size].copy_from_slice(word);
-            let old = u64::from_le_bytes(old);
+            let old = u128::from_le_bytes(old);
             let new = atomic(atomics.op, atomics.ty, old, lane.value, lane.compare);
             word.copy_from_slice(&new.to_le_bytes()[..size]);
             old_values.push(old);
@@ -297,7 +297,7 @@ impl Expected {
                     .atomic
                     .as_ref()
                     .map_or(&[][..], |atomics| &atomics.lanes[..atomics.n]);
-                let old: Vec<u64> = lanes.iter().map(|lane| lane.value).collect();
+                let old: Vec<u128> = lanes.iter().map(|lane| lane.value).collect();
                 if old == *values {
                     Ok(())
                 } else {

@@ -29,6 +29,29 @@ pub(in crate::scenario) struct TensorMap {
     // 0 means no swizzle.
     #[serde(default)]
     pub swizzle: u32,
+    // Empty for 1 everywhere.
+    #[serde(default)]
+    pub steps: Vec<u8>,
+    #[serde(default)]
+    pub fill: TileFill,
+    pub im2col: Option<Corners>,
+}
+
+/// The value of elements outside a tensor.
+#[derive(Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::scenario) enum TileFill {
+    #[default]
+    Zero,
+    Nan,
+}
+
+/// The corners of the bounding box of an im2col map: depth, height, width, as many as the buffer has.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::scenario) struct Corners {
+    pub lower: Vec<i16>,
+    pub upper: Vec<i16>,
 }
 
 /// A texture or surface of a buffer.

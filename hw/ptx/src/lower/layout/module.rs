@@ -1,7 +1,7 @@
 //! The module layout: locations and initial bytes of module variables, and other facts common to all kernels.
 
 use super::{DynamicShared, VarLoc, append_variable, is_dynamic, place_in_memory};
-use crate::ast::{Space, Type, Variable};
+use crate::ast::{Linkage, Space, Type, Variable};
 use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Severity, Span};
 use crate::lower::callgraph::{self, CallGraph};
@@ -50,6 +50,16 @@ impl Constant {
 /// Size of constant bank 3 in bytes.
 const CONST_BYTES: usize = 1 << 16;
 
+/// True for a variable with bytes in device or constant memory. Dynamic shared memory has none.
+fn is_in_image(variable: &Variable<'_>) -> bool {
+    matches!(variable.space, Space::Global | Space::Const) && !is_reference(variable)
+}
+
+/// True for a texture, surface or sampler reference of the module.
+fn is_reference(variable: &Variable<'_>) -> bool {
+    variable.space == Space::Tex || variable.space == Space::Global && variable.ty == Type::Handle
+}
+
 /// Locations and initial bytes of a module's variables, and other facts common to all its kernels.
 #[derive(Default)]
 pub(crate) struct ModuleLayout {
@@ -57,6 +67,8 @@ pub(crate) struct ModuleLayout {
     pub constant_image: Vec<u8>,
     pub constants: Vec<Constant>,
     pub globals: Vec<Global>,
+    /// Names of texture, surface and sampler references, in text order.
+    pub references: Vec<String>,
     /// Index of the `printf` buffer in `globals`.
     pub(super) print_buffer: Option<u32>,
     /// Bytes of module variables in shared memory, and in local memory.
@@ -86,13 +98,19 @@ impl ModuleLayout {
         let mut in_memory = Vec::new();
         for (symbol, variable) in checked.static_variables() {
             in_memory.extend(layout.place(symbol, variable));
+            if variable.linkage == Linkage::Extern && is_in_image(variable) {
+                let name = variable.name;
+                layout
+                    .unsupported
+                    .push((symbol, callgraph::undefined(name.text, name.span)));
+            }
         }
         let constants = layout.constants.iter().map(Constant::as_variable);
         layout.variables = constants.chain(in_memory).collect();
         layout.fill(checked, findings);
         layout.place_print_buffer(checked);
-        if layout.globals.len() > CONST_BYTES / 8 {
-            let message = "more than 8192 global variables, the capacity of the address bank";
+        if layout.globals.len() + layout.references.len() > CONST_BYTES / 8 {
+            let message = "more than 8192 global variables and references, the capacity of the address bank";
             findings.push(Diagnostic::malformed(Span::default(), message));
         }
         if layout.constant_image.len() > CONST_BYTES {
@@ -182,8 +200,10 @@ impl ModuleLayout {
                 });
                 VarLoc::Const(offset.min(CONST_BYTES as u32))
             }
-            Space::Global if variable.ty == Type::Handle => VarLoc::Handle,
-            Space::Tex => VarLoc::Handle,
+            _ if is_reference(variable) => {
+                self.references.push(variable.name.text.to_owned());
+                VarLoc::Handle(self.references.len() as u32 - 1)
+            }
             Space::Global => {
                 self.globals.push(Global {
                     name: variable.name.text.to_owned(),

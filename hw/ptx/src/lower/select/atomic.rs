@@ -25,7 +25,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.malformed("an atomic on a `.local` variable, which only one thread can reach"));
         }
         let op = atomic_operation(form).ok_or_else(|| form.unsupported())?;
-        let ty = isa_type(form.ty()).filter(|ty| is_ptx_atomic(op, *ty));
+        let ty = match form.ty() {
+            Type::B128 => Some(Ty::U128),
+            ty => isa_type(ty),
+        };
+        let ty = ty.filter(|ty| is_ptx_atomic(op, *ty));
         let ty = ty.ok_or_else(|| form.unsupported())?;
         if form.has(".release") || form.has(".acq_rel") {
             self.release(scope_of(form));
@@ -221,14 +225,14 @@ fn vector(form: &Form<'_, '_>) -> Option<usize> {
 
 /// True if PTX has this atomic operation for the type.
 fn is_ptx_atomic(op: AtomOp, ty: Ty) -> bool {
-    let whole = !ty.is_float() && ty.bytes() >= 4;
+    let whole = !ty.is_float() && matches!(ty.bytes(), 4 | 8);
     let half = matches!(ty, Ty::F16 | Ty::F16x2 | Ty::Bf16 | Ty::Bf16x2);
     match op {
         AtomOp::Add => whole || half || matches!(ty, Ty::F32 | Ty::F64),
         AtomOp::Min | AtomOp::Max => whole || half,
         AtomOp::Inc | AtomOp::Dec => ty == Ty::U32,
-        AtomOp::Cas => whole || ty == Ty::U16,
-        AtomOp::Exch => whole || matches!(ty, Ty::F32 | Ty::F64),
+        AtomOp::Cas => whole || matches!(ty, Ty::U16 | Ty::U128),
+        AtomOp::Exch => whole || matches!(ty, Ty::F32 | Ty::F64 | Ty::U128),
         _ => whole,
     }
 }

@@ -36,18 +36,21 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let callee = self.checked.body(name);
         let skip_label = self.skip_if_guarded();
         let Some(callee) = callee else {
-            let unknown = || {
-                let message = format!("a call of `{name}`, a function outside this module");
-                Err(unsupported(form, &message).help(callgraph::LINK))
-            };
+            let unknown = Err(self.undefined_function(name));
             self.code.min_registers = CALL_REGISTERS;
             let selected = self.system_call(form, name, argument_lists(form.operands()));
             self.end_skip(skip_label);
-            return selected.unwrap_or_else(unknown);
+            return selected.unwrap_or(unknown);
         };
         self.call_function(form, callee, argument_lists(form.operands()))?;
         self.end_skip(skip_label);
         Ok(())
+    }
+
+    /// Returns the finding for a use of a function without a body.
+    pub(super) fn undefined_function(&self, name: &str) -> Diagnostic {
+        let declaration = self.checked.functions.get(name).copied().unwrap_or_default();
+        callgraph::undefined(name, declaration)
     }
 
     /// Selects a call through a register: compares with each candidate's address, and calls the match.

@@ -1,4 +1,4 @@
-//! Textures and surfaces, by handles passed at launch.
+//! Textures and surfaces, by handles in registers, or by references that the host binds at launch.
 //!
 //! An image has one level, so levels and derivatives have no effect.
 
@@ -9,18 +9,21 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, VGuard};
+use crate::lower::code::{Arg, Bits, Op, VGuard};
+use crate::lower::layout::VarLoc;
 use warpwave_isa::inst::{Mods, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
 
 /// Image geometries of PTX: dimensions, and true for a layered image.
-const GEOMETRIES: [(&str, u8, bool); 5] = [
+const GEOMETRIES: [(&str, u8, bool); 7] = [
     (".1d", 1, false),
     (".2d", 2, false),
     (".3d", 3, false),
     (".a1d", 1, true),
     (".a2d", 2, true),
+    (".cube", 3, false),
+    (".acube", 3, true),
 ];
 
 /// Queries, in the order of `warpwave_isa::exec::texture::query`.
@@ -53,11 +56,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Returns the handle and the group of coordinates, with the layer last.
     fn handle(&mut self, form: &Form<'t, 'a>, n: usize, ty: Type) -> Result<[Arg; 2], Diagnostic> {
-        let [handle @ (Value::Register(_) | Value::Int(_)), coordinates] = handle_parts(form.operand(n)?) else {
-            return Err(self.missing_handle(form, handle_parts(form.operand(n)?).first()));
+        let (handle, coordinates) = match handle_parts(form.operand(n)?) {
+            [image, coordinates] => (self.image_handle(form, image)?, coordinates),
+            [image, sampler, coordinates] if form.opcode() == "tex" || form.opcode() == "tld4" => {
+                let parts = [self.image_handle(form, image)?, self.image_handle(form, sampler)?];
+                (self.with_sampler(parts), coordinates)
+            }
+            _ => return Err(form.unsupported()),
         };
         let (dimensions, layered) = geometry(form)?;
-        let handle = self.arg(form, handle, Type::B64)?;
         let words = dimensions + u8::from(layered);
         let group = self.code.new_group(words.max(2));
         let mut coordinates = parts(coordinates).to_vec();
@@ -82,9 +89,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn fetch(&mut self, form: &Form<'t, 'a>) -> Selected {
         let gathers = form.opcode() == "tld4";
         let known: &[&str] = match gathers {
-            true => &[".2d", ".a2d", ".v4", ".r", ".g", ".b", ".a"],
-            false => &[".1d", ".2d", ".3d", ".a1d", ".a2d", ".v4", ".level", ".grad", ".base"],
+            true => &[".2d", ".a2d", ".cube", ".acube", ".v4", ".r", ".g", ".b", ".a"],
+            false => &[
+                ".1d", ".2d", ".3d", ".a1d", ".a2d", ".cube", ".acube", ".v4", ".level", ".grad", ".base",
+            ],
         };
+        let is_cube = form.has(".cube") || form.has(".acube");
         form.only(known)?;
         let &[ty, coordinates @ (Type::F32 | Type::S32)] = form.types.as_slice() else {
             return Err(form.unsupported());
@@ -94,7 +104,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             () if form.has(".level") => 1,
             () => 0,
         };
-        if form.operands().len() != 2 + more || (gathers && coordinates != Type::F32) {
+        if form.operands().len() != 2 + more || ((gathers || is_cube) && coordinates != Type::F32) {
             return Err(form.unsupported());
         }
         let args = self.handle(form, 1, coordinates)?;
@@ -105,7 +115,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(op.mods(|mods| {
             mods.ty = isa_type(ty).unwrap_or_default();
             mods.from = if coordinates == Type::F32 { Ty::F32 } else { Ty::S32 };
-            (mods.count, mods.high) = (dimensions, layered);
+            (mods.count, mods.high, mods.trans) = (dimensions, layered, is_cube);
             mods.lut = channel.map_or(0, |channel| channel as u8 + 1);
         }));
         let results = match form.operand(0)? {
@@ -129,19 +139,31 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Selects `txq` and `suq`: properties of an image.
-    /// Creates the finding for a texture or surface that no register holds. All instructions with one reference give the finding
-    /// of the first, because the reference is their common cause.
-    fn missing_handle(&mut self, form: &Form<'t, 'a>, handle: Option<&Value<'a>>) -> Diagnostic {
-        let finding = form
-            .unsupported()
-            .help("give the kernel the handle of a texture or surface object as a parameter");
-        match handle {
-            Some(Value::Symbol(symbol, _)) => self.reference_findings.entry(*symbol).or_insert(finding).clone(),
-            _ => finding,
+    /// Returns the handle of an image: in a register, of a reference, or in a parameter.
+    fn image_handle(&mut self, form: &Form<'t, 'a>, image: &Value<'a>) -> Result<Arg, Diagnostic> {
+        match image {
+            Value::Symbol(symbol, 0) => match self.layout.location(*symbol) {
+                Some(VarLoc::Handle(_)) => self.address_of(form, *symbol, 0),
+                Some(VarLoc::Param(offset)) => Ok(Arg::of(Bits::Const {
+                    bank: 0,
+                    offset: offset as u16,
+                })),
+                _ => Err(form.malformed("this variable is no texture, surface or sampler reference")),
+            },
+            Value::Register(_) | Value::Int(_) => self.arg(form, image, Type::B64),
+            _ => Err(form.unsupported()),
         }
     }
 
+    /// Returns the handle of an image whose sampler is that of another one: the upper word names the sampler.
+    fn with_sampler(&mut self, [image, sampler]: [Arg; 2]) -> Arg {
+        let group = self.temp_pair();
+        self.emit(Op::machine(Opcode::Mov).dst(group).src(&[image.part(0)]));
+        self.emit(Op::machine(Opcode::Mov).dst(group.offset(1)).src(&[sampler.part(0)]));
+        Arg::vreg(group)
+    }
+
+    /// Selects `txq` and `suq`: properties of an image.
     fn query(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&QUERIES)?;
         let index = QUERIES.iter().position(|&word| form.has(word));
@@ -149,10 +171,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let [result, Value::Address(handle, 0)] = form.operands() else {
             return Err(form.unsupported());
         };
-        if !matches!(**handle, Value::Register(_) | Value::Int(_)) {
-            return Err(self.missing_handle(form, Some(&**handle)));
-        }
-        let handle = self.arg(form, handle, Type::B64)?;
+        let handle = self.image_handle(form, handle)?;
         let result = self.dst_of(form, result, Type::B32)?;
         let group = self.code.new_group(4);
         let no_coordinates = self.temp_pair();

@@ -70,10 +70,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Value::Sink => return Err(form.malformed("`_` cannot be a source")),
             Value::Function(name) => match callgraph::address(self.checked, name) {
                 Some(address) => Arg::imm(address),
-                None => {
-                    let message = format!("the address of `{name}`, a function outside this module");
-                    return Err(Diagnostic::unsupported(form.op.instruction.span, message).help(callgraph::LINK));
-                }
+                None => return Err(self.undefined_function(name)),
             },
             _ => return Err(form.malformed("this form of operand is not allowed here")),
         })
@@ -165,7 +162,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Ok(self.compute(Op::wide(Wide::Add).src(&[address, Arg::imm(offset as u64)])))
             }
             Some(VarLoc::Call) => Err(Diagnostic::unsupported(span, "the address of a call parameter")),
-            Some(VarLoc::Handle) | None => Err(Diagnostic::unsupported(span, "textures and surfaces")),
+            Some(VarLoc::Handle(index)) if offset == 0 => Ok(Arg::of(Bits::Const {
+                bank: ADDRESS_BANK,
+                offset: self.layout.handle_offset(index),
+            })),
+            Some(VarLoc::Handle(_)) | None => {
+                Err(Diagnostic::unsupported(span, "an address beside a texture reference"))
+            }
         }
     }
 
