@@ -12,6 +12,7 @@
 //! - [`draw`]: draws values of inputs from bytes.
 //! - [`parts`]: packets, grids and configurations for the targets.
 //! - [`warp_access`]: memory instructions of warps.
+//! - [`waves`]: signals and their changes.
 //! - [`features`]: what a run reached. The runner keeps an input that reaches something new.
 //! - [`runner`]: fuzzes on stable Rust, without libFuzzer.
 //!
@@ -26,6 +27,8 @@ pub mod harness;
 pub mod parts;
 
 pub mod warp_access;
+
+pub mod waves;
 
 pub mod runner;
 

@@ -1,5 +1,7 @@
 //! The targets: one module each, with its input and its oracle.
 
+pub mod cluster_barrier;
+
 pub mod control_flow;
 
 pub mod crossbar;
@@ -7,6 +9,8 @@ pub mod crossbar;
 pub mod cta_manager;
 
 pub mod dispatch;
+
+pub mod fst;
 
 pub mod gigathread;
 
@@ -20,11 +24,19 @@ pub mod link_clock;
 
 pub mod lsu;
 
+pub mod mbarriers;
+
 pub mod npy;
+
+pub mod pipes;
 
 pub mod scheduler;
 
 pub mod shared_memory;
+
+pub mod textures;
+
+pub mod tma;
 
 pub mod toml_text;
 
@@ -34,6 +46,8 @@ use std::fmt::Debug;
 
 use arbitrary::{Arbitrary, Unstructured};
 use warpwave::oracle;
+
+use crate::waves;
 
 /// A fuzz target.
 #[derive(Clone, Copy)]
@@ -69,6 +83,12 @@ macro_rules! target {
 /// All targets, by name.
 pub const ALL: &[Target] = &[
     target!(
+        "cluster_barrier",
+        cluster_barrier::Input,
+        cluster_barrier::check,
+        "a cluster opens after its last arrival, once, for every CTA that has not ended"
+    ),
+    target!(
         "control_flow",
         control_flow::Input,
         control_flow::check,
@@ -91,6 +111,12 @@ pub const ALL: &[Target] = &[
         dispatch::Input,
         dispatch::check,
         "a pipe gets the operands of a register file without time; each instruction is released once"
+    ),
+    target!(
+        "fst",
+        waves::Dump,
+        fst::check,
+        "a reader finds the changes that were written"
     ),
     target!(
         "gigathread",
@@ -129,6 +155,12 @@ pub const ALL: &[Target] = &[
         "accesses of a warp take effect in program order; one return, one credit, one acknowledgement"
     ),
     target!(
+        "mbarriers",
+        mbarriers::Input,
+        mbarriers::check,
+        "a phase ends after its last arrival and byte; a test is true after the end of its phase"
+    ),
+    target!(
         "memory_traffic",
         oracle::MemoryTraffic,
         oracle::memory_traffic,
@@ -139,6 +171,18 @@ pub const ALL: &[Target] = &[
         npy::Input,
         npy::check,
         "any bytes are read or refused; what is written reads back"
+    ),
+    target!(
+        "pipes",
+        pipes::Input,
+        pipes::check,
+        "results are those of the definitions, in order, in the cycle of their latency"
+    ),
+    target!(
+        "ptx_lowering",
+        oracle::PtxLowering,
+        oracle::ptx_lowering,
+        "a program leaves the same memory with any passes as with the naive lowering"
     ),
     target!(
         "ptx_text",
@@ -166,6 +210,18 @@ pub const ALL: &[Target] = &[
         "accesses take effect in order, lane by lane; each returns once, to its sub-core"
     ),
     target!(
+        "textures",
+        textures::Input,
+        textures::check,
+        "texels are those of a plain sampler; surface accesses of a warp take effect in order"
+    ),
+    target!(
+        "tma",
+        tma::Input,
+        tma::check,
+        "bytes of copies and tiles are in memory before a barrier is told or a copy ends"
+    ),
+    target!(
         "toml_text",
         toml_text::Input,
         toml_text::check,
@@ -173,7 +229,7 @@ pub const ALL: &[Target] = &[
     ),
     target!(
         "vcd",
-        vcd::Input,
+        waves::Dump,
         vcd::check,
         "a reader finds the changes that were written"
     ),

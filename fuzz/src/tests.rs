@@ -12,7 +12,7 @@ use crate::targets::ALL;
 fn n_noise(target: &str) -> u64 {
     match target {
         "memory_traffic" => 20,
-        "random_programs" | "toml_text" => 100,
+        "random_programs" | "ptx_lowering" | "toml_text" => 100,
         _ => 300,
     }
 }

@@ -20,7 +20,7 @@
 //! Each host thread runs a fixed range of the tiles of each role (module `worker`). If at most one tile is due in a window, the leader's
 //! thread runs the window alone.
 
-mod barrier;
+pub(crate) mod barrier;
 mod leader;
 mod role;
 mod worker;

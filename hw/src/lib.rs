@@ -87,6 +87,8 @@ pub mod tile;
 
 pub mod clock;
 
+mod sync;
+
 pub mod bits;
 
 pub mod grow;
@@ -100,3 +102,6 @@ pub mod stats;
 pub mod error;
 
 pub mod rig;
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -21,7 +21,7 @@ mod attached;
 pub mod payload;
 mod receive;
 mod sideband;
-mod stamp;
+pub(crate) mod stamp;
 
 pub mod arrivals;
 pub mod delay;

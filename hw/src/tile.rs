@@ -13,7 +13,7 @@
 
 pub(crate) mod due;
 mod mail;
-mod slot;
+pub(crate) mod slot;
 mod trace_window;
 mod wheel;
 mod window;

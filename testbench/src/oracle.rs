@@ -13,7 +13,10 @@ mod ptx_text;
 
 mod random_programs;
 
+mod ptx_lowering;
+
 pub use memory_traffic::{MemoryTraffic, memory_traffic};
+pub use ptx_lowering::{PtxLowering, ptx_lowering};
 pub use ptx_text::{PtxText, ptx_text};
 pub use random_programs::{RandomProgram, random_programs};
 

@@ -264,6 +264,9 @@ impl SharedMemory {
             None => Activity::Idle,
         };
         let mut next = own.or(state.late.activity(&self.ports.output, now));
+        if state.parked.is_blocked() {
+            return Activity::Busy;
+        }
         if let Some(end) = state.parked.next_end() {
             next = next.or(Activity::Until(end.max(now + 1)));
         }

@@ -3,15 +3,17 @@
 //! Windows are short, so a waiting thread spins first. It sleeps after `SPINS` reads of the round, or at once if there are more threads
 //! than cores. A thread that panics breaks the barrier. The other threads then return from `wait` with `false`.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard, spin_loop};
 
 /// Reads of the round before a thread sleeps: about 10 us. A larger number keeps the core from other programs
 /// (`hw/docs/performance.md`).
 const SPINS: u32 = 1024;
 
 /// A barrier for a fixed number of threads.
-pub(super) struct ThreadBarrier {
+pub(crate) struct ThreadBarrier {
     threads: usize,
     spins: u32,
     arrived: AtomicUsize,
@@ -27,9 +29,14 @@ impl ThreadBarrier {
     pub(super) fn new(threads: usize) -> Self {
         // The query is slow, and one thread never waits.
         let has_cores = threads > 1 && std::thread::available_parallelism().is_ok_and(|cores| threads <= cores.get());
+        ThreadBarrier::with_spins(threads, if has_cores { SPINS } else { 0 })
+    }
+
+    /// Creates a barrier with `spins` reads of the round before a thread sleeps.
+    pub(crate) fn with_spins(threads: usize, spins: u32) -> Self {
         ThreadBarrier {
             threads,
-            spins: if has_cores { SPINS } else { 0 },
+            spins,
             arrived: AtomicUsize::new(0),
             round: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
@@ -40,7 +47,7 @@ impl ThreadBarrier {
     }
 
     /// Waits until all threads have arrived. Returns false if a thread has panicked.
-    pub(super) fn wait(&self) -> bool {
+    pub(crate) fn wait(&self) -> bool {
         if self.threads == 1 {
             return true;
         }
@@ -48,8 +55,9 @@ impl ThreadBarrier {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Release);
             // A sleeper counts itself before it reads the round. So this thread sees the sleeper, or the sleeper sees the new round.
-            self.round.fetch_add(1, Ordering::SeqCst);
-            if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // An addition of 0 reads the count: the later of the two additions sees what the earlier thread has written.
+            self.round.fetch_add(1, Ordering::AcqRel);
+            if self.sleepers.fetch_add(0, Ordering::AcqRel) > 0 {
                 self.wake_all();
             }
         } else {
@@ -59,8 +67,8 @@ impl ThreadBarrier {
     }
 
     /// Breaks the barrier: every wait ends with `false`.
-    fn break_up(&self) {
-        self.broken.store(true, Ordering::SeqCst);
+    pub(crate) fn break_up(&self) {
+        self.broken.store(true, Ordering::Release);
         self.wake_all();
     }
 
@@ -70,7 +78,7 @@ impl ThreadBarrier {
     }
 
     fn is_over(&self, round: usize) -> bool {
-        self.round.load(Ordering::SeqCst) != round || self.broken.load(Ordering::SeqCst)
+        self.round.load(Ordering::Acquire) != round || self.broken.load(Ordering::Acquire)
     }
 
     /// Waits until round `round` is over: spins first, then sleeps.
@@ -79,14 +87,14 @@ impl ThreadBarrier {
             if self.is_over(round) {
                 return;
             }
-            std::hint::spin_loop();
+            spin_loop();
         }
         let mut lock = self.lock();
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        self.sleepers.fetch_add(1, Ordering::AcqRel);
         while !self.is_over(round) {
             lock = self.wake.wait(lock).unwrap_or_else(PoisonError::into_inner);
         }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.sleepers.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn wake_all(&self) {

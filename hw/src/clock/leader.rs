@@ -1,6 +1,5 @@
 //! The leader chooses the next window. The worker pool runs it on all threads.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bitvec::slice::BitSlice;
@@ -11,6 +10,7 @@ use super::barrier::ThreadBarrier;
 use super::role::Role;
 use super::worker::{Window, Worker};
 use super::{MAX_QUANTUM, Pause, ReadComponent, Stop};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::tile::due::DueTable;
 use crate::time::Cycle;
 

@@ -4,8 +4,8 @@
 //! one comparison per window.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::time::Cycle;
 
 /// One entry per tile, shared by all tiles and the clock.

@@ -2,16 +2,15 @@
 //!
 //! Each component has one word. Bit n is a wake-up in cycle n (mod 64). A window touches two or three host cache lines.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::wheel::{Wheel, first_from};
 use super::{HORIZON, MAX_COMPONENTS};
 use crate::bits::ones;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::time::Cycle;
 
 /// The wake-up cycles of each component, modulo the horizon, and the components that have any.
 #[repr(C)]
-pub(super) struct Mail {
+pub(crate) struct Mail {
     components: AtomicU64,
     cycles: [AtomicU64; MAX_COMPONENTS],
 }
@@ -24,7 +23,7 @@ impl Mail {
     pub(super) fn new() -> Self {
         Mail {
             components: AtomicU64::new(0),
-            cycles: [const { AtomicU64::new(0) }; MAX_COMPONENTS],
+            cycles: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
@@ -43,7 +42,7 @@ impl Mail {
     }
 
     /// The first cycle from `now` on with a wake-up.
-    pub(super) fn next(&self, now: Cycle) -> Cycle {
+    pub(crate) fn next(&self, now: Cycle) -> Cycle {
         let components = ones(self.components.load(Ordering::Acquire));
         let cycles = components.fold(0, |cycles, component| {
             cycles | self.cycles[component].load(Ordering::Acquire)
@@ -53,9 +52,8 @@ impl Mail {
 
     /// Moves all wake-ups to `wheel`, while other threads may add more.
     pub(super) fn drain_into(&self, wheel: &Wheel) {
-        if self.components.load(Ordering::Relaxed) == 0 {
-            return;
-        }
+        // The swap runs even if the mailbox looks empty. A sender's write comes before it or after it. Before it: this thread takes the
+        // wake-up. After it: the sender sees the raised entry of the due table, and lowers it. A plain load could miss both.
         for component in ones(self.components.swap(0, Ordering::AcqRel)) {
             wheel.add_all(self.cycles[component].swap(0, Ordering::AcqRel), component);
         }

@@ -3,7 +3,6 @@
 //! A link wakes the component at its other end. Inside a tile it writes to the wheel. From another tile it writes to the mailbox and
 //! lowers the tile's entry in the due table.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crossbeam::utils::CachePadded;
@@ -12,12 +11,13 @@ use super::due::DueTable;
 use super::mail::Mail;
 use super::wheel::Wheel;
 use super::{MAX_COMPONENTS, TileBuilder};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::time::Cycle;
 
 /// The state of a tile that ports share.
 pub(crate) struct TileState {
     pub(crate) wheel: Wheel,
-    pub(super) remote: CachePadded<RemoteState>,
+    pub(crate) remote: CachePadded<RemoteState>,
     pub(super) remote_latency: AtomicU32,
     /// The [identities](TileState::identity) of the tiles with links to this one.
     pub(super) neighbors: Mutex<Vec<usize>>,
@@ -31,14 +31,14 @@ pub(crate) struct TileState {
 // It has its own host cache lines, because the tile's thread writes the other state in every cycle.
 /// The state that other tiles access with every message.
 #[repr(C)]
-pub(super) struct RemoteState {
+pub(crate) struct RemoteState {
     /// The machine's due table and the tile's number in it, once the tile is part of a machine.
-    pub(super) due: OnceLock<(DueTable, usize)>,
-    pub(super) mail: Mail,
+    pub(crate) due: OnceLock<(DueTable, usize)>,
+    pub(crate) mail: Mail,
 }
 
 impl TileState {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(TileState {
             wheel: Wheel::new(),
             remote: CachePadded::new(RemoteState {
@@ -48,7 +48,7 @@ impl TileState {
             remote_latency: AtomicU32::new(u32::MAX),
             neighbors: Mutex::default(),
             window_waiters: AtomicU64::new(0),
-            arrivals: [const { [const { AtomicU64::new(0) }; 2] }; MAX_COMPONENTS],
+            arrivals: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
         })
     }
 
@@ -74,7 +74,7 @@ impl TileState {
     }
 
     /// Moves the wake-ups from other tiles to the wheel. On the tile's own thread only.
-    pub(super) fn drain_mail(&self) {
+    pub(crate) fn drain_mail(&self) {
         self.remote.mail.drain_into(&self.wheel);
     }
 

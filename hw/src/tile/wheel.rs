@@ -2,10 +2,9 @@
 //!
 //! One bit scan finds the next cycle with an entry. Entries lie less than the horizon ahead of the reader.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::HORIZON;
 use crate::bits::ones;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::time::Cycle;
 
 /// For each cycle modulo the horizon, the components to tick. A mask marks the cycles with components.
@@ -18,7 +17,7 @@ impl Wheel {
     /// Creates a wheel without entries.
     pub(crate) fn new() -> Self {
         Wheel {
-            due: [const { AtomicU64::new(0) }; HORIZON as usize],
+            due: std::array::from_fn(|_| AtomicU64::new(0)),
             cycles: AtomicU64::new(0),
         }
     }

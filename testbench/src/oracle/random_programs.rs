@@ -8,17 +8,40 @@ mod statements;
 
 mod table;
 
+mod units;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 
 use crate::bench::{Bench, Options};
 use crate::lockstep;
 use crate::reference::Checks;
+pub(super) use generate::scenario;
+use program::MACHINES;
 pub use program::RandomProgram;
 
 /// Limit of warp instructions, and of cycles. Every generated program needs fewer.
 const LIMIT: u64 = 4_000_000;
 
-/// Runs a program on the smallest machine and on the reference.
+/// The configurations of [`MACHINES`], each with the SMs of one TPC.
+static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
+    let small = |name: &&'static str| {
+        let mut config = preset::load(name, &[]).expect("a built-in preset").config;
+        (config.topology.gpcs, config.topology.tpcs_per_gpc) = (1, vec![1]);
+        (*name, config)
+    };
+    MACHINES.iter().map(small).collect()
+});
+
+/// The configuration of a machine.
+fn machine(name: &str) -> GpuConfig {
+    CONFIGS[name].clone()
+}
+
+/// Runs a program on a small machine and on the reference.
 ///
 /// # Panics
 /// If the program does not compile, or does not end on both. If they leave different bytes in memory. If the race detector finds a race or
@@ -29,9 +52,9 @@ const LIMIT: u64 = 4_000_000;
 /// oracle::replay(b"any bytes make a program", oracle::random_programs);
 /// ```
 pub fn random_programs(program: RandomProgram) {
-    let scenario = generate::scenario(&program);
+    let scenario = scenario(&program);
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
-    let config = preset::load("tiny", &[]).expect("a built-in preset").config;
+    let config = machine(program.machine);
     let mut bench = match Bench::new(&scenario, config.clone()) {
         Ok(bench) => bench,
         Err(error) => fails(format!("{error:?}")),

@@ -7,31 +7,38 @@ use warpwave_isa::opcode::Opcode;
 
 use crate::proto::warp::WarpInst;
 
-/// Parked tests, each with the cycle of its time limit.
+/// Parked tests.
 #[derive(Default)]
-#[allow(
-    clippy::vec_box,
-    reason = "boxes travel: taking one out must not copy the instruction"
-)]
-pub struct ParkedTests(Vec<(Cycle, Box<WarpInst>)>);
+pub struct ParkedTests {
+    /// The tests, each with the cycle of its time limit.
+    #[allow(
+        clippy::vec_box,
+        reason = "boxes travel: taking one out must not copy the instruction"
+    )]
+    tests: Vec<(Cycle, Box<WarpInst>)>,
+    /// True if a test has ended and waits for room in its link.
+    is_blocked: bool,
+}
 
 impl ParkedTests {
     /// Parks a test, at most until cycle `until`.
     pub fn park(&mut self, warp_inst: Box<WarpInst>, until: Cycle) {
-        self.0.push((until, warp_inst));
+        self.tests.push((until, warp_inst));
     }
 
     /// Ends each test whose phase is complete in `bytes` or whose time limit is over, if the link to its sub-core has room.
     pub fn respond(&mut self, bytes: &[u8], output: &mut [OutPort<Box<WarpInst>>], now: Cycle) {
         let mut n = 0;
-        while n < self.0.len() {
-            let (until, warp_inst) = &mut self.0[n];
+        self.is_blocked = false;
+        while n < self.tests.len() {
+            let (until, warp_inst) = &mut self.tests[n];
             test(bytes, warp_inst);
             let has_ended = *until <= now || !may_wait(warp_inst);
             if has_ended && output[warp_inst.subcore as usize].has_room(now) {
-                let (_, warp_inst) = self.0.remove(n);
+                let (_, warp_inst) = self.tests.remove(n);
                 output[warp_inst.subcore as usize].send(now, warp_inst);
             } else {
+                self.is_blocked |= has_ended;
                 n += 1;
             }
         }
@@ -39,12 +46,17 @@ impl ParkedTests {
 
     /// True if no test is parked.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tests.is_empty()
+    }
+
+    /// True if a test has ended and waits for room in its link.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked
     }
 
     /// The first time limit.
     pub fn next_end(&self) -> Option<Cycle> {
-        self.0.iter().map(|(until, _)| *until).min()
+        self.tests.iter().map(|(until, _)| *until).min()
     }
 }
 

@@ -152,3 +152,42 @@ fn shared_memory_keeps_the_contract_and_every_access_ends_once() {
     let count = |link: &str| events.iter().filter(|event| event.link == link).count();
     assert_eq!(["out0", "out1", "responses"].map(count), [3, 2, 2]);
 }
+
+const MBARRIER: &str = "ST.SHARED.B64 [R2], R4
+    SYNCS.PHASECHK.SHARED.B64.N1 P0, [R2], R4
+    LD.SHARED.B32 R0, [R2]
+    ATOM.ARRIVE.SHARED.U64.B64 R0, [R2], R4, RZ";
+
+/// Found by the fuzz target `mbarriers`. If the link of a test was full at the end of its phase, the test waited for its time limit.
+#[test]
+fn test_of_a_complete_phase_leaves_once_its_link_has_room() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 1024,
+        ..(*grid(MBARRIER, 1)).clone()
+    });
+    let inst = |subcore: u8, pc: u32, operand: u32| {
+        let mut inst = warp_inst(&grid, subcore, pc, LaneMask(1));
+        inst.shared_lanes = inst.lanes;
+        // The operand follows the address. Its upper word is 0.
+        inst.operands.words[1].0[0] = operand;
+        inst
+    };
+    let build = |rig: &mut Rig| {
+        // A phase of one arrival. The load fills the link of sub-core 0, where the test waits.
+        let accesses = [
+            (0, inst(1, 0, 1 | 1 << 20)),
+            (4, inst(0, 1, 0)),
+            (8, inst(0, 2, 0)),
+            (12, inst(1, 3, 1)),
+        ];
+        let input = rig.input("in", 1, 2, accesses.into());
+        let requests = rig.input("requests", 1, 2, Vec::new());
+        let outputs = [
+            rig.output("out0", 1, 1, |now| now.0 % 60 == 0),
+            rig.output("out1", 1, 4, |_| true),
+        ];
+        memory(input, outputs.into(), requests, rig.output("responses", 1, 2, |_| true))
+    };
+    let events = check(build, 400).unwrap();
+    assert_eq!(times(&events, "out0"), [60, 120]);
+}

@@ -1,15 +1,19 @@
 //! Generates the PTX text and the scenario of a program. The program is structured, ends, and has no race.
 //!
 //! Threads read a constant buffer, write words of their own, and update shared counters by commutative atomics.
+//! Blocks of a cluster exchange words between two cluster barriers.
 //! Barriers, exchanges through shared memory and shuffles need all threads. So they are outside of divergent conditions and of loops
 //! with a trip count per thread.
 
 use std::fmt::{Display, Write};
 
+use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
+use warpwave_isa::inst::Ty;
+
 use super::program::{Decision, Exit, MOST_DEPTH, RandomProgram, Statement, Turns};
 use super::table::{COMMUTING, REGISTERS, n_registers, register};
 use crate::scenario::dtype::Dtype;
-use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
+use crate::scenario::{Arg, Buffer, Image, Launch, Layout, Scenario};
 
 /// Words of the input buffer.
 pub(super) const INPUT_WORDS: u64 = 256;
@@ -17,11 +21,18 @@ pub(super) const INPUT_WORDS: u64 = 256;
 pub(super) const OWN_WORDS: u64 = 16;
 /// Number of shared counters per atomic operation.
 pub(super) const SHARED_COUNTERS: u64 = 4;
+/// Bytes of a bulk copy.
+pub(super) const BULK_BYTES: u32 = 256;
+
 /// A scenario with one launch of the program.
-pub(super) fn scenario(program: &RandomProgram) -> Scenario {
+pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
     let &RandomProgram { block, grid, seed, .. } = program;
+    let has_clusters = has_clusters(program.machine);
+    let in_clusters = has_clusters && grid.is_multiple_of(2);
     let mut text = Text {
         block,
+        has_copies: has_clusters,
+        in_clusters,
         out: String::new(),
         n_labels: 0,
         depth: 0,
@@ -45,11 +56,36 @@ pub(super) fn scenario(program: &RandomProgram) -> Scenario {
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             dynamic_shared_bytes: 0,
-            cluster: None,
-            args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2)],
+            cluster: in_clusters.then_some([2, 1, 1]),
+            args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2), Arg::Image(image())],
             ..Launch::default()
         }],
         ..Scenario::default()
+    }
+}
+
+/// True if a machine has clusters, and with them bulk copies.
+fn has_clusters(machine: &str) -> bool {
+    ["tiny", "h100-pcie", "h100-sxm5", "h200", "gh100-full"].contains(&machine)
+}
+
+/// The input as an image of 16 by 16 words.
+fn image() -> Image {
+    Image {
+        buffer: 0,
+        texture: Texture {
+            base: 0,
+            width: 16,
+            height: 16,
+            depth: 1,
+            channel: Ty::U32,
+            channels: 1,
+            address_mode: AddressMode::Clamp,
+            normalized_coords: false,
+            linear_filter: false,
+            normalized_values: false,
+            order: TexelOrder::Rows,
+        },
     }
 }
 
@@ -75,12 +111,19 @@ fn mixed(n: u64) -> u64 {
 /// The PTX text so far.
 pub(super) struct Text {
     pub block: u32,
+    /// The machine has a bulk copy engine.
+    pub has_copies: bool,
+    pub in_clusters: bool,
     out: String,
     n_labels: u32,
     depth: u32,
 }
 
 impl Text {
+    pub(super) fn label_line(&mut self, label: impl Display) {
+        let _ = writeln!(self.out, "{label}");
+    }
+
     pub(super) fn line(&mut self, line: impl Display) {
         let _ = writeln!(self.out, "\t{line}");
     }
@@ -90,17 +133,18 @@ impl Text {
         let shared = u64::from(self.block) * 4 + 4 * COMMUTING.len() as u64;
         let _ = writeln!(
             self.out,
-            ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 tile[{shared}];\n\
-             .entry random(.param .u64 input, .param .u64 output, .param .u64 counters) {{\n\
-             \t.local .align 16 .b8 own[{}];",
+            ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[{shared}];\n\
+             .entry random(.param .u64 input, .param .u64 output, .param .u64 counters, .param .u64 image) {{\n\
+             \t.local .align 16 .b8 own[{}];\n\t.shared .align 128 .b8 copied[{BULK_BYTES}];\n\t.shared .align 8 .b64 bar;",
             4 * OWN_WORDS
         );
         for (letter, ty, n) in REGISTERS {
             self.line(format!(".reg .{ty} %{letter}<{n}>;"));
         }
-        self.line(format!(".reg .b32 %tid, %t<4>, %turns<{}>;", MOST_DEPTH + 1));
-        self.line(".reg .b64 %input, %output, %counters, %own, %a<3>; .reg .pred %q;".to_string());
-        for (register, param) in ["input", "output", "counters"].map(|name| (name, name)) {
+        self.line(format!(".reg .b32 %tid, %t<4>, %turns<{}>, %phase;", MOST_DEPTH + 1));
+        self.line(".reg .b64 %input, %output, %counters, %image, %own, %a<3>; .reg .pred %q;".to_string());
+        self.line(".reg .f32 %x<2>;");
+        for (register, param) in ["input", "output", "counters", "image"].map(|name| (name, name)) {
             self.line(format!("ld.param.u64 %{register}, [{param}];"));
         }
         self.line("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;".to_string());
@@ -128,6 +172,9 @@ impl Text {
         self.line("setp.eq.u32 %q, %tid, 0;".to_string());
         for n in 0..COMMUTING.len() as u32 {
             self.line(format!("@%q st.shared.u32 [%t0+{}], {n};", 4 * (self.block + n)));
+        }
+        if self.has_copies {
+            self.line("@%q mbarrier.init.shared.b64 [bar], 1;\n\tmov.u32 %phase, 0;");
         }
         self.line("bar.sync 0;".to_string());
     }
@@ -183,10 +230,18 @@ impl Text {
             Statement::Collective(instruction) => self.collective(instruction),
             Statement::Carry(carry) => self.carry(carry),
             Statement::Compute(guard, instruction) => self.compute(*guard, instruction),
+            Statement::OwnAtomic(atomic) => self.own_atomic(atomic),
+            Statement::Overlap(overlap) => self.overlap(overlap),
+            Statement::Fetch(fetch) => self.fetch(fetch),
+            Statement::Reduce(reduce) => self.reduce(reduce),
+            Statement::Relay(relay) => self.relay(relay),
+            Statement::Tensor(tensor) => self.tensor(tensor),
+            Statement::ClusterExchange(exchange) => self.cluster_exchange(exchange),
+            Statement::Bulk(bulk) => self.bulk(bulk),
         }
     }
 
-    fn label(&mut self) -> u32 {
+    pub(super) fn label(&mut self) -> u32 {
         self.n_labels += 1;
         self.n_labels
     }

@@ -20,13 +20,44 @@ pub struct RandomProgram {
     /// Threads of a block.
     #[arbitrary(with = one_of(&[32, 64, 96, 128, 33, 7, 65]))]
     pub(super) block: u32,
-    /// Blocks of the grid.
+    /// Blocks of the grid. An even number has clusters of two blocks, if the machine has clusters.
     #[arbitrary(with = within(1..=4))]
     pub(super) grid: u32,
+    /// The preset of the machine, with one TPC.
+    #[arbitrary(with = one_of(MACHINES))]
+    pub(super) machine: &'static str,
     /// Seed of the words in the buffers.
     pub(super) seed: u64,
     #[arbitrary(with = body)]
     pub(super) body: Vec<Statement>,
+}
+
+/// Presets, the smallest one most often.
+pub(super) const MACHINES: &[&str] = &[
+    "tiny",
+    "tiny",
+    "tiny",
+    "tiny",
+    "tiny",
+    "tiny",
+    "toy",
+    "m2070",
+    "gtx1080ti",
+    "v100-sxm2",
+    "a100-sxm4-80",
+    "rtx3090",
+    "h100-pcie",
+    "h100-sxm5",
+    "h200",
+    "gh100-full",
+];
+
+/// The threads that execute a statement: those of one thread's path, all of a block, or all of the grid.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Reach {
+    Thread,
+    Block,
+    Grid,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +81,17 @@ pub(super) enum Statement {
     Collective(Instruction),
     Carry(Carry),
     Compute(Guard, Instruction),
+    OwnAtomic(OwnAtomic),
+    Overlap(Overlap),
+    Fetch(Fetch),
+    Reduce(Reduce),
+    Relay(Relay),
+    /// A matrix product of whole warps. Skipped in blocks with a partial warp.
+    Tensor(Tensor),
+    /// An exchange with the other block of the cluster. Skipped without clusters.
+    ClusterExchange(ClusterExchange),
+    /// A bulk copy of input words to shared memory. Skipped if the machine has no copy engine.
+    Bulk(Bulk),
 }
 
 /// The condition of a branch.
@@ -178,6 +220,95 @@ pub(super) struct Carry {
     pub high: String,
 }
 
+/// An atomic on a word that only this thread uses. Its old value is used.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct OwnAtomic {
+    #[arbitrary(with = one_of(&["add.u32", "exch.b32", "cas.b32", "max.s32", "min.u32", "xor.b32", "inc.u32", "dec.u32"]))]
+    pub op: &'static str,
+    pub in_shared: bool,
+    pub index: u8,
+    pub guard: Guard,
+    pub old: u8,
+    pub value: u8,
+}
+
+/// A vector store, and a load of a part of it at another offset.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Overlap {
+    pub in_local: bool,
+    #[arbitrary(with = one_of(&[("v4.u32", 16, "rrrr"), ("v2.u32", 8, "rr"), ("v2.u64", 16, "ll"), ("v4.f32", 16, "ffff")]))]
+    pub access: Access,
+    pub index: u8,
+    pub value: u8,
+    #[arbitrary(with = one_of(&[("u32", 4, "r"), ("u8", 1, "r"), ("u16", 2, "r"), ("s8", 1, "r"), ("u64", 8, "l"), ("v2.u32", 8, "rr")]))]
+    pub part: Access,
+    pub offset: u8,
+    pub guard: Guard,
+    pub result: u8,
+}
+
+/// A texel of the input as an image of 16 by 16 words.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Fetch {
+    pub x: u8,
+    pub y: u8,
+    /// Float coordinates, which count 16ths of a texel.
+    pub is_float: bool,
+    pub guard: Guard,
+    pub result: u8,
+}
+
+/// A barrier that combines a predicate of all threads of the block.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Reduce {
+    #[arbitrary(with = one_of(&["popc.u32", "and.pred", "or.pred"]))]
+    pub op: &'static str,
+    #[arbitrary(with = within(0..=15u8))]
+    pub barrier: u8,
+    pub value: u8,
+    pub result: u8,
+}
+
+/// The first warp arrives at a barrier and goes on. The others wait there for its words. Skipped unless a block has two whole warps.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Relay {
+    #[arbitrary(with = within(1..=15u8))]
+    pub barrier: u8,
+    pub value: u8,
+    pub result: u8,
+}
+
+/// A matrix product: mnemonic, and the letters of its fragments.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Tensor {
+    #[arbitrary(with = one_of(PRODUCTS))]
+    pub product: (&'static str, [&'static str; 4]),
+    pub registers: [u8; 4],
+}
+
+const PRODUCTS: &[(&str, [&str; 4])] = &[
+    ("m16n8k16.row.col.f32.f16.f16.f32", ["ffff", "rrrr", "rr", "ffff"]),
+    ("m16n8k8.row.col.f32.tf32.tf32.f32", ["ffff", "rrrr", "rr", "ffff"]),
+    ("m16n8k16.row.col.f16.f16.f16.f16", ["rr", "rrrr", "rr", "rr"]),
+    ("m16n8k32.row.col.s32.s8.s8.s32", ["rrrr", "rrrr", "rr", "rrrr"]),
+    ("m8n8k4.row.col.f64.f64.f64.f64", ["dd", "d", "d", "dd"]),
+];
+
+/// Each thread reads the word of its twin in the other block of the cluster.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct ClusterExchange {
+    pub value: u8,
+    pub result: u8,
+}
+
+/// A copy of 256 bytes.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+pub(super) struct Bulk {
+    pub index: u8,
+    pub word: u8,
+    pub result: u8,
+}
+
 /// An instruction of the table, as text.
 #[derive(Clone, Debug)]
 pub(super) struct Instruction {
@@ -212,7 +343,7 @@ fn body(bytes: &mut Unstructured<'_>) -> Result<Vec<Statement>> {
         depth: 0,
         left: MOST_STATEMENTS,
     };
-    tree.statements(4, 30, true)
+    tree.statements(4, 30, Reach::Grid)
 }
 
 /// Draws the statements of a program.
@@ -224,7 +355,7 @@ struct Tree<'u, 'b> {
 }
 
 impl Tree<'_, '_> {
-    fn statements(&mut self, least: u32, most: u32, converged: bool) -> Result<Vec<Statement>> {
+    fn statements(&mut self, least: u32, most: u32, reach: Reach) -> Result<Vec<Statement>> {
         let n = self.bytes.int_in_range(least..=most)?;
         let mut statements = Vec::new();
         for _ in 0..n {
@@ -232,17 +363,18 @@ impl Tree<'_, '_> {
                 break;
             }
             self.left -= 1;
-            statements.push(self.statement(converged)?);
+            statements.push(self.statement(reach)?);
         }
         Ok(statements)
     }
 
-    /// One statement. `converged`: all threads of the block execute it.
-    fn statement(&mut self, converged: bool) -> Result<Statement> {
+    /// One statement for the threads of `reach`.
+    fn statement(&mut self, reach: Reach) -> Result<Statement> {
+        let converged = reach >= Reach::Block;
         let bytes = &mut *self.bytes;
-        Ok(match bytes.int_in_range(0..=23u8)? {
-            0 if self.depth < MOST_DEPTH => self.condition(converged)?,
-            1 if self.depth < MOST_DEPTH => self.repeat(converged)?,
+        Ok(match bytes.int_in_range(0..=31u8)? {
+            0 if self.depth < MOST_DEPTH => self.condition(reach)?,
+            1 if self.depth < MOST_DEPTH => self.repeat(reach)?,
             2 | 3 => Statement::Load(bytes.arbitrary()?),
             4 => Statement::Store(bytes.arbitrary()?),
             5 => Statement::Combine(bytes.arbitrary()?),
@@ -258,6 +390,14 @@ impl Tree<'_, '_> {
                 Statement::Collective(Instruction { mnemonic, operands })
             }
             12 => Statement::Carry(bytes.arbitrary()?),
+            13 => Statement::OwnAtomic(bytes.arbitrary()?),
+            14 => Statement::Overlap(bytes.arbitrary()?),
+            15 => Statement::Fetch(bytes.arbitrary()?),
+            16 if converged => Statement::Reduce(bytes.arbitrary()?),
+            17 if converged => Statement::Relay(bytes.arbitrary()?),
+            18 if converged => Statement::Tensor(bytes.arbitrary()?),
+            19 if reach == Reach::Grid => Statement::ClusterExchange(bytes.arbitrary()?),
+            20 if converged => Statement::Bulk(bytes.arbitrary()?),
             _ => {
                 let (mnemonic, letters) = *bytes.choose(COMPUTING)?;
                 let guard = bytes.arbitrary()?;
@@ -267,7 +407,7 @@ impl Tree<'_, '_> {
         })
     }
 
-    fn condition(&mut self, converged: bool) -> Result<Statement> {
+    fn condition(&mut self, reach: Reach) -> Result<Statement> {
         let decision = match self.bytes.arbitrary()? {
             true => Decision::Block {
                 bit: self.bytes.int_in_range(0..=1)?,
@@ -276,10 +416,13 @@ impl Tree<'_, '_> {
                 pred: self.bytes.arbitrary()?,
             },
         };
-        let converged = converged && matches!(decision, Decision::Block { .. });
+        let reach = match decision {
+            Decision::Block { .. } => reach.min(Reach::Block),
+            Decision::Thread { .. } => Reach::Thread,
+        };
         self.depth += 1;
-        let then = self.statements(1, 6, converged)?;
-        let otherwise = self.statements(0, 6, converged)?;
+        let then = self.statements(1, 6, reach)?;
+        let otherwise = self.statements(0, 6, reach)?;
         self.depth -= 1;
         Ok(Statement::If {
             decision,
@@ -288,17 +431,17 @@ impl Tree<'_, '_> {
         })
     }
 
-    fn repeat(&mut self, converged: bool) -> Result<Statement> {
+    fn repeat(&mut self, reach: Reach) -> Result<Statement> {
         let turns = match self.bytes.arbitrary()? {
             true => Turns::Same(self.bytes.int_in_range(1..=4)?),
             false => Turns::Register(self.bytes.arbitrary()?),
         };
         let alike = matches!(turns, Turns::Same(_));
         self.depth += 1;
-        let body = self.statements(1, 6, converged && alike)?;
+        let body = self.statements(1, 6, if alike { reach } else { Reach::Thread })?;
         let exit = if !alike && self.bytes.arbitrary()? {
             let pred = self.bytes.arbitrary()?;
-            let rest = self.statements(1, 3, false)?;
+            let rest = self.statements(1, 3, Reach::Thread)?;
             Some(Exit { pred, rest })
         } else {
             None

@@ -5,7 +5,7 @@ use super::program::{Carry, Combine, CounterPlace, Exchange, Guard, Instruction,
 use super::table::{COMMUTING, n_registers, register};
 
 impl Guard {
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             Guard::Always => String::new(),
             Guard::If(n) => format!("@{} ", register('p', n)),
@@ -15,7 +15,7 @@ impl Guard {
 }
 
 /// A register, or a vector operand with consecutive registers. No register is in it twice.
-fn registers(letters: &str, first: u8) -> String {
+pub(super) fn registers(letters: &str, first: u8) -> String {
     let letter = letters.chars().next().unwrap_or('r');
     if letters.len() == 1 {
         return register(letter, first);
@@ -46,7 +46,7 @@ impl Text {
     }
 
     /// Writes `%a1` = `base` + `bytes` * (register `index` modulo `n`).
-    fn place(&mut self, base: &str, index: u8, n: u64, bytes: u64) {
+    pub(super) fn place(&mut self, base: &str, index: u8, n: u64, bytes: u64) {
         self.line(format!(
             "and.b32 %t2, {}, {};\n\tmul.wide.u32 %a1, %t2, {bytes};",
             register('r', index),

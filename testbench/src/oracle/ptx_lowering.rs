@@ -1,0 +1,111 @@
+//! Oracle: a random program leaves the same memory with any passes of the compiler as with the naive lowering.
+//!
+//! The naive lowering has no optional pass ([`warpwave_ptx::OPTIONAL_PASSES`]): no folding, no common subexpressions, no predication, no
+//! uniform values, no scheduling. Registers are allocated in both. Both programs run on the reference, so no time hides a difference.
+
+use arbitrary::Arbitrary;
+use warpwave_components::config::{GpuConfig, Reconvergence};
+use warpwave_components::preset;
+use warpwave_components::storage::Storage;
+use warpwave_ptx::{OPTIONAL_PASSES, PassSet};
+
+use super::draw::one_of;
+use super::random_programs::{RandomProgram, scenario};
+use crate::bench;
+use crate::host::Placement;
+use crate::reference::{self, Memory};
+use crate::scenario::Scenario;
+
+/// Limit of warp instructions. Every generated program needs fewer.
+const LIMIT: u64 = 4_000_000;
+
+/// A program, and how it is compiled.
+#[derive(Arbitrary, Clone, Debug)]
+pub struct PtxLowering {
+    /// Optional passes left out, bit n for pass n.
+    #[arbitrary(with = one_of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 0x55, 0x2a]))]
+    skipped: u8,
+    /// Registers per thread. Few registers spill to local memory.
+    #[arbitrary(with = one_of(&[None, None, Some(64), Some(40), Some(32), Some(24)]))]
+    max_registers: Option<u8>,
+    #[arbitrary(with = one_of(&[Reconvergence::Independent, Reconvergence::Stack]))]
+    reconvergence: Reconvergence,
+    program: RandomProgram,
+}
+
+/// Compiles a program twice, and runs both on the reference.
+///
+/// # Panics
+/// If a program does not compile or end, or if the two leave different bytes in memory.
+///
+/// ```
+/// use warpwave::oracle;
+/// oracle::replay(b"any bytes make a program", oracle::ptx_lowering);
+/// ```
+pub fn ptx_lowering(input: PtxLowering) {
+    let mut config = preset::load("tiny", &[]).expect("a built-in preset").config;
+    let mut scenario = scenario(&input.program);
+    scenario.skipped_passes = passes(u8::MAX);
+    let Some(expected) = buffers(&scenario, &config) else {
+        panic!("the naive lowering needs too many registers for\n{}", scenario.ptx);
+    };
+    config.sm.reconvergence = input.reconvergence;
+    scenario.skipped_passes = passes(input.skipped);
+    scenario.max_registers = input.max_registers;
+    // A program that does not fit into its registers is refused.
+    let Some(found) = buffers(&scenario, &config) else {
+        return;
+    };
+    for ((buffer, found), expected) in scenario.buffers.iter().zip(found).zip(expected) {
+        let differs = found
+            .iter()
+            .zip(&expected)
+            .position(|(found, expected)| found != expected);
+        if let Some(at) = differs {
+            panic!(
+                "byte {at} of {} differs from the naive lowering of\n{}",
+                buffer.name, scenario.ptx
+            );
+        }
+    }
+}
+
+/// The optional passes with a bit in `bits`.
+fn passes(bits: u8) -> PassSet {
+    let names = OPTIONAL_PASSES.iter().enumerate().filter(|(n, _)| bits >> n & 1 == 1);
+    names.fold(PassSet::default(), |set, (_, name)| {
+        set.with(name).expect("an optional pass")
+    })
+}
+
+/// The bytes of each buffer after the launches. `None` if the program needs more registers than its limit.
+fn buffers(scenario: &Scenario, config: &GpuConfig) -> Option<Vec<Vec<u8>>> {
+    let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
+    let module = match scenario.module(config.sm.reconvergence.into(), false) {
+        Ok(module) => module,
+        Err(findings) => fails(format!("{findings:?}")),
+    };
+    if module.entries.iter().any(|entry| entry.program().is_err()) && scenario.max_registers.is_some() {
+        return None;
+    }
+    let storage = Storage::new(config.memory_bytes);
+    let placement = match Placement::new(scenario, &module, &storage) {
+        Ok(placement) => placement,
+        Err(error) => fails(format!("{error:?}")),
+    };
+    let grids = match bench::grids(scenario, &module, &placement, &storage, config) {
+        Ok(grids) => grids,
+        Err(error) => fails(format!("{error:?}")),
+    };
+    let mut memory = Memory::of(&storage);
+    for grid in grids {
+        if let Err(error) = reference::run(&grid, &mut memory, LIMIT) {
+            fails(format!("without time: {error}"));
+        }
+    }
+    let bytes = placement.of(scenario).map(|(buffer, address)| {
+        let bytes = memory.get(address, buffer.layout.bytes() as usize);
+        bytes.expect("the buffer is allocated").to_vec()
+    });
+    Some(bytes.collect())
+}
