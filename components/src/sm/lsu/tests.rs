@@ -9,7 +9,7 @@ use super::*;
 use crate::preset;
 use crate::proto::launch::Grid;
 use crate::storage::BASE;
-use crate::test_ports::{all, grid, run, warp_inst, wire, wire_of};
+use crate::test_ports::{all, grid, run, times, warp_inst, wire, wire_of};
 
 /// The cycles, counted from the first, in which the packets of one access leave for the L1. Lane addresses are `stride` bytes apart.
 fn packet_cycles(pc: u32, stride: u32) -> Vec<u64> {
@@ -145,4 +145,34 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
         [3, 2, 2, 0],
         "loads and stores, accesses to shared memory, no trap"
     );
+}
+
+#[test]
+fn accesses_of_one_sub_core_are_an_issue_interval_apart_and_those_of_another_go_between() {
+    let grid = grid(PROGRAM, 1);
+    let shuffle = |subcore| access(&grid, (subcore, 4), 0, 0);
+    let build = |rig: &mut Rig| {
+        let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(30, packet)]);
+        let ports = Ports {
+            input: vec![
+                rig.input("in0", 1, 4, vec![(0, shuffle(0)), (0, shuffle(0)), (0, shuffle(0))]),
+                rig.input("in1", 1, 4, vec![(2, shuffle(1))]),
+            ],
+            output: ["out0", "out1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+            ack: ["ack0", "ack1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+            shared: rig.output("shared", 1, 4, |_| true),
+            l1,
+            response,
+            trap: rig.output("trap", 1, 1, |_| true),
+            cluster: None,
+            bulk: None,
+        };
+        let mut config = config();
+        (config.lsu.accept_interval, config.lsu.issue_interval) = (1, 6);
+        Lsu::new(Path::root("lsu"), config, ports)
+    };
+    let events = check(build, 100).unwrap();
+    let taken = times(&events, "shared");
+    let after_first: Vec<_> = taken.iter().map(|at| at - taken[0]).collect();
+    assert_eq!(after_first, [0, 2, 6, 12], "{taken:?}");
 }

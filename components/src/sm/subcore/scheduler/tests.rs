@@ -9,7 +9,7 @@ use super::*;
 use crate::preset;
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpStart;
-use crate::test_ports::grid;
+use crate::test_ports::{grid, times};
 
 const PROGRAM: &str = "FFMA R0, R1, R2, R3
     LD.B32 R4, [R6]
@@ -151,4 +151,39 @@ fn guard_and_branch_wait_for_the_guard_latency_and_data_readers_for_the_release(
     // SEL after 4 cycles, the addition after 12. INT takes 2 cycles per instruction. The last compare is at 18, the branch 12 later.
     assert_eq!(after_first, [0, 4, 12, 14, 18, 30]);
     assert!(events.iter().any(|event| event.message.starts_with("Done")));
+}
+
+/// Two loads. The memory queue of the test has one entry.
+const LOADS: &str = "LD.B32 R4, [R6]
+    LD.B32 R8, [R10]
+    EXIT";
+
+#[test]
+fn warp_that_waits_for_a_memory_credit_goes_in_the_cycle_after_it() {
+    let grid = grid(LOADS, 1);
+    for at in [40, 41, 57] {
+        let build = |rig: &mut Rig| {
+            let (issue, release) = rig.responder(["issue", "release"], 2, |issue: Issue| {
+                vec![(11, Release::new(issue.warp(), issue.pc(), issue.group()))]
+            });
+            let credit = || LsuAck::QueueCredit { warp: 0 };
+            let ports = Ports {
+                command: rig.input("command", 1, 2, vec![(0, start(0, &grid))]),
+                event: rig.output("event", 1, 1, |_| true),
+                issue,
+                release,
+                resolved: rig.input("resolved", 1, 1, Vec::new()),
+                ack: rig.input("ack", 1, 2, vec![(at, credit()), (at + 30, credit())]),
+            };
+            let config = Config {
+                memory_queue: 1,
+                ..config(SchedulerPolicy::GreedyThenOldest)
+            };
+            Scheduler::new(Path::root("scheduler"), config, ports)
+        };
+        let events = check(build, 150).unwrap();
+        // The rig takes an issue a cycle after the scheduler sends it.
+        assert_eq!(times(&events, "issue")[1], at + 2, "{events:?}");
+        assert_eq!(issued(&events, 0), [0, 1]);
+    }
 }
