@@ -287,6 +287,23 @@ fn later_group_passes_a_barrier_with_missing_members() {
 }
 
 #[test]
+fn lanes_that_enter_a_barrier_twice_leave_it_to_the_others() {
+    let mut flow = four_lanes();
+    flow.bssy(INNER); // 0
+    flow.branch(LaneMask(0b1100), 5); // 1: lanes 2, 3 go to the join
+    flow.branch(LaneMask(0b0011), 0); // 2: lanes 0, 1 go back, and the others run
+    stands(&flow, 5, 0b1100);
+    flow.bsync(INNER); // 5: lanes 2, 3 wait
+    stands(&flow, 0, 0b0011);
+    flow.bssy(INNER); // 0: lanes 0, 1 are no members from here on
+    walk_to(&mut flow, 5);
+    flow.bsync(INNER); // 5
+    stands(&flow, 6, 0b0011);
+    flow.exit(LaneMask::ALL); // 6: lanes 2, 3 were the last members
+    stands(&flow, 6, 0b1100);
+}
+
+#[test]
 fn lanes_held_at_a_bsync_leave_it_for_a_warpsync() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0

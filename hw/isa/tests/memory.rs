@@ -22,6 +22,7 @@ fn integer_atomics_follow_the_ptx_definitions() {
         (Inc, 9, 5, 0),
         (Dec, 0, 5, 5),
         (Dec, 3, 5, 2),
+        (Dec, 5, 5, 4),
         (Dec, 6, 5, 5),
         (And, 0xf0f0, 0xff00, 0xf000),
         (Or, 0xf0f0, 0xff00, 0xfff0),

@@ -75,6 +75,23 @@ fn shuffle_down_stops_at_its_segment_of_eight() {
 }
 
 #[test]
+fn shuffle_from_an_inactive_lane_keeps_the_own_value() {
+    let words = [lanes(|lane| 100 + lane), Lanes::splat(1), Lanes::splat(0x1f)];
+    let odd = LaneMask(0xaaaa_aaaa);
+    let results = run("SHFL.BFLY R0, P0, R1, R2, R3", odd, &with_words(words));
+    assert!(odd.iter().all(|lane| results.words[0].0[lane] == 100 + lane as u32));
+    let results = run(
+        "SHFL.IDX R0, P0, R1, R2, R3",
+        odd,
+        &with_words([words[0], Lanes::splat(5), words[2]]),
+    );
+    assert!(
+        odd.iter().all(|lane| results.words[0].0[lane] == 105),
+        "lane 5 is active"
+    );
+}
+
+#[test]
 fn vote_counts_only_the_active_lanes() {
     let mut operands = Operands::default();
     operands.preds[0] = LaneMask(0xffff_00f0);

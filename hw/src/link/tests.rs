@@ -28,6 +28,19 @@ fn sent_at_t_is_visible_at_t_plus_latency() {
 }
 
 #[test]
+fn messages_with_falling_delays_arrive_in_the_order_of_sending() {
+    let (mut out, mut inp) = joined(2, 4);
+    // On their own they would be visible in cycles 21, 16, 14 and 30.
+    for (now, extra, message) in [(10, 9, 1), (11, 3, 2), (12, 0, 3), (13, 15, 4)] {
+        out.send_after(Cycle(now), extra, message);
+    }
+    let arrivals: Vec<_> = (14..40)
+        .flat_map(|now| std::iter::from_fn(|| Some((now, inp.recv(Cycle(now))?))).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(arrivals, [(21, 1), (21, 2), (21, 3), (30, 4)]);
+}
+
+#[test]
 fn depth_two_carries_one_message_a_cycle_depth_one_every_other() {
     for (depth, expected) in [(1, 50), (2, 100)] {
         let (mut out, mut inp) = joined(1, depth);

@@ -84,5 +84,13 @@ mod tests {
             (mail.next(Cycle(0)), wheel.next(Cycle(0))),
             (Cycle::NEVER, Cycle::NEVER)
         );
+        // The next wake-up of a component does not bring back its earlier one.
+        mail.post(Cycle(9), 0);
+        mail.drain_into(&wheel);
+        assert_eq!([3, 9].map(|at| wheel.take(Cycle(at))), [0, 0b1]);
+        assert_eq!(
+            (mail.next(Cycle(0)), wheel.next(Cycle(0))),
+            (Cycle::NEVER, Cycle::NEVER)
+        );
     }
 }

@@ -30,7 +30,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 18] = [
+const MAY_BE_ZERO: [&str; 20] = [
     "cc_minor",
     "check.seed",
     "check.weak",

@@ -284,6 +284,7 @@ fn read_after_a_write_waits_for_the_turnaround() {
     bench.send(0, read(same_row(), 0b0001, 2));
     let responses = bench.received(2);
     assert_eq!(responses[1], (end + 1 + alone + 1 + late, 2));
+    assert_eq!(bench.channel.counters().turnarounds, 2, "to the write, and back");
 }
 
 #[test]

@@ -229,6 +229,23 @@ fn victim_is_written_back_with_its_byte_mask() {
 }
 
 #[test]
+fn requests_and_write_backs_in_memory_stay_within_the_depth() {
+    let mut bench = Bench::new(Config {
+        memory_depth: 3,
+        ..config()
+    });
+    bench.store(1, u128::MAX, 5);
+    bench.store(2, u128::MAX, 6);
+    bench.send(load(3, 0b0001, 3), 2);
+    bench.send(load(4, 0b0001, 4), 8);
+    let mut packets = bench.memory_requests();
+    assert_eq!(packets.len(), 2, "each load needs room for a write-back and a fetch");
+    bench.return_packet(packets.remove(0), 0);
+    assert_eq!(bench.memory_requests().len(), 2);
+    assert!(bench.slice.counters().memory_stall_cycles > 0);
+}
+
+#[test]
 fn miss_stalls_while_every_way_is_pinned() {
     let mut bench = Bench::new(config());
     for n in 1..4 {

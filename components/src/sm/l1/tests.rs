@@ -191,6 +191,32 @@ fn loads_of_a_sector_in_flight_merge_until_the_limit_then_stall() {
 }
 
 #[test]
+fn merged_load_has_the_stamps_of_the_fill_since_its_own_lookup() {
+    let mut bench = Bench::new(config());
+    bench.send(load(5, 0b0001, 0), 3); // looked up in cycle 1, sent on in cycle 2
+    let mut request = bench.requests().remove(0);
+    bench.run(7);
+    bench.send(load(5, 0b0001, 1), 3); // looked up in cycle 11
+    for (stage, at) in [(Stage::L2, 9), (Stage::Hbm, 12), (Stage::L2Data, 13)] {
+        request.stamps.note(stage, Cycle(at));
+    }
+    bench.return_packet(request, 6); // seen in cycle 14
+    bench.run(3);
+    let responses = all(&mut bench.responses, bench.now);
+    let stages = [
+        Stage::L1,
+        Stage::Request,
+        Stage::L2,
+        Stage::Hbm,
+        Stage::L2Data,
+        Stage::Response,
+    ];
+    let stamps = |n: usize| stages.map(|stage| responses[n].stamps.at(stage).map(|at| at.0));
+    assert_eq!(stamps(0), [Some(1), Some(2), Some(9), Some(12), Some(13), Some(14)]);
+    assert_eq!(stamps(1), [Some(11), None, None, Some(12), Some(13), Some(14)]);
+}
+
+#[test]
 fn store_that_hits_writes_the_line_and_goes_on_to_the_l2() {
     let mut bench = Bench::new(config());
     bench.fetch(5, 0b0001, 9);

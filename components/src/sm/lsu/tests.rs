@@ -10,7 +10,7 @@ use crate::preset;
 use crate::proto::constant::ConstantLine;
 use crate::proto::launch::Grid;
 use crate::storage::BASE;
-use crate::test_ports::{all, grid, run, warp_inst, wire, wire_of};
+use crate::test_ports::{all, grid, run, times, warp_inst, wire, wire_of};
 
 /// The cycles, counted from the first, in which the packets of one access leave for the L1. Lane addresses are `stride` bytes apart.
 fn packet_cycles(pc: u32, stride: u32) -> Vec<u64> {
@@ -194,4 +194,35 @@ fn constant_load_waits_for_its_lines_and_the_next_one_hits() {
     let (requests, two_lines) = constant_load(4);
     assert_eq!(requests, 2);
     assert_eq!(two_lines[1] - returns[1], 31, "a pass for each word beyond the first");
+}
+
+#[test]
+fn accesses_of_one_sub_core_are_an_issue_interval_apart_and_those_of_another_go_between() {
+    let grid = grid(PROGRAM, 1);
+    let shuffle = |subcore| access(&grid, (subcore, 4), 0, 0);
+    let build = |rig: &mut Rig| {
+        let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(30, packet)]);
+        let ports = Ports {
+            input: vec![
+                rig.input("in0", 1, 4, vec![(0, shuffle(0)), (0, shuffle(0)), (0, shuffle(0))]),
+                rig.input("in1", 1, 4, vec![(2, shuffle(1))]),
+            ],
+            output: ["out0", "out1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+            ack: ["ack0", "ack1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+            shared: rig.output("shared", 1, 4, |_| true),
+            l1,
+            response,
+            trap: rig.output("trap", 1, 1, |_| true),
+            constant: None,
+            cluster: None,
+            bulk: None,
+        };
+        let mut config = config();
+        (config.lsu.accept_interval, config.lsu.issue_interval) = (1, 6);
+        Lsu::new(Path::root("lsu"), config, ports)
+    };
+    let events = check(build, 100).unwrap();
+    let taken = times(&events, "shared");
+    let after_first: Vec<_> = taken.iter().map(|at| at - taken[0]).collect();
+    assert_eq!(after_first, [0, 2, 6, 12], "{taken:?}");
 }

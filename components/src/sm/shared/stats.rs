@@ -109,3 +109,33 @@ impl Stats {
 const LOADS: [&str; 3] = ["shared_ld_inst", "shared_ld_passes", "shared_ld_conflicts"];
 const STORES: [&str; 3] = ["shared_st_inst", "shared_st_passes", "shared_st_conflicts"];
 const ATOMICS: [&str; 3] = ["shared_atom_inst", "shared_atom_passes", "shared_atom_conflicts"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_ports::{grid, warp_inst};
+    use warpwave_isa::lane::LaneMask;
+
+    #[test]
+    fn conflicts_are_the_passes_beyond_those_that_the_width_needs() {
+        let grid = grid(
+            "LD.SHARED.B32 R0, [R8]\n LD.SHARED.B64 R0, [R8]\n LD.SHARED.B128 R0, [R8]",
+            1,
+        );
+        // A pass serves 32 words. Width in the program, bytes between lanes, passes and conflicts.
+        for (pc, stride, passes, conflicts) in [(0, 4, 1, 0), (0, 8, 2, 1), (1, 8, 2, 0), (1, 16, 4, 2), (2, 16, 4, 0)]
+        {
+            let mut inst = warp_inst(&grid, 0, pc, LaneMask::ALL);
+            inst.shared_lanes = LaneMask::ALL;
+            inst.addresses.set_all(|all| {
+                all.iter_mut()
+                    .zip(0..)
+                    .for_each(|(address, lane)| *address = lane * stride)
+            });
+            let mut stats = Stats::default();
+            assert_eq!(stats.count(&inst), passes, "{stride} bytes");
+            let found = (stats.loads.passes, stats.loads.conflicts);
+            assert_eq!(found, (u64::from(passes), conflicts), "{stride} bytes");
+        }
+    }
+}

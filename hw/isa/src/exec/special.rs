@@ -139,3 +139,26 @@ pub fn cluster_rank(cta: [u32; 3], cluster: [u32; 3]) -> u32 {
     let [x, y, z] = [0, 1, 2].map(|axis| cta[axis] % cluster[axis]);
     x + cluster[0] * (y + cluster[1] * z)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_a_block_are_numbered_x_first_then_y_then_z() {
+        for block_size in [[2, 3, 5], [32, 1, 1], [1, 1, 64], [7, 2, 9], [4, 16, 2]] {
+            let [width, height, depth] = block_size;
+            let all = (0..depth).flat_map(|z| (0..height).flat_map(move |y| (0..width).map(move |x| [x, y, z])));
+            for (thread, position) in all.enumerate() {
+                let context = WarpContext {
+                    block_size,
+                    first_thread: (thread / WARP_SIZE * WARP_SIZE) as u32,
+                    ..WarpContext::default()
+                };
+                let found = [Special::TidX, Special::TidY, Special::TidZ]
+                    .map(|special| context.word(special, thread % WARP_SIZE));
+                assert_eq!(found, position, "thread {thread} of {block_size:?}");
+            }
+        }
+    }
+}

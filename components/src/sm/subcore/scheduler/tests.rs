@@ -10,7 +10,7 @@ use crate::preset;
 use crate::proto::constant::ConstantLine;
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpStart;
-use crate::test_ports::grid;
+use crate::test_ports::{grid, times};
 
 const PROGRAM: &str = "FFMA R0, R1, R2, R3
     LD.B32 R4, [R6]
@@ -207,4 +207,40 @@ fn absent_constant_delays_the_issue_until_its_line_comes_and_others_of_the_line_
     // The pipe of tiny takes an FADD every cycle, so the second hit issues at once.
     assert!(issue(1, 0) - issue(0, 0) <= 4);
     assert_eq!(issue(2, 0) - requests[1], 52);
+}
+
+/// Two loads. The memory queue of the test has one entry.
+const LOADS: &str = "LD.B32 R4, [R6]
+    LD.B32 R8, [R10]
+    EXIT";
+
+#[test]
+fn warp_that_waits_for_a_memory_credit_goes_in_the_cycle_after_it() {
+    let grid = grid(LOADS, 1);
+    for at in [40, 41, 57] {
+        let build = |rig: &mut Rig| {
+            let (issue, release) = rig.responder(["issue", "release"], 2, |issue: Issue| {
+                vec![(11, Release::new(issue.warp(), issue.pc(), issue.group()))]
+            });
+            let credit = || LsuAck::QueueCredit { warp: 0 };
+            let ports = Ports {
+                command: rig.input("command", 1, 2, vec![(0, start(0, &grid))]),
+                event: rig.output("event", 1, 1, |_| true),
+                issue,
+                release,
+                resolved: rig.input("resolved", 1, 1, Vec::new()),
+                ack: rig.input("ack", 1, 2, vec![(at, credit()), (at + 30, credit())]),
+                constant: None,
+            };
+            let config = Config {
+                memory_queue: 1,
+                ..config(SchedulerPolicy::GreedyThenOldest)
+            };
+            Scheduler::new(Path::root("scheduler"), config, ports)
+        };
+        let events = check(build, 150).unwrap();
+        // The rig takes an issue a cycle after the scheduler sends it.
+        assert_eq!(times(&events, "issue")[1], at + 2, "{events:?}");
+        assert_eq!(issued(&events, 0), [0, 1]);
+    }
 }

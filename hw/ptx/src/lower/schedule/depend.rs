@@ -144,3 +144,49 @@ fn is_plain(op: &Op, written: &HashSet<VReg>) -> bool {
         .is_none_or(|vreg| !written.contains(&vreg) && !written.contains(&vreg.offset(1)));
     (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::Arg;
+    use warpwave_isa::space;
+
+    /// An access to `bytes` bytes at `offset` from one pointer.
+    fn access(opcode: Opcode, offset: i32, bytes: u8) -> Op {
+        let pointer = Arg::vreg(VReg(0));
+        let op = match opcode {
+            Opcode::Ld => Op::machine(opcode).dst(VReg(8)).src(&[pointer]),
+            _ => Op::machine(opcode).src(&[pointer, Arg::vreg(VReg(4))]),
+        };
+        op.mods(|mods| {
+            mods.offset = offset;
+            mods.access = match bytes {
+                16 => space::Access {
+                    count: 4,
+                    ..space::Access::one(4)
+                },
+                _ => space::Access::one(bytes),
+            };
+        })
+    }
+
+    #[test]
+    fn accesses_of_one_pointer_keep_their_order_where_their_bytes_overlap() {
+        let all = [1, 2, 4, 8, 16].map(|bytes| (0..32).step_by(bytes).map(move |offset| (offset as i32, bytes as u8)));
+        let all: Vec<(i32, u8)> = all.into_iter().flatten().collect();
+        for [first, second] in [
+            [Opcode::St, Opcode::Ld],
+            [Opcode::Ld, Opcode::St],
+            [Opcode::St, Opcode::St],
+        ] {
+            for &(a, a_bytes) in &all {
+                for &(b, b_bytes) in &all {
+                    let edges = dependencies(&[access(first, a, a_bytes), access(second, b, b_bytes)]);
+                    let is_ordered = edges[0].iter().any(|&(to, _)| to == 1);
+                    let overlap = (a..a + i32::from(a_bytes)).any(|byte| (b..b + i32::from(b_bytes)).contains(&byte));
+                    assert_eq!(is_ordered, overlap, "{first:?} {a_bytes}@{a}, {second:?} {b_bytes}@{b}");
+                }
+            }
+        }
+    }
+}
