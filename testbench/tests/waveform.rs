@@ -456,7 +456,7 @@ fn write_back_shows_the_destination_in_the_instruction_and_its_scoreboard_bit_is
 fn cycles_of_collector_conflicts_sum_to_the_counter() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.vcd");
-    let run = record("transpose_tiled", &file, 1_000_000);
+    let run = record("mandelbrot", &file, 1_000_000);
     let dump = Dump::read(&fs::read_to_string(&file).unwrap()).by_cycle();
     let conflicts = dump.signals.iter().filter(|s| s.path.ends_with(".collector_conflict"));
     let cycles = |changes: &[(u64, Option<u64>)]| {

@@ -184,7 +184,7 @@ pub struct Run {
     /// Begin the waveform at launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]
     #[arg(long, value_name = "EVENT", requires = "waveform", help_heading = "Waveforms")]
     pub trace_on: Option<String>,
-    /// Show one load in all units, with those that share its fill: `slowest`, or a request such as sm0#12; runs twice
+    /// Show one load in all units, and the loads with the same fill: `slowest`, or a request such as sm0#12; runs twice
     #[arg(
         long,
         value_name = "ID",

@@ -1,4 +1,4 @@
-//! Waveform signals of a transaction: one memory request, and those that share its fill.
+//! Waveform signals of a transaction: one memory request, and the requests with the same fill.
 //!
 //! | signal of `gpu.transaction.sm0#12` | value |
 //! |---|---|

@@ -62,12 +62,12 @@ pub struct TransactionFinder {
     numbers: Vec<u64>,
     /// Requests that may share a fill with the next one.
     recent: Vec<(RequestId, Request)>,
-    /// The best request so far, then those that share its fill.
+    /// The best request so far, then the requests with the same fill.
     found: Vec<(RequestId, Request)>,
 }
 
 impl TransactionFinder {
-    /// Creates a finder. The slowest load is searched among those that issue in `window`.
+    /// Creates a finder. The slowest load is searched among the loads that issue in `window`.
     pub fn new(wanted: Wanted, window: Range<Cycle>) -> Self {
         TransactionFinder {
             wanted,
