@@ -48,7 +48,7 @@ fn record(scenario: &str, vcd: &Path, max_cycles: u64) -> Run {
 }
 
 /// The counters of warps' states.
-const COUNTERS: [&str; 16] = [
+const COUNTERS: [&str; 17] = [
     "stall_gmma",
     "stall_drain",
     "stall_sleeping",
@@ -56,6 +56,7 @@ const COUNTERS: [&str; 16] = [
     "stall_membar",
     "stall_branch_resolving",
     "stall_no_instruction",
+    "stall_imc_miss",
     "stall_long_scoreboard",
     "stall_short_scoreboard",
     "stall_wait",

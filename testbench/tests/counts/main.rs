@@ -458,5 +458,5 @@ fn ratios_of_one_warp_follow_from_its_instructions_and_its_cycles() {
     // The core clock of the smallest machine is 1 GHz.
     let ns = value("gpu__time_duration.sum");
     near("gpc__cycles_elapsed.max", ns);
-    near("dram__bytes.sum.per_second", 256.0 / ns * 1e9);
+    near("dram__bytes.sum.per_second", 128.0 / ns * 1e9);
 }

@@ -90,3 +90,18 @@ fn one_request_is_looked_up_per_cycle() {
     assert!(all[1] > all[0], "{all:?}");
     assert_eq!(at(&events, "fill_lsu").len(), 1);
 }
+
+#[test]
+fn more_lines_found_than_requested_break_the_invariants() {
+    let build = |rig: &mut Rig| {
+        let ports = Ports {
+            requests: vec![rig.input("lsu", 1, 8, Vec::new())],
+            fills: vec![rig.output("fill_lsu", 1, 8, |_| true)],
+        };
+        let mut cache = ConstantCache::new(Path::root("constant"), v100(), ports);
+        cache.state.stats.requests_hit = 1;
+        cache
+    };
+    let found = check(build, 1).unwrap_err();
+    assert!(found.contains("constant lines found: "), "{found}");
+}
