@@ -59,10 +59,10 @@ impl Lsu<'_, '_> {
         };
         self.inside(lane, Space::Cluster, in_cluster(ranks[0], shared), copy.bytes as usize)?;
         if self.inst.mods.high {
-            return self.to_global(&copy, ranks[0]);
+            return self.write_global(&copy, ranks[0]);
         }
         for rank in ranks {
-            self.to_shared(&copy, rank)?;
+            self.write_shared(&copy, rank)?;
             let (_, at) = split_window(self.word(3, 0, lane).into());
             let state = self.inside(lane, Space::Cluster, in_cluster(rank, at as u32), 8)?;
             let before = u64::from_le_bytes((&*state).try_into().expect("eight bytes"));
@@ -125,7 +125,7 @@ impl Lsu<'_, '_> {
     }
 
     /// Writes a copy to the shared memory of a CTA.
-    fn to_shared(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
+    fn write_shared(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
         let lane = copy.lane;
         for &piece in &copy.pieces {
             for n in 0..piece.bytes {
@@ -144,7 +144,7 @@ impl Lsu<'_, '_> {
     }
 
     /// Writes a copy to global memory, or reduces it there. Bytes outside a tensor are not written.
-    fn to_global(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
+    fn write_global(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
         let lane = copy.lane;
         let op = self.inst.mods.atom;
         let map = copy.map.filter(|_| self.inst.op == Opcode::Ublkred);

@@ -127,7 +127,7 @@ fn name_that_two_files_define_and_function_that_none_defines_are_refused() {
     let function = LIBRARY.replace(".visible .global .u32 base = 100;\n", "");
     let missing = run(&[("main.ptx", MAIN), ("lib.ptx", &function)]);
     let says = [
-        "1 error",
+        "1 of its statements",
         "`base` is declared, but no PTX defines it",
         "main.ptx:4:",
         "`ptx` takes a list",
