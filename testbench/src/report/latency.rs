@@ -8,7 +8,7 @@ use warpwave_hw::stats::Latency;
 /// The percentiles of the table, in thousandths.
 const PERCENTILES: [(u64, &str); 4] = [(500, "p50"), (900, "p90"), (990, "p99"), (999, "p99.9")];
 
-/// The smallest value that so many thousandths of the records do not exceed, in cycles.
+/// The smallest value that `thousandths` / 1000 of the records do not exceed, in cycles.
 pub fn percentile(histogram: &Histogram<u32>, thousandths: u64) -> u64 {
     // The rank is computed in integers. In binary fractions 99.9 % of 1000 is above 999, and its rank would be 1000.
     let rank = (histogram.len() * thousandths).div_ceil(1000).max(1);
