@@ -113,7 +113,7 @@ pub fn perform(inst: &WarpInst, memory: &mut [u8], region: u64) -> Vec<[u32; WAR
             Opcode::St => store(inst, word, lane),
             _ => {
                 let (operand, compare) = atomic_operands(inst, lane);
-                let old = change_word(inst.inst().mods.atom, word, operand, compare);
+                let old = change_word(inst.inst().mods.atom, word, operand.into(), compare.into());
                 let words = results.iter_mut().enumerate();
                 words.for_each(|(n, result)| result[lane] = (old >> (32 * n)) as u32);
             }

@@ -30,8 +30,12 @@ const PLAIN: How = How {
 
 fn run(name: &str, how: How, listener: &mut dyn Listener) -> Run {
     let scenario = Scenario::find_all(name).unwrap().remove(0);
+    run_scenario(&scenario, how, listener)
+}
+
+fn run_scenario(scenario: &Scenario, how: How, listener: &mut dyn Listener) -> Run {
     let config = preset::load("tiny", &[]).unwrap().config;
-    let mut bench = Bench::new(&scenario, config).unwrap();
+    let mut bench = Bench::new(scenario, config).unwrap();
     let clock = bench.gpu_mut().clock_mut();
     how.quantum.into_iter().for_each(|quantum| clock.set_quantum(quantum));
     clock
@@ -107,6 +111,51 @@ fn events_of_waits_and_issues_add_up_to_the_counters() {
             "{name}"
         );
     }
+}
+
+/// Loads of one line of zeros. Each waits for the value of the one before.
+const FOUR_LOADS: &str = "
+.version 7.8
+.target sm_80
+.entry k(.param .u64 line)
+{
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<9>;
+    ld.param.u64 %rd1, [line];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd2, %rd1, %rd2;
+    ld.global.cg.u32 %r2, [%rd2];
+    cvt.u64.u32 %rd3, %r2;
+    add.s64 %rd3, %rd2, %rd3;
+    ld.global.cg.u32 %r3, [%rd3];
+    cvt.u64.u32 %rd4, %r3;
+    add.s64 %rd4, %rd2, %rd4;
+    ld.global.ca.u32 %r4, [%rd4];
+    cvt.u64.u32 %rd5, %r4;
+    add.s64 %rd5, %rd2, %rd5;
+    ld.global.ca.u32 %r5, [%rd5];
+    st.global.u32 [%rd2], %r5;
+    ret;
+}
+";
+
+#[test]
+fn request_has_the_name_of_the_level_that_held_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ptx, toml) = (folder.path().join("s.ptx"), folder.path().join("s.toml"));
+    std::fs::write(&ptx, FOUR_LOADS).unwrap();
+    let text = "ptx = \"s.ptx\"\n[buffers.line]\ndtype = \"u32\"\nshape = [32]\nexpect = \"reference\"\n\
+                [[launch]]\ngrid = 1\nblock = 32\nargs = [\"line\"]\n";
+    std::fs::write(&toml, text).unwrap();
+    let mut requests = Requests::new(1000);
+    run_scenario(&Scenario::load(&toml).unwrap(), PLAIN, &mut requests);
+    let paths: Vec<_> = requests
+        .paths()
+        .map(|(path, latency)| (path, latency.histogram().len()))
+        .collect();
+    // The first load goes to memory. The second and the third one find the line in the L2, because `.cg` leaves nothing in the L1.
+    assert_eq!(paths, [("hbm", 1), ("l1_hit", 1), ("l2_hit", 2), ("store", 1)]);
 }
 
 #[test]

@@ -387,7 +387,7 @@ fn arrival(bytes: u32, tag: u32) -> Box<Packet> {
         ..AtomicLanes::default()
     };
     atomic.lanes[0] = AtomicLane {
-        value: u64::from(bytes.wrapping_neg()) << 32,
+        value: u128::from(bytes.wrapping_neg()) << 32,
         ..AtomicLane::default()
     };
     Box::new(Packet {

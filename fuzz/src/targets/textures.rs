@@ -281,7 +281,7 @@ fn config(input: &Input) -> Config {
         shared_unit: 128,
         lsu,
         tag_banks: 4,
-        constant_latency: TINY.sm.constant.latency,
+        constant: TINY.sm.constant,
         fence: TINY.sm.fence,
         first_local_slot: 0,
         warps_per_subcore: WARPS as u32,
@@ -320,6 +320,7 @@ pub fn check(input: Input) {
             l1,
             response,
             trap,
+            constant: None,
             cluster: None,
             bulk: None,
         };

@@ -191,6 +191,7 @@ fn lower_selected(
     skipped: PassSet,
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
+    code.all_diverge = skipped.contains("uniformity");
     let is_wanted = |name: &str| !skipped.contains(name.split(' ').next().unwrap_or(name));
     for (name, pass) in PASSES.iter().filter(|(name, _)| is_wanted(name)) {
         pass(code);

@@ -2,13 +2,15 @@
 
 /// Names of the passes that can be left out, in the order of their first run.
 ///
-/// The other passes put the code into a form that the machine can run.
-pub const OPTIONAL_PASSES: [&str; 7] = [
+/// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
+/// it, every branch reconverges at a barrier.
+pub const OPTIONAL_PASSES: [&str; 8] = [
     "copy_prop",
     "addresses",
     "dce",
     "cse",
     "if_convert",
+    "uniformity",
     "narrow",
     "schedule",
 ];

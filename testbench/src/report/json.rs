@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::diagnosis::{self, Diagnosis};
+use super::latency;
 use super::metrics::{self, Inputs, Value};
 use crate::bench::{Checked, Run, Sampled, StopReason};
 
@@ -140,14 +141,14 @@ fn values(inputs: &Inputs<'_>) -> BTreeMap<&'static str, Value> {
 
 fn distribution(latency: &warpwave_hw::stats::Latency) -> Latency {
     let histogram = latency.histogram();
-    let percentile = |percent| histogram.value_at_percentile(percent);
+    let percentile = |thousandths| latency::percentile(&histogram, thousandths);
     Latency {
         count: histogram.len(),
         min: histogram.min(),
         mean: histogram.mean(),
-        p50: percentile(50.0),
-        p90: percentile(90.0),
-        p99: percentile(99.0),
+        p50: percentile(500),
+        p90: percentile(900),
+        p99: percentile(990),
         max: histogram.max(),
     }
 }

@@ -2,10 +2,21 @@
 
 use std::io::{self, Write};
 
+use hdrhistogram::Histogram;
 use warpwave_hw::stats::Latency;
 
-/// The percentiles of the table.
-const PERCENTILES: [(f64, &str); 4] = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9")];
+/// The percentiles of the table, in thousandths.
+const PERCENTILES: [(u64, &str); 4] = [(500, "p50"), (900, "p90"), (990, "p99"), (999, "p99.9")];
+
+/// The smallest value that `thousandths` / 1000 of the records do not exceed, in cycles.
+pub fn percentile(histogram: &Histogram<u32>, thousandths: u64) -> u64 {
+    // The rank is computed in integers. In binary fractions 99.9 % of 1000 is above 999, and its rank would be 1000.
+    let rank = (histogram.len() * thousandths).div_ceil(1000).max(1);
+    match histogram.len() {
+        0 => 0,
+        n => histogram.value_at_quantile((rank as f64 - 0.5) / n as f64),
+    }
+}
 
 /// Writes one row per path: count, minimum, mean, percentiles and maximum, in cycles.
 ///
@@ -24,8 +35,8 @@ pub fn table<'a>(to: &mut dyn Write, paths: impl Iterator<Item = (String, &'a La
             histogram.min(),
             histogram.mean()
         )?;
-        for (percentile, _) in PERCENTILES {
-            write!(to, "{:>8}", histogram.value_at_percentile(percentile))?;
+        for (thousandths, _) in PERCENTILES {
+            write!(to, "{:>8}", percentile(&histogram, thousandths))?;
         }
         writeln!(to, "{:>8}", histogram.max())?;
     }
@@ -96,6 +107,16 @@ mod tests {
         let text = String::from_utf8(text).unwrap();
         let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(row, ["l1_hit", "4", "30", "125.0", "30", "410", "410", "410", "410"]);
+    }
+
+    #[test]
+    fn percentiles_of_1_to_1000_are_the_values_that_so_many_do_not_exceed() {
+        let latencies = recorded(&(1..=1000).collect::<Vec<_>>());
+        let mut text = Vec::new();
+        table(&mut text, [("hbm".to_owned(), &latencies)].into_iter()).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["hbm", "1000", "1", "500.5", "500", "900", "990", "999", "1000"]);
     }
 
     #[test]

@@ -247,6 +247,19 @@ fn launch_is_counted_as_far_as_it_is_in_the_sample() {
     );
 }
 
+#[test]
+fn eligible_warps_are_those_selected_and_those_not_selected() {
+    for name in ["saxpy", "sgemm_tiled", "reduce_shuffle"] {
+        let scenario = builtin::load(name).unwrap();
+        let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+        let run = bench.run(OPTIONS, &mut |_| true);
+        let sum = |counter: &'static str| run.totals.sum("scheduler", counter).unwrap();
+        let [selected, not_selected] = ["stall_selected", "stall_not_selected"].map(sum);
+        assert!(not_selected > 0, "{name}: two warps were eligible in some cycle");
+        assert_eq!(sum("eligible_warps"), selected + not_selected, "{name}");
+    }
+}
+
 /// Runs one warp of a kernel in `tests/counts` on a buffer `in` of this many words, and returns the value of a metric.
 fn one_warp(kernel: &str, words: u32, more_args: &str) -> impl Fn(&str) -> f64 {
     let folder = tempfile::tempdir().unwrap();
@@ -297,6 +310,14 @@ fn operations_of_one_warp_have_the_counts_of_its_text() {
     let seconds = value("gpu__time_duration.sum") / 1e9;
     let rate = value("derived__flops.sum.per_second");
     assert!((rate * seconds - 224.0).abs() < 1e-6, "{rate} in {seconds} s");
+}
+
+#[test]
+fn branch_that_all_lanes_or_none_take_is_not_divergent() {
+    let value = one_warp("loop", 32, "");
+    assert_eq!(value("smsp__inst_executed_op_branch.sum"), 4.0);
+    assert_eq!(value("smsp__sass_branch_targets_threads_divergent.sum"), 0.0);
+    assert_eq!(value("smsp__sass_average_branch_targets_threads_uniform.pct"), 100.0);
 }
 
 #[test]
@@ -384,6 +405,14 @@ fn one_warp_through_shared_memory_has_the_counts_of_its_text() {
         32.0
     );
     assert!((value("l1tex__t_sector_hit_rate.pct") - 100.0 / 3.0).abs() < 1e-9);
+    let below = |name: &str| value(&format!("l1tex__m_{name}.sum"));
+    assert_eq!(
+        [
+            below("xbar2l1tex_read_sectors_mem_lg_op_ld"),
+            below("l1tex2xbar_write_sectors_mem_lg_op_st")
+        ],
+        [4.0; 2]
+    );
     assert_eq!(
         [value("lts__t_sectors.sum"), value("lts__t_sector_hit_rate.pct")],
         [8.0, 0.0]

@@ -3,6 +3,7 @@
 //! Each rule reads every file of the repository and returns findings as `path:line: what`. The message of a failed test has the advice.
 //! Each rule also has a test with an offence that it must find.
 
+mod faults;
 mod imports;
 mod lists;
 mod packages;

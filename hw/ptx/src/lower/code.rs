@@ -280,6 +280,8 @@ pub(crate) struct Code {
     pub max_registers: usize,
     /// True to keep each WARPSYNC that orders memory, also where lanes are together.
     pub keep_syncs: bool,
+    /// True to treat every conditional branch as divergent.
+    pub all_diverge: bool,
     /// Progress of diverged lanes on the GPU.
     pub reconvergence: Reconvergence,
 }

@@ -25,8 +25,8 @@ impl Divergence {
     pub fn of(code: &Code, graph: &Graph) -> Divergence {
         let n = code.blocks.len();
         let mut divergence = Divergence {
-            vregs: vec![true; code.groups.len()],
-            preds: vec![true; code.n_preds as usize],
+            vregs: vec![!code.all_diverge; code.groups.len()],
+            preds: vec![!code.all_diverge; code.n_preds as usize],
             divergent_branch: vec![false; n],
             divergent_block: vec![false; n],
             leaves_spin: spin::spin_exits(code, graph),
@@ -109,7 +109,8 @@ impl Divergence {
             return false;
         };
         let conditional = op.is(Opcode::Bra) && op.guard != VGuard::ALWAYS && graph.successors[block].len() > 1;
-        let is_uniform = op.uniform || op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize]);
+        let promised = op.uniform && !code.all_diverge;
+        let is_uniform = promised || op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize]);
         conditional && !is_uniform
     }
 

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use warpwave_components::proto::event::Request;
 
 use super::{Page, chart, heading, thousands};
-use crate::report::hist;
 use crate::report::svg::colour;
+use crate::report::{hist, latency};
 use crate::watch::requests::{STAGE_NAMES, begin};
 
 /// Size of the charts, in pixels.
@@ -50,7 +50,7 @@ fn table(paths: &hist::Paths<'_>) -> Markup {
                         td.n { (thousands(h.len())) }
                         td.n { (h.min()) }
                         td.n { (format_args!("{:.1}", h.mean())) }
-                        @for quantile in [0.5, 0.9, 0.99] { td.n { (h.value_at_quantile(quantile)) } }
+                        @for thousandths in [500, 900, 990] { td.n { (latency::percentile(&h, thousandths)) } }
                         td.n { (h.max()) }
                     }
                 }

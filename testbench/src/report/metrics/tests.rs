@@ -86,6 +86,32 @@ fn two_schedulers_with_known_counters_give_the_ratios_of_a_hand_count() {
 }
 
 #[test]
+fn full_sm_has_an_occupancy_of_100_per_cent_and_one_ready_warp_counts_as_one() {
+    for gpu in ["tiny", "rtx3090", "m2070"] {
+        let config = preset::load(gpu, &[]).unwrap().config;
+        let slots = u64::from(config.limits.max_warps_per_sm);
+        // One SM for 100 cycles: all its warp slots in use, and one ready warp in each cycle.
+        let counts = counts(&[
+            ("scheduler", "warp_cycles", &[slots * 100]),
+            ("scheduler", "active_cycles", &[100]),
+            ("scheduler", "eligible_warps", &[100]),
+            ("scheduler", "inst_issued", &[40]),
+            ("cta", "active_cycles", &[100]),
+        ]);
+        let inputs = Inputs {
+            counts: &counts,
+            config: &config,
+            cycles: 100,
+            launch: None,
+        };
+        let number = |name| value(name, &inputs).number();
+        let occupancy = number("sm__warps_active.avg.pct_of_peak_sustained_active");
+        assert_eq!(occupancy, Some(100.0), "{gpu}");
+        assert_eq!(number("smsp__warps_eligible.avg.per_cycle_active"), Some(1.0), "{gpu}");
+    }
+}
+
+#[test]
 fn launch_of_v100_blocks_of_256_threads_with_64_registers_has_the_vendors_occupancy() {
     let config = preset::load("v100-sxm2", &[]).unwrap().config;
     let counts = counts(&[]);

@@ -189,4 +189,24 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn volatile_accesses_and_atomics_keep_their_order_with_other_addresses() {
+        let plain = access(Opcode::St, 8, 4);
+        let volatile = access(Opcode::Ld, 0, 4).mods(|mods| mods.cache = CacheOp::Volatile);
+        for other in [volatile, access(Opcode::Atom, 0, 4), access(Opcode::Red, 0, 4)] {
+            for [first, second] in [[other, plain], [plain, other]] {
+                let edges = dependencies(&[first, second]);
+                assert!(edges[0].iter().any(|&(to, _)| to == 1), "{first:?}, {second:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn accesses_keep_their_order_if_the_pointer_changes_between_them() {
+        let pointer = Arg::vreg(VReg(0));
+        let step = Op::machine(Opcode::Iadd3).dst(VReg(0)).src(&[pointer, Arg::imm(8)]);
+        let edges = dependencies(&[access(Opcode::St, 8, 4), step, access(Opcode::Ld, 0, 4)]);
+        assert!(edges[0].iter().any(|&(to, _)| to == 2));
+    }
 }
