@@ -127,13 +127,16 @@ pub enum LaunchError {
     Fault(FaultReport),
 }
 
+/// Reads the machine at the first cycle of a sample.
+pub type ReadGpu<'a> = dyn FnMut(&Gpu, Cycle) + 'a;
+
 /// The part of a launch that the host samples.
 pub struct Sample<'a> {
     /// Cycles of the clock. The launch stops at the end.
     pub cycles: Range<Cycle>,
     /// Called once, at the first cycle of the sample or of the launch, whichever is later. The machine has run all cycles before it.
     /// `None` if the sample began in an earlier launch.
-    pub begin: Option<&'a mut dyn FnMut(&Gpu, Cycle)>,
+    pub begin: Option<&'a mut ReadGpu<'a>>,
 }
 
 impl Gpu {

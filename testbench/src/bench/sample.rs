@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use serde::Serialize;
-use warpwave_components::gpu::{Gpu, LaunchError, Launched, Sample};
+use warpwave_components::gpu::{Gpu, LaunchError, Launched, ReadGpu, Sample};
 use warpwave_hw::time::Cycle;
 
 use crate::report::counts::Counts;
@@ -77,7 +77,7 @@ impl Sampler {
         }
         let has_begun = self.first.is_some();
         let mut begin = |gpu: &Gpu, at| self.first = Some(before.next_snapshot(gpu.components(), at));
-        let begin: Option<&mut dyn FnMut(&Gpu, Cycle)> = if has_begun { None } else { Some(&mut begin) };
+        let begin: Option<&mut ReadGpu<'_>> = if has_begun { None } else { Some(&mut begin) };
         let cycles = self.cycles.clone();
         let ended = launch(gpu, Some(Sample { cycles, begin })).map(drop);
         let after = before.next_snapshot(gpu.components(), gpu.clock().now());
