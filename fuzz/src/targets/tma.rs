@@ -9,10 +9,11 @@ use std::collections::{HashMap, VecDeque};
 
 use arbitrary::Arbitrary;
 use warpwave_components::config;
+use warpwave_components::proto::bulk::BulkInst;
 use warpwave_components::proto::cluster::remote;
 use warpwave_components::proto::mem::{Packet, PacketKind};
 use warpwave_components::proto::warp::WarpInst;
-use warpwave_components::sm::tma::{Ports, Tma};
+use warpwave_components::sm::tma::{Config, Ports, RemotePorts, Tma};
 use warpwave_hw::link::OutPort;
 use warpwave_hw::path::Path;
 use warpwave_hw::time::Cycle;
@@ -69,7 +70,7 @@ impl Lines {
 
 struct Neighbours {
     input: Input,
-    lsu: Source<Box<WarpInst>>,
+    lsu: Source<BulkInst>,
     subcores: Vec<Sink<Box<WarpInst>>>,
     to_l1: Sink<Box<Packet>>,
     from_l1: OutPort<Box<Packet>>,
@@ -284,6 +285,12 @@ pub fn check(input: Input) {
             l1_response,
             shared,
             shared_response,
+            // No copy leaves the SM, and none traps.
+            remote: RemotePorts {
+                request: wiring.output(1, 1).0,
+                response: wiring.input(1, 1).1,
+                trap: wiring.output(1, 1).0,
+            },
         };
         let subcores = sinks.into_iter().zip(input.paces);
         let mut world = Neighbours {
@@ -304,9 +311,13 @@ pub fn check(input: Input) {
             input: input.clone(),
         };
         world.start();
-        let config = config::Tma {
-            latency: input.latency,
-            pieces: input.pieces,
+        let config = Config {
+            tma: config::Tma {
+                latency: input.latency,
+                pieces: input.pieces,
+            },
+            sm_in_gpc: 0,
+            gpc_sms: 1,
         };
         (Tma::new(Path::root("tma"), config, ports), world)
     };

@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 15] = [
+const PROBES: [Probe; 16] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,

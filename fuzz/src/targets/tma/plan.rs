@@ -3,10 +3,11 @@
 use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
+use warpwave_components::proto::bulk::BulkInst;
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::proto::warp::WarpInst;
 use warpwave_components::storage::BASE;
-use warpwave_isa::exec::bulk::TensorMap;
+use warpwave_isa::exec::bulk::{Element, TensorMap};
 use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::space::PARAM_WINDOW;
 
@@ -39,8 +40,8 @@ pub struct CopySpec {
 /// A tensor, and a tile of it.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct TileSpec {
-    #[arbitrary(with = one_of(&[4, 1, 2, 8]))]
-    element: u8,
+    #[arbitrary(with = one_of(&[Element::U32, Element::U8, Element::U16, Element::U64]))]
+    element: Element,
     #[arbitrary(with = one_of(&[2, 1, 3, 5]))]
     rank: u8,
     #[arbitrary(with = within(0..=3))]
@@ -100,7 +101,7 @@ impl TileSpec {
     fn map(&self, base: u64) -> TensorMap {
         let used = |all: [u32; 5]| std::array::from_fn(|n| if n < usize::from(self.rank) { all[n] } else { 1 });
         let (sizes, tile) = (used(self.sizes), used(self.tile));
-        let mut strides = [u64::from(self.element); 5];
+        let mut strides = [u64::from(self.element.bytes()); 5];
         // Rows are 16 bytes apart or more.
         strides[1] = (u64::from(sizes[0]) * strides[0]).next_multiple_of(16) + 16;
         for n in 2..5 {
@@ -114,6 +115,9 @@ impl TileSpec {
             sizes,
             strides,
             tile,
+            steps: [1; 5],
+            nan_fill: false,
+            im2col: None,
         }
     }
 
@@ -140,8 +144,9 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
                 .filter(|_| is_inside)
                 .map(|base| base + position as u64 * map.strides[axis]);
         }
-        for byte in 0..u32::from(map.element) {
-            let at = shared + n * u32::from(map.element) + byte;
+        let element_bytes = u32::from(map.element.bytes());
+        for byte in 0..element_bytes {
+            let at = shared + n * element_bytes + byte;
             let (line, chunk) = (at / 128, at % 128 / 16);
             let chunk = chunk ^ line % (1 << map.swizzle);
             moves.push(Move {
@@ -156,7 +161,7 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
 /// All copies of an input: instructions, and what each does.
 pub struct Plan {
     grid: Arc<Grid>,
-    pub insts: Vec<(u64, Box<WarpInst>)>,
+    pub insts: Vec<(u64, BulkInst)>,
     /// Copies of each instruction.
     pub copies: Vec<Vec<Copy>>,
 }
@@ -214,6 +219,11 @@ impl Plan {
             }
             copies.push(draft.copy);
         }
+        let inst = BulkInst {
+            warp_inst: inst,
+            cluster: None,
+            cta_bytes: CTA_BYTES,
+        };
         self.insts.push((at, inst));
         self.copies.push(copies);
     }
@@ -242,7 +252,7 @@ fn draft(spec: &CopySpec, slot: u32, maps: &mut Vec<TensorMap>) -> Draft {
             let address = PARAM_WINDOW + 128 * maps.len() as u64;
             maps.push(map);
             let words = at[..usize::from(tile.rank)].iter().map(|&at| at as u32).collect();
-            let bytes = map.tile.iter().product::<u32>() * u32::from(map.element);
+            let bytes = map.tile.iter().product::<u32>() * u32::from(map.element.bytes());
             (words, address, tile_moves(&map, at, shared), bytes)
         }
         None => {
