@@ -9,11 +9,10 @@
 //! The *quantum* L, also called the lookahead, is the shortest latency of a link between tiles, capped at [`MAX_QUANTUM`].
 //! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later.
 //!
-//! Each tile has a *role*, leaf or interconnect, if every link between tiles can join the two roles (module `role`). The roles then run
-//! in turn. A role runs at most L cycles ahead of the other role.
+//! If the tile graph is bipartite, each tile has a *role*: leaf or interconnect (module `role`). The roles then run in turn. A role runs at most L cycles ahead of the other role.
 //!
 //! A *window* is the range of cycles that one role runs in one turn. The first window of a run has at most L cycles, a later one at most
-//! 2 L. If no tile is due in the next cycle, the clock jumps to the earliest due cycle. The first window after a jump has at most L cycles.
+//! 2 L. If the earliest due cycle is beyond both roles, the clock jumps to it. The first window after a jump has at most L cycles.
 //! Without two such roles, all tiles are leaves and a window has at most L cycles.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
@@ -95,6 +94,7 @@ impl Clock {
         let due = DueTable::new(tiles.len());
         for (n, tile) in tiles.iter_mut().enumerate() {
             tile.join_machine(&due, n);
+            // A new component has not named its next tick, so all are due in cycle 0.
             tile.wake_all(Cycle::ZERO);
         }
         let latencies = tiles.iter().filter_map(Tile::remote_latency);
@@ -146,7 +146,7 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Skips to cycle `at` without ticks, unless the clock is there already. Trace windows with a first cycle before `at` begin.
+    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins each trace window whose first cycle has passed.
     ///
     /// # Panics
     /// If a component of a tile with idle-skipping is due before cycle `at`.
@@ -176,8 +176,8 @@ impl Clock {
 
     /// Runs the cycles before `limit`, until `stop` returns true or no component is due.
     ///
-    /// The clock calls `stop` after each window, and when no component is due. In a jump it calls `stop` where a message to the host can
-    /// become visible, and at the limit. The argument is the first cycle that some tile has not run yet.
+    /// The clock calls `stop` after each window, and when no component is due. In a jump, it also calls `stop` once every message to the
+    /// host is visible. A jump to the limit calls `stop` there. The argument is the first cycle that some tile has not run yet.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -191,6 +191,7 @@ impl Clock {
     /// If a component panics, on any thread.
     pub fn run_observed(&mut self, limit: Cycle, mut stop: impl FnMut(&Pause<'_>) -> bool) -> Stop {
         let reason = self.with_leader(|leader| leader.run(limit, &mut stop));
+        // A jump to the limit runs no tile, so it begins no trace window that it passes.
         if reason == Stop::Limit {
             self.begin_passed_trace_windows();
         }
@@ -209,6 +210,7 @@ impl Clock {
             let mut is_quiescent = false;
             loop {
                 let reason = leader.run_to(leader.now() + step)?;
+                // A quiescent component may have messages in its links. They arrive in the second step.
                 let was_quiescent = std::mem::replace(&mut is_quiescent, leader.is_quiescent());
                 if was_quiescent && is_quiescent || reason == Stop::Idle && !is_quiescent {
                     return Some(());
@@ -233,6 +235,7 @@ impl Clock {
                 let (pool, span) = (&pool, &span);
                 scope.spawn(move || span.in_scope(|| pool.follow(number)))
             };
+            // Worker 0 runs on this thread.
             let followers: Vec<_> = (1..self.threads).map(spawn_follower).collect();
             let result = leader.with_followers(action);
             for follower in followers {
@@ -244,10 +247,10 @@ impl Clock {
         result
     }
 
-    /// Advances an idle machine to a cycle that no window, thread count or watcher changes, at most to `limit`.
+    /// Advances an idle machine to a cycle that does not depend on windows, threads or watchers. The cycle is at most `limit`.
     ///
-    /// After [`Stop::Idle`] the current cycle depends on the end of the last window. A tile runs at most two quanta past the last cycle
-    /// with a due component. So each run reaches the cycle one [horizon](crate::tile::HORIZON) after it.
+    /// After [`Stop::Idle`] the clock's cycle depends on the end of the last window. A tile runs at most two quanta past the last cycle
+    /// with a due component. So one [horizon](crate::tile::HORIZON) after that cycle is beyond every window.
     pub fn settle(&mut self, limit: Cycle) {
         let last = self.tiles.iter().map(Tile::last_due).max().unwrap_or(self.now);
         self.now = self.now.max((last + 1 + HORIZON).min(limit));

@@ -72,6 +72,7 @@ pub struct OutPort<T> {
     /// The cycle from which the newest message is visible.
     last_visible: Cycle,
     channel: Sender<T>,
+    /// Monitor, delays and fault of the link, for tests and waveforms. `None` for most links.
     attached: Option<Box<Attached<T>>>,
     /// The receiver's tile.
     tile: Arc<TileState>,
@@ -143,6 +144,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &TileSlot, to: &TileSlot) -> (Ou
         head: None,
         stamps: stamps.clone(),
         slot: FIRST_SLOT,
+        // Between tiles a credit takes as long as a message, so neither depends on which tile runs first.
         credit_latency: if between_tiles { *latency as u8 } else { 1 },
         sender: from,
         receiver: to,
@@ -226,7 +228,7 @@ impl<T> OutPort<T> {
         self.put(now, u64::from(self.latency) + extra, 0, message);
     }
 
-    /// Puts a message into the link. It is visible `after` cycles later.
+    /// Puts a message into the link. It is visible `after` cycles later. The receiver can read `sideband` without the message.
     #[inline(always)]
     fn put(&mut self, now: Cycle, after: u64, sideband: u16, message: T) {
         let mut visible = now + after;
@@ -243,10 +245,11 @@ impl<T> OutPort<T> {
         // The receiver reads the stamp before the channel. So the message enters the channel before the stamp is written.
         stamp.fill(visible, sideband);
         self.slot = next_slot(self.slot, &self.stamps);
+        // Another thread may run that tile, so the wake-up goes through its mailbox.
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // The receiver wakes in `visible`, or later if its `ArrivalMask` ignores this link until then.
+        // The receiver wakes in `visible`. If its `ArrivalMask` defers wake-ups, it wakes at the end of the deferral.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));

@@ -8,8 +8,8 @@
 //! # Invariants
 //! - Every wake-up on the wheel lies less than [`HORIZON`] cycles ahead. Later wake-ups wait in the overflow list.
 //! - Wake-ups from other tiles arrive in the mailbox (module `mail`). They move to the wheel at the start of a window, before they are due.
-//! - A tile is at most a quantum ahead of its receivers. A quantum and a link between tiles are each at most half the horizon long. So two
-//!   cycles of a mailbox never share a bit.
+//! - A tile is at most a quantum ahead of its receivers. A quantum and a link between tiles are each at most half the horizon long. A
+//!   mailbox has one bit per cycle modulo the horizon. No two pending cycles share a bit.
 
 pub(crate) mod due;
 mod mail;
@@ -137,13 +137,14 @@ pub struct Tile {
     /// True if components tick only when they are due.
     skips_idle: bool,
     trace: Option<TraceWindow>,
-    /// Mask of the components to sample now. 0 outside the trace window.
+    /// Mask of the components to sample. Set in the clock windows from the begin of the trace window to its end, else 0.
     watched: u64,
-    /// Mask of the watched components that were due in the cycle before `pulse_end`. They tick again in `pulse_end`, so a pulse of their
-    /// signals ends.
+    /// Mask of the watched components that were due in the cycle before `pulse_end`. They tick once more in `pulse_end`. So a signal of one
+    /// cycle returns to idle in the waveform.
     pulses: u64,
+    /// The next cycle if `pulses` is not 0, else [`Cycle::NEVER`].
     pulse_end: Cycle,
-    /// Mask of the components that have been due since the window began.
+    /// Mask of the components that the wheel has woken since the window began. The next window prefetches them.
     woken: u64,
 }
 
@@ -224,9 +225,9 @@ impl Tile {
         self.shared.wheel.add(now, self.all_mask());
     }
 
-    /// The first cycle from `now` on in which a component is due.
+    /// The first cycle from `now` on in which a component is due, or `now` if the tile must run anyway.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        // A sender that waits for room needs the next window, even if no cycle is due in it.
+        // A sender that waits for room in another tile is woken at the start of the next window. So this tile must run.
         if !self.skips_idle || self.shared.window_waiters.load(Ordering::Relaxed) != 0 {
             return now;
         }
@@ -302,6 +303,7 @@ impl Tile {
     #[inline]
     fn run_cycle(&mut self, now: Cycle) {
         let mut due = self.take_due(now);
+        // Before the steps below: neither watching nor skipping may change `last_due`.
         if due != 0 {
             self.last_due = now;
         }
@@ -341,7 +343,7 @@ impl Tile {
         }
     }
 
-    /// The watched components whose pulses end now. The components in `due` may begin new pulses.
+    /// Returns the watched components to tick once more in this cycle. Notes those in `due` for the next cycle.
     fn take_pulses(&mut self, now: Cycle, due: u64) -> u64 {
         let ended = match self.pulse_end <= now {
             true => self.pulses & self.watched,
@@ -366,6 +368,7 @@ impl Tile {
 
     #[cold]
     fn add_overflow(&mut self, index: usize, at: Cycle) {
+        // An earlier entry of the component may leave `next_overflow` too early. Then one scan finds nothing and corrects it.
         self.overflow[index] = at;
         self.next_overflow = self.next_overflow.min(at);
     }

@@ -76,8 +76,8 @@ pub struct Config {
     pub hbm: Hbm,
     /// Command cycles from acceptance to the queue: `hbm.access_latency` less the cycles of all other stages.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, or less if `hbm.access_latency` has no room for
-    /// it.
+    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, or the part of `hbm.access_latency`
+    /// outside the banks if that is less.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -105,7 +105,7 @@ pub struct Channel {
     storage: Arc<Storage>,
     layout: Layout,
     row_policy: RowPolicy,
-    /// By mask of sectors: the mask of the bursts that hold them.
+    /// Table from a mask of sectors to the mask of the bursts that hold them.
     bursts: [u8; 1 << SECTORS],
     /// Sees every command, if set.
     observer: Option<Box<dyn CommandObserver>>,
@@ -137,7 +137,8 @@ struct State {
     /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
     /// First edge at which a request can get a row command. 0: the next edge searches for one.
-    /// These set it to 0: a change of rows, a change between reads and writes, a completed request, a new request with a closed row.
+    /// These set it to 0: an opened or closed row, a switch between reads and writes, a completed request. So does a new request whose row
+    /// is not open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -350,6 +351,7 @@ impl Channel {
         } else if self.request_arrivals.in_flight() != 0 {
             self.take_request(now, edge);
         }
+        // After `take_request`: with an enqueue latency of 0 a request enters the queue at once.
         while let Some(request) = self.state.arriving.pop_front_if(|request| request.due <= edge) {
             self.enqueue(request, edge);
         }
@@ -431,7 +433,7 @@ impl Component for Channel {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         let edges = self.config.clock.edges(now);
-        // A core cycle has several edges if the command clock is faster, and none in some cycles if it is slower.
+        // If the command clock is faster, a core cycle has several edges. If it is slower, some core cycles have none.
         for edge in edges.clone() {
             self.step(now, edge);
         }

@@ -24,14 +24,14 @@
 //! | load with every sector valid; store without a sector in flight | response sent `latency` after the request was taken |
 //! | load with a missing sector | fetch sent 1 cycle after the lookup; response sent `latency` after the last fill is taken |
 //! | data array | busy for ceil(sector bytes / `bytes_per_cycle`) per access and per fill |
-//! | data array, atomic | busy for the [`AtomicPace`] of its operation per lane on the word with the most lanes |
+//! | data array, atomic | busy for n times the pace of its operation ([`AtomicPace`]); n: the most lanes on one word |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
 //! execute a host command, look up a request.
 //!
 //! Policy: write-back, write-validate. A miss allocates the line at its lookup. A store fetches nothing and marks its bytes valid. A load
-//! of a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. An access to a sector in flight waits for the
-//! fill. Later stores wait for it too, so a waiting load cannot see them.
+//! of a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. Any access to a sector in flight waits for
+//! the fill, stores included. So a waiting load cannot see a later store.
 //!
 //! # Invariants
 //! - Requests of one SM for one sector take effect in the order of arrival.
@@ -157,7 +157,7 @@ struct State {
     write_back: Option<usize>,
     /// First edge at which the data array is free.
     data_free_at: u64,
-    /// Hundredths of a cycle that atomics have used of the next cycle.
+    /// Time of atomics that no cycle has been charged for, in hundredths of a cycle. Less than one cycle.
     atomic_centicycles: u32,
     /// The first edge after this tick.
     next_edge: u64,
@@ -329,6 +329,7 @@ impl Component for Slice {
             && state.mshr.n_in_flight() == 0
             && state.responses.len() == 0
             && state.to_memory.is_empty()
+            // A write-back that has left is the channel's work.
             && state.write_back.is_none()
     }
 
@@ -336,7 +337,7 @@ impl Component for Slice {
         let state = &self.state;
         let config = &self.config;
         let count = |max: u32| count_width(max.into());
-        // An upper bound. The near pipe holds `latency` + 1 responses, the far pipe `far_latency` more. One fill can add one per target.
+        // An upper bound. Each of the two pipes holds `latency + far_latency + 1` responses, and one fill can add one per target.
         let max_responses =
             2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));

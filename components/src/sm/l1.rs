@@ -26,7 +26,7 @@
 //! | load, a sector missing | miss sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the last fill is taken |
 //! | bypass: store, atomic, uncached load | sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the packet is back |
 //! | [`PacketKind::Invalidate`] | the lookup drops every line; response as for a hit |
-//! | data path to the LSU | loads share a cycle up to `data_bytes_per_cycle` bytes of their lanes; 1 per other packet |
+//! | data path to the LSU | loads leave together if their lanes' bytes fit `data_bytes_per_cycle`; any other packet takes a cycle |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
 //! take from the crossbar, look up requests, serve the bulk copy engine.
@@ -90,7 +90,8 @@ use xbar_queue::XbarQueue;
 pub struct Config {
     /// Number of the SM.
     pub sm: u16,
-    /// Capacity after a reset, in bytes. [`PacketKind::Invalidate`] sets a new one: the bytes outside the shared-memory carve-out.
+    /// Capacity after a reset, in bytes. A [`PacketKind::Invalidate`] also sets the capacity: the array less the carve-out for shared
+    /// memory.
     pub bytes: u32,
     /// Ways of a set.
     pub associativity: u32,
@@ -100,11 +101,11 @@ pub struct Config {
     pub write_policy: WritePolicy,
     /// Cycles from taking a request to sending its response on a hit, at least 1.
     pub latency: u32,
-    /// Most sectors in flight to the L2, at least the 4 of a line. Preset key `sm.l1.mshr_entries`.
+    /// Maximum number of sectors in flight to the L2, at least the 4 of a line. Preset key `sm.l1.mshr_entries`.
     pub mshr_sectors: u32,
-    /// Most loads that wait for one sector in flight, including the first. Preset key `sm.l1.mshr_merges`.
+    /// Maximum number of loads that wait for one sector in flight, including the first. Preset key `sm.l1.mshr_merges`.
     pub mshr_merges: u32,
-    /// Most loads that wait for sectors in flight, over all sectors. Preset key `sm.l1.mshr_targets`.
+    /// Maximum number of loads that wait for sectors in flight, over all sectors. Preset key `sm.l1.mshr_targets`.
     pub mshr_targets: u32,
     /// Tag banks, a power of two. Each looks up one line per cycle.
     pub tag_banks: u32,
@@ -119,8 +120,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Most packets in the hit pipe: one per tag bank for each cycle of the latency, and one per tag bank that is due.
-    fn most_hits(&self) -> usize {
+    /// Maximum number of packets in the hit pipe: `tag_banks` per cycle, over `latency` + 1 cycles.
+    fn max_hits(&self) -> usize {
         (self.latency as usize + 1) * self.tag_banks as usize
     }
 }
@@ -157,7 +158,7 @@ struct State {
     tag: TagStage<L1TagState>,
     /// The lookups of this cycle.
     lookups: Lookups,
-    /// The hit pipe: each packet with the due cycle of its response.
+    /// The hit pipe: each packet with the due cycle of its response. The latency is constant, so the oldest packet is due first.
     hits: VecDeque<(Cycle, Box<Packet>)>,
     /// The return queue: loads that a fill has completed, and bypassed packets that are back from the L2.
     returned: VecDeque<Box<Packet>>,
@@ -178,7 +179,7 @@ impl State {
             mshr: Mshr::new(config.mshr_sectors, config.mshr_targets, config.mshr_merges),
             tag: TagStage::new(),
             lookups: Lookups::new(config.tag_banks),
-            hits: VecDeque::with_capacity(config.most_hits()),
+            hits: VecDeque::with_capacity(config.max_hits()),
             returned: VecDeque::new(),
             bulk_returned: VecDeque::new(),
             xbar_queue: XbarQueue::new(config.store_queue),
@@ -209,6 +210,7 @@ impl L1 {
     /// If the latency is 0, or `mshr_sectors` is less than the sectors of a line.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(config.latency >= 1, "{path}: the hit latency is at least 1 cycle");
+        // A load takes MSHRs for all its missing sectors at once. With fewer than a line it could stall for ever.
         assert!(
             config.mshr_sectors as usize >= SECTORS,
             "{path}: the MSHRs hold {} sectors, fewer than the {SECTORS} of a line",
@@ -229,6 +231,7 @@ impl L1 {
 
     /// When to tick next.
     fn activity(&mut self, now: Cycle) -> Activity {
+        // A packet stays in the link while the return queue is full, or if it came behind the one taken.
         if self.ports.from_xbar.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;
         }
@@ -300,7 +303,7 @@ impl Component for L1 {
         probe.vector("line", 48, state.tag.current_line());
         probe.vector(
             "hits",
-            count_width(config.most_hits() as u64),
+            count_width(config.max_hits() as u64),
             Some(state.hits.len() as u64),
         );
         probe.vector(
@@ -314,7 +317,7 @@ impl Component for L1 {
             Some(table.n_targets() as u64),
         );
         probe.vector("returned", count_width(max_returned), Some(state.returned.len() as u64));
-        // Loads have no limit in this queue, so 24 bits are assumed to be enough.
+        // No parameter bounds the loads in this queue. A width of 24 bits is assumed to be enough.
         probe.vector("xbar_queue", 24, Some(state.xbar_queue.len() as u64));
         probe.vector(
             "store_sectors",

@@ -73,7 +73,7 @@ warpwave_hw::counters! {
     }
 }
 
-/// An input. Its head is the oldest packet in its link, visible or waiting.
+/// An input. Its head is the oldest visible packet in its link.
 #[derive(Clone, Copy, Default)]
 struct Input {
     /// First edge at which the input is free again.
@@ -91,7 +91,7 @@ struct Output {
     free_at: u64,
     /// The inputs that request the output.
     arbiter: RoundRobin,
-    /// True if the output's link was full at the last edge.
+    /// True if, at the last edge, the output was requested and free, but its link was full.
     blocked: bool,
 }
 
@@ -103,7 +103,7 @@ struct State {
     requested: BitVec<u64>,
     /// First edge that has not passed.
     next_edge: u64,
-    /// The last edge at which a busy port becomes free. Until then a head may wait unseen behind its busy input.
+    /// The last edge at which a busy port becomes free. Until then an input may hold a visible packet that has not requested its output.
     last_free_at: u64,
     stats: Stats,
 }
@@ -204,6 +204,7 @@ impl Crossbar {
         let output = &mut state.outputs[n];
         let is_free = output.free_at <= edge;
         output.blocked = is_free && !port.has_room(now);
+        // Requests at a blocked output count as blocked, not as conflicts.
         if output.blocked {
             state.stats.blocked_cycles += 1;
             return;
@@ -284,7 +285,7 @@ impl Component for Crossbar {
         {
             probe.enter("in", n);
             probe.bit("waits", Some(is_waiting));
-            // Edge 0 stands for no packet since the reset.
+            // `free_at` is 0 until the input has sent its first packet.
             probe.bit("sends", Some(!is_waiting && free_at >= state.next_edge && free_at > 0));
             probe.leave();
         }

@@ -13,8 +13,7 @@
 //!
 //! Which group runs next:
 //! - When the running group is held or ends, lanes of a complete BSYNC or WARPSYNC go first, then the newest pending group.
-//! - When the whole running group branches backward by a direct branch, the oldest pending group runs. So every lane gets its turn, on
-//!   Volta and later.
+//! - On Volta and later, a direct backward branch of the whole running group starts the oldest pending group. So every lane gets its turn.
 //! - When no group can run, a BSYNC releases its lanes early if a WARPSYNC or block barrier needs one of them.
 //!
 //! A BSSY checks whether its convergence barrier has live members outside the running group. If not, the running lanes become the members.
@@ -24,7 +23,8 @@
 //! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
 //! cannot exchange values with each other. The warp reports a split exchange if it has to split the lanes of one exchange.
 //!
-//! GPUs before Volta have a SIMT stack with one program counter for a warp. [`Reconvergence::Stack`] gives its order with the same groups:
+//! GPUs before Volta have a SIMT stack with one program counter for a warp. [`Reconvergence::Stack`] models the order of this stack with the same
+//! groups:
 //! a running group that branches backward keeps running. The other lanes wait until it ends or is held, however long it spins.
 //!
 //! Held lanes may resume at different instructions, so each lane has its own resume address.
@@ -227,7 +227,7 @@ impl Flow {
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
-            // An earlier branch had no BSSY and BSYNC, so its lanes stay diverged. Recursive functions are one case.
+            // Lanes of an earlier branch use the barrier: a branch without its own BSSY and BSYNC, as in recursion.
             convergence.members &= !active;
         }
         self.pc += 1;
@@ -244,6 +244,7 @@ impl Flow {
             return;
         }
         if self.conv_barriers[n].can_pass(arriving, self.live) {
+            // Frees the barrier for the next BSSY.
             self.conv_barriers[n].members = LaneMask::NONE;
             self.pc += 1;
             return;
@@ -315,6 +316,7 @@ impl Flow {
     }
 
     fn push_pending(&mut self, pc: u32, lanes: LaneMask) {
+        // Pending groups are disjoint and not empty, so the array has room.
         let n = self.n_pending as usize;
         self.diverged_mut().pending[n] = (pc, lanes);
         self.n_pending += 1;

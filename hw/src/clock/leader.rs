@@ -43,12 +43,12 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
-    /// Worker `number`, between two windows.
+    /// Locks worker `number`. One thread uses a worker at a time, so the lock is free.
     fn worker(&self, number: usize) -> MutexGuard<'_, Worker<'a>> {
         self.workers[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All workers, between two windows.
+    /// Locks each worker in turn.
     fn workers(&self) -> impl Iterator<Item = MutexGuard<'_, Worker<'a>>> {
         (0..self.workers.len()).map(|number| self.worker(number))
     }
@@ -56,6 +56,7 @@ impl<'a> WorkerPool<'a> {
     /// Runs a window on all threads, or on this thread if `fits_one_thread` returns true. Returns `None` if another thread has panicked.
     fn run(&self, window: Window, fits_one_thread: impl FnOnce() -> bool) -> Option<()> {
         if self.workers.len() == 1 || fits_one_thread() {
+            // No barrier: the followers wait for a posted window, and hold no worker.
             self.workers().for_each(|mut worker| worker.run(window));
             return Some(());
         }
@@ -147,14 +148,18 @@ impl<'a> Leader<'a> {
         pool.barrier.wait().then_some(result)
     }
 
-    /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. At the end all tiles have run up to one cycle.
+    /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. At the end all tiles have reached the same cycle.
     pub(super) fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 // No tile is due, so the roles meet in one cycle before `stop` reads the components.
                 self.align()?;
-                break if self.call(stop) { Stop::Condition } else { Stop::Idle };
+                break if self.call_stop(stop) {
+                    Stop::Condition
+                } else {
+                    Stop::Idle
+                };
             }
             if self.jump(next.min(limit), limit, stop) {
                 break Stop::Condition;
@@ -163,7 +168,7 @@ impl<'a> Leader<'a> {
                 break Stop::Limit;
             }
             self.run_window(limit)?;
-            if self.call(stop) {
+            if self.call_stop(stop) {
                 break Stop::Condition;
             }
         };
@@ -174,22 +179,22 @@ impl<'a> Leader<'a> {
     /// Skips to cycle `to`: no component is due before it, so none sends before it. Returns true if `stop` returns true on the way.
     ///
     /// A message to the host may be in flight. It is visible at most [`MAX_QUANTUM`] cycles after the last cycle that ran. So a longer jump
-    /// pauses there, and a jump to the limit pauses at the limit. The host then takes the message in the same cycle for any window.
+    /// pauses there, and `stop` can take the message before the run continues. A jump to the limit pauses at the limit too.
     fn jump(&mut self, to: Cycle, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
         let visible = self.furthest() + MAX_QUANTUM;
         if visible < to {
             self.skip_to(visible);
-            if self.call(stop) {
+            if self.call_stop(stop) {
                 return true;
             }
         }
         let is_jump = to > self.furthest();
         self.skip_to(to);
-        is_jump && to == limit && self.call(stop)
+        is_jump && to == limit && self.call_stop(stop)
     }
 
     /// Calls `stop` between two windows.
-    fn call(&self, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
+    fn call_stop(&self, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
         let visit = |read: &mut ReadComponent<'_>| {
             for mut worker in self.pool.workers() {
                 let components = worker.tiles().flat_map(|tile| tile.components());
@@ -237,6 +242,7 @@ impl<'a> Leader<'a> {
             // At the start both roles are in one cycle, and the leaves go first.
             (Role::Leaf, self.leaves_at, self.interconnect_at)
         };
+        // A later message of the other role is visible in `other + lookahead` or later.
         let end = (other + self.lookahead).min(limit);
         assert!(end <= Cycle::LAST, "cycle {end} is beyond the last, {}", Cycle::LAST);
         self.pool
@@ -246,7 +252,7 @@ impl<'a> Leader<'a> {
             Role::Leaf => self.leaves_at = end,
         }
         if !has_interconnect {
-            // The neighbors of leaves are leaves, so this window bounds the next one.
+            // Leaves send to leaves, so no leaf may run ahead of the others. Both cycles advance together.
             self.interconnect_at = self.leaves_at;
         }
         Some(())

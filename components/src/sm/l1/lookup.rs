@@ -225,7 +225,7 @@ impl L1 {
     }
 
     fn hit_pipe_is_full(&self) -> bool {
-        self.state.hits.len() >= self.config.most_hits()
+        self.state.hits.len() >= self.config.max_hits()
     }
 
     fn enter_hit_pipe(&mut self, packet: Box<Packet>, now: Cycle) {

@@ -1,7 +1,8 @@
 //! The coalescer: merges the lane addresses of a warp access into one [`LineAccess`] per request and line. Each becomes a packet.
 //!
 //! A warp access of up to 4 bytes a lane is one request. 8 bytes are two requests of 16 lanes, and 16 bytes are four of 8 (source:
-//! `cuda_guide`). The lanes of a request on one line share a packet, in any order. Lanes of two requests never do.
+//! `cuda_guide`). Lanes of one request on one line share a packet, whatever their order. Lanes of two requests never
+//! do.
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
@@ -19,8 +20,9 @@ pub struct CoalescedAccess {
     lines: [LineAccess; WARP_SIZE],
 }
 
-/// Coalesces an access of `bytes` aligned bytes per lane, and appends its requests to `access`.
+/// Coalesces an access of `bytes` bytes per lane, naturally aligned, and appends its requests to `access`.
 pub fn coalesce(addresses: &WarpAddresses, lanes: LaneMask, bytes: u32, access: &mut CoalescedAccess) {
+    // Accesses are aligned, so no lane straddles two lines.
     for request_lanes in requests(lanes, bytes) {
         access.add_request(addresses, request_lanes);
     }
@@ -50,9 +52,9 @@ impl CoalescedAccess {
         &self.lines[..self.n]
     }
 
-    /// Extends each access to device memory to all sectors of its line. Shared memory of other SMs has no lines to fetch.
+    /// Makes each access to device memory cover all sectors of its line. Shared memory of other SMs has no lines to fetch.
     #[inline(never)]
-    pub fn widen(&mut self) {
+    pub fn extend_to_lines(&mut self) {
         for access in &mut self.lines[..self.n] {
             if remote(access.line).is_none() {
                 access.sectors = ALL_SECTORS;
@@ -65,7 +67,7 @@ impl CoalescedAccess {
         let (lines, begin) = (&mut self.lines, self.n);
         let (mut n, mut last, mut highest) = (begin, begin, 0);
         addresses.for_each_line(request_lanes, |next| {
-            // Most lanes need no search: they are on the last line, or on one above all lines so far.
+            // Most lanes need no search: they are on the last line, or on a line with a higher address than all so far.
             let is_highest = n == begin || next.line > highest;
             if !is_highest && lines[last].line != next.line {
                 let known = lines[begin..n].iter().rposition(|known| known.line == next.line);
@@ -186,7 +188,7 @@ mod tests {
         let addresses = std::array::from_fn(|lane| 0x1000 + 256 * (lane as u64 / 16) + 4 * (lane as u64 % 16));
         let mut access = coalesced(&addresses, LaneMask::ALL, 4);
         assert_eq!((access.lines().len(), sectors(&access)), (2, 4));
-        access.widen();
+        access.extend_to_lines();
         assert_eq!((access.lines().len(), sectors(&access)), (2, 8));
     }
 

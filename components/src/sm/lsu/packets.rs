@@ -96,7 +96,7 @@ impl PacketBuilder {
     fn widen_loads(&mut self) {
         let through_l1 = self.kind == PacketKind::Load && !matches!(self.cache, CacheOp::Global | CacheOp::Volatile);
         if self.loads_lines && through_l1 {
-            self.access.widen();
+            self.access.extend_to_lines();
         }
     }
 

@@ -25,7 +25,7 @@
 //! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write;
 //! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
-//! - its `Order` (`proto::predecoded`) holds: the warp's earlier instructions have left the memory queue, or are complete;
+//! - its `Order` (`proto::predecoded`) holds: a barrier or fence waits for earlier memory accesses of its warp;
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!
@@ -41,7 +41,8 @@
 //! # Invariants
 //! - Each cycle of a resident warp is charged to one profiler state: a stall reason, a throttle, `selected`,
 //!   `not_selected` or `dispatch_stall`.
-//! - A warp is in the ready set if and only if `Warp::stall` is `None`. A throttled warp is ready: it lacks only a pipe or room.
+//! - A warp is in the ready set if and only if `Warp::stall` is `None`. A throttled warp is ready: it lacks only a free pipe or
+//!   a credit of the memory queue.
 
 mod control;
 mod evaluate;
@@ -162,7 +163,7 @@ struct State {
     guard_timers: GuardTimers,
     /// Events that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. A charge in cycle t counts them as throttled from this cycle to t - 1.
+    /// First cycle not yet charged to the ready warps. The next charge begins here, and counts each of them as throttled.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -282,7 +283,7 @@ impl Scheduler {
         }
     }
 
-    /// When to tick next: for an evaluation, an event, a timer, a fetch or its arrival, or the free pipe of a ready warp.
+    /// When to tick next: for an evaluation, an event, a timer, a fetch or its arrival, or when the pipe of a ready warp becomes free.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
         if state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.reevaluate != 0 {
@@ -304,10 +305,12 @@ impl Component for Scheduler {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.last_tick = LastTick::default();
         self.receive(now);
+        // Before the evaluation: a write-back that arrives now can end a stall in this cycle.
         self.run_timers(now);
         self.fill_ibuffers(now);
         self.evaluate(now);
         self.issue(now);
+        // After the issue: the entry that the issued instruction leaves can take a fetch in this cycle.
         self.fetch(now);
         // `now + 1` is an exclusive end: a retiring warp is charged for this cycle too.
         self.retire(now + 1);
@@ -350,8 +353,8 @@ impl Component for Scheduler {
                 warp.stall.is_none().into(),
             );
             check.equal(
-                format!("lanes of slot {slot} in no group, or in two"),
-                warp.flow.astray().0.into(),
+                format!("lanes of slot {slot} not in exactly one control-flow group"),
+                warp.flow.misplaced_lanes().0.into(),
                 0,
             );
         }

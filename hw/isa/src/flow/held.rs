@@ -61,7 +61,7 @@ impl Flow {
     }
 
     /// Returns the live lanes that are in no group or in several ones, and the ended lanes in a group: none, if the invariants hold.
-    pub fn astray(&self) -> LaneMask {
+    pub fn misplaced_lanes(&self) -> LaneMask {
         let pending = self.diverged().pending[..self.n_pending as usize]
             .iter()
             .map(|(_, lanes)| *lanes);
@@ -92,11 +92,11 @@ mod tests {
         let mut flow = Flow::new(0, LaneMask(0b111));
         flow.branch(LaneMask(0b100), 5);
         flow.warpsync(LaneMask(0b111), LaneMask::NONE, false);
-        assert_eq!(flow.astray(), LaneMask::NONE);
+        assert_eq!(flow.misplaced_lanes(), LaneMask::NONE);
         flow.block_barrier = LaneMask(0b100);
-        assert_eq!(flow.astray(), LaneMask(0b100));
+        assert_eq!(flow.misplaced_lanes(), LaneMask(0b100));
         flow.block_barrier = LaneMask::NONE;
         flow.syncing = LaneMask(0b001);
-        assert_eq!(flow.astray(), LaneMask(0b010));
+        assert_eq!(flow.misplaced_lanes(), LaneMask(0b010));
     }
 }
