@@ -27,7 +27,7 @@ pub fn find(
         return Ok(Vec::new());
     };
     let none: [&str; 0] = [];
-    let window = Selection::new(&none, &args.trace_cycles)
+    let window = Selection::new(&none, &args.recorded_cycles())
         .map_err(Failure::input)?
         .window();
     let mut bench = lab::bench(scenario, config, args.ignore_target)?;
