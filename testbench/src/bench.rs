@@ -45,7 +45,7 @@ pub use stop::StopReason;
 /// Why a scenario cannot be run.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BenchError {
-    /// The program is not valid PTX, or it declares what the machine does not run.
+    /// The program is not valid PTX, or it uses PTX that the machine does not support.
     #[error("the program {}", refusal(.0))]
     Ptx(Vec<Diagnostic>),
     /// Buffers or module variables do not match the program, or exceed the memory of the GPU.
@@ -106,7 +106,7 @@ pub struct LaunchRun {
     pub cycles: u64,
     /// True if a sample leaves out cycles of the launch.
     pub is_sampled: bool,
-    /// Counters of this launch. Latencies cover the whole run so far.
+    /// Counters and latencies of this launch.
     pub counts: Counts,
     /// Shape and occupancy of the launch.
     pub shape: LaunchShape,
@@ -121,7 +121,7 @@ pub struct Run {
     pub config: GpuConfig,
     /// Launches that started, in order. The last one did not end if `stopped` has its index.
     pub launches: Vec<LaunchRun>,
-    /// Counters and latencies over all launches.
+    /// Counters and latencies over all launches, without warm-ups.
     pub totals: Counts,
     /// Index and error of the launch that stopped the run. `None` if every launch ended.
     pub stopped: Option<(usize, LaunchError)>,
@@ -131,7 +131,7 @@ pub struct Run {
     pub differences: Vec<Difference>,
     /// Differences of `printf` outputs from the expected texts, one sentence per launch.
     pub misprints: Vec<String>,
-    /// Index and error of the launch that the reference model did not end. Its elements are missing then.
+    /// Index and error of the first launch that the reference model did not finish. Checks against the model are then left out.
     pub reference: Option<(usize, ReferenceError)>,
     /// The results of the assertions, once they are checked.
     pub asserts: Vec<Checked>,
@@ -206,7 +206,7 @@ impl<'a> Bench<'a> {
         &self.placement.regions
     }
 
-    /// The launches that have not run.
+    /// The launches. Empty once `run` has begun.
     pub fn grids(&self) -> &[Grid] {
         &self.grids
     }
@@ -334,7 +334,7 @@ impl<'a> Bench<'a> {
     fn counted(&self, totals: &Counts) -> Counts {
         match &self.sampler {
             None => totals.since(&self.baseline),
-            Some(sampler) => totals.sampled_since(sampler.first().unwrap_or(totals)),
+            Some(sampler) => totals.since(sampler.first().unwrap_or(totals)),
         }
     }
 

@@ -14,7 +14,7 @@ use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;
 
-/// The index of a signal among all signals of the waveform, and its new value. A value of `None` is missing (x or z).
+/// The index of a signal among all signals of the waveform, and its new value. `None` means no value: x or z.
 pub type Change = (u32, Option<u64>);
 
 /// The changes of one tile, and their cycles.
@@ -63,7 +63,7 @@ pub struct ChangeBuffer(Arc<Mutex<Batch>>);
 impl ChangeBuffer {
     /// Locks the batch.
     pub fn lock(&self) -> MutexGuard<'_, Batch> {
-        // No code panics under the lock, so the batch is complete even after a panic elsewhere.
+        // No code panics under this lock, so it is never poisoned.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

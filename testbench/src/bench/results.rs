@@ -29,7 +29,7 @@ impl Run {
         self.launches.iter().filter(|launch| !launch.is_warm_up)
     }
 
-    /// The last repetition of a launch, by the index of its table, its name or its kernel.
+    /// The last repetition of a launch, by the index of its table or by its name. A launch without a name has that of its kernel.
     pub fn launch(&self, launch: &LaunchName) -> Option<&LaunchRun> {
         let is_it = |run: &&LaunchRun| match launch {
             LaunchName::Index(index) => run.table == *index,
@@ -40,7 +40,7 @@ impl Run {
 
     /// Inputs for the metrics of all launches together.
     pub fn inputs(&self) -> Inputs<'_> {
-        // Several launches share no grid or occupancy, so grid and occupancy metrics are `NotReached`.
+        // Several launches have no common grid. Metrics of grid and occupancy are then `NotReached`.
         let mut counted = self.counted();
         let only_launch = match (counted.next(), counted.next()) {
             (Some(launch), None) => Some(launch.shape),

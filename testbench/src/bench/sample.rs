@@ -87,7 +87,7 @@ impl Sampler {
             Some(_) if has_begun => (launched.cycles(), after.since(before)),
             Some(first) => {
                 let from = launched.start.max(self.cycles.start);
-                (launched.end.since(from), after.sampled_since(first))
+                (launched.end.since(from), after.since(first))
             }
         };
         let is_sampled = cycles < launched.cycles() || matches!(ended, Err(LaunchError::Sampled(_)));

@@ -71,7 +71,7 @@ impl Counts {
         }
     }
 
-    /// The counters minus those of `earlier`. Latencies are not subtracted: they cover the whole run.
+    /// The counters and latencies minus those of `earlier`, a previous snapshot of the machine or a part of this one.
     pub fn since(&self, earlier: &Counts) -> Counts {
         let mut counts = self.clone();
         for (kind, block) in self.kinds.names.iter().zip(&mut counts.blocks) {
@@ -85,12 +85,6 @@ impl Counts {
             let before = earlier.by_pc(name);
             values.iter_mut().zip(before).for_each(|(now, before)| *now -= before);
         }
-        counts
-    }
-
-    /// The counters and latencies minus those of `earlier`.
-    pub fn sampled_since(&self, earlier: &Counts) -> Counts {
-        let mut counts = self.since(earlier);
         for (path, latency) in &mut counts.latencies {
             if let Some(before) = earlier.latencies.get(path) {
                 latency.subtract(before);

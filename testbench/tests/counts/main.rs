@@ -247,6 +247,30 @@ fn launch_is_counted_as_far_as_it_is_in_the_sample() {
     );
 }
 
+/// The number of records of each latency.
+fn records(counts: &Counts) -> BTreeMap<&'static str, u64> {
+    let latencies = counts.latencies();
+    latencies.map(|(path, latency)| (path, latency.histogram().len())).collect()
+}
+
+#[test]
+fn latencies_of_a_launch_are_its_own_and_those_of_a_warm_up_do_not_count() {
+    let run = |is_warm_up| {
+        let mut scenario = builtin::load("saxpy").unwrap();
+        scenario.launches.extend(scenario.launches.clone());
+        scenario.launches[0].is_warm_up = is_warm_up;
+        let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+        bench.run(OPTIONS, &mut |_| true)
+    };
+    let both = run(false);
+    // Both launches do the same, so they have as many accesses.
+    let of_each = [0, 1].map(|launch| records(&both.launches[launch].counts).values().sum::<u64>());
+    assert!(of_each[0] > 0);
+    assert_eq!(of_each, [of_each[0]; 2]);
+    assert_eq!(records(&both.totals).values().sum::<u64>(), 2 * of_each[0]);
+    assert_eq!(records(&run(true).totals).values().sum::<u64>(), of_each[0]);
+}
+
 #[test]
 fn eligible_warps_are_those_selected_and_those_not_selected() {
     for name in ["saxpy", "sgemm_tiled", "reduce_shuffle"] {
