@@ -244,22 +244,22 @@ fn check_constant(config: &GpuConfig, faults: &mut Faults) {
     for (size, ways, line) in [
         (
             entry!(config.sm.constant.immediate_size),
-            constant.immediate_ways,
-            constant.line,
+            entry!(config.sm.constant.immediate_ways),
+            entry!(config.sm.constant.line),
         ),
         (
             entry!(config.sm.constant.indexed_size),
-            constant.indexed_ways,
-            constant.line,
+            entry!(config.sm.constant.indexed_ways),
+            entry!(config.sm.constant.line),
         ),
         (
             entry!(config.sm.constant.l15_size),
-            constant.l15_ways,
-            constant.l15_line,
+            entry!(config.sm.constant.l15_ways),
+            entry!(config.sm.constant.l15_line),
         ),
     ] {
-        let set = (u64::from(ways) * u64::from(line)).max(1);
-        faults.multiple(size, "the bytes of a set, its ways x its line", set);
+        let set = format!("the bytes of a set, `{}` x `{}`", ways.0, line.0);
+        faults.multiple(size, &set, (ways.1 * line.1).max(1));
     }
     for ways in [
         entry!(config.sm.constant.immediate_ways),

@@ -397,11 +397,12 @@ const WORKED: &[Worked] = &[
             ("lts__t_sector_hit_rate.pct", Number(0.0)),
             ("dram__bytes_read.sum", Number(128.0)),
             // The L2 writes the line back after the launch.
-            ("dram__bytes_write.sum", Number(128.0)),
+            ("dram__bytes_write.sum", Number(0.0)),
+            ("dram__bytes_write_after_launch.sum", Number(128.0)),
             // A cycle is a nanosecond.
             (
                 "dram__bytes.sum.per_second",
-                Over(256.0 * 1e9, "gpc__cycles_elapsed.max"),
+                Over(128.0 * 1e9, "gpc__cycles_elapsed.max"),
             ),
             // The LSU takes an instruction every 2 cycles. One of 2 SMs is active.
             (
@@ -418,12 +419,21 @@ const WORKED: &[Worked] = &[
                 "lts__throughput.avg.pct_of_peak_sustained_elapsed",
                 Over(100.0 * 4.0 / 2.0, "gpc__cycles_elapsed.max"),
             ),
-            // Data buses, 32 bytes per cycle: 4 cycles for each line, over 2 channels.
+            // Response network, 32 bytes per cycle to an SM: 4 cycles for the line and 1 for the store, over 2 SMs.
             (
                 "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
-                Over(100.0 * 8.0 / 2.0, "gpc__cycles_elapsed.max"),
+                Over(100.0 * 5.0 / 2.0, "gpc__cycles_elapsed.max"),
             ),
         ],
+        ..PLAIN
+    },
+    // The first constant is absent from both caches: the first FADD waits 40 cycles for the L1.5, which waits 60 more for the L2. The second
+    // constant is in the next line of 64 bytes, and in the same line of the L1.5: 40 cycles. 3 issues.
+    Worked {
+        name: "absent constants",
+        text: "FADD R3, R1, c[0][0x160]\nFADD R4, R1, c[0][0x180]\nEXIT",
+        sets: &[("sm.constant.l15_size", "2048")],
+        values: &[(stalled!("imc_miss"), Number((40.0 + 60.0 + 40.0) / 3.0))],
         ..PLAIN
     },
     // One word of each of 32 lines.
@@ -482,8 +492,8 @@ const WORKED: &[Worked] = &[
     },
 ];
 
-/// Rows without a counter in the model. There is no instruction cache, and a constant as an operand is always there.
-const NOT_MODELLED: [&str; 2] = ["sm__icc_request_hit_rate.pct", stalled!("imc_miss")];
+/// Rows without a counter in the model. There is no instruction cache.
+const NOT_MODELLED: [&str; 1] = ["sm__icc_request_hit_rate.pct"];
 
 /// A run of a program on one machine.
 struct Measured {

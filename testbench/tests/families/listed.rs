@@ -135,8 +135,10 @@ fn every_listed_form_gives_the_same_on_machine_and_reference() {
         .filter_map(|(form, end)| Some(format!("{form}: {}", end.as_ref().err()?)))
         .collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    // Forms that stop: tensor maps of zeros, a trap, barriers without other arrivals, barrier 64.
-    let stopped: Vec<_> = ends.iter().filter(|(_, end)| end.as_deref() == Ok("stopped")).collect();
-    println!("{} forms, {} of them stopped", forms.len(), stopped.len());
-    assert!(stopped.len() < 13, "{stopped:?}");
+    // Forms that stop: tensor maps of zeros, copies to an absent CTA, unbound textures, a trap, barriers without other arrivals, barrier 64.
+    let stopped = ends.iter().filter(|(_, end)| end.as_deref() == Ok("stopped"));
+    let (maps, others): (Vec<_>, Vec<_>) = stopped.partition(|(form, _)| form.contains(".tensor."));
+    println!("{} forms, {} and {} of them stopped", forms.len(), maps.len(), others.len());
+    assert!(maps.iter().all(|(form, _)| form.starts_with("cp.")), "{maps:?}");
+    assert!(others.len() < 16, "{others:?}");
 }
