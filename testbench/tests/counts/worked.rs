@@ -419,7 +419,7 @@ const WORKED: &[Worked] = &[
                 "lts__throughput.avg.pct_of_peak_sustained_elapsed",
                 Over(100.0 * 4.0 / 2.0, "gpc__cycles_elapsed.max"),
             ),
-            // Response network, 32 bytes per cycle to an SM: 4 cycles for the line and 1 for the store, over 2 SMs.
+            // Request network, 32 bytes per cycle to a slice: 1 cycle for the load and 4 for the store, over 2 slices.
             (
                 "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
                 Over(100.0 * 5.0 / 2.0, "gpc__cycles_elapsed.max"),
