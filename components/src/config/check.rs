@@ -131,6 +131,16 @@ fn check_topology(config: &GpuConfig, faults: &mut Faults) {
         MAX_OUTPUTS as u64,
         "counted in SMs (x `topology.sms_per_tpc`)",
     );
+    let sms_of_gpc = tpcs
+        .clone()
+        .max()
+        .unwrap_or(1)
+        .saturating_mul(topology.sms_per_tpc.into());
+    if sms <= MAX_OUTPUTS as u64 && config.cluster.max_ctas > 0 {
+        // A packet's header names the LSU or the copy engine of an SM.
+        let why = "counted in SMs of a GPC with clusters (x `topology.sms_per_tpc`)";
+        faults.at_most((key, sms_of_gpc), MAX_OUTPUTS as u64 / 2, why);
+    }
     faults.at_least((key, tpcs.min().unwrap_or(1)), 1u32, "as every GPC has a TPC");
     if sms > 1 {
         let why = "with more than one SM: an ideal memory belongs to its SM";
@@ -277,7 +287,7 @@ fn check_constant(config: &GpuConfig, faults: &mut Faults) {
         why,
     );
     faults.at_least(entry!(config.sm.constant.l15_latency), MIN_CONSTANT_MISS, why);
-    let why = "the cycles of a hit in the L1.5";
+    let why = "the cycles of a hit in the L1.5, `sm.constant.l15_latency`";
     faults.at_least(entry!(config.sm.constant.l2_latency), constant.l15_latency, why);
 }
 

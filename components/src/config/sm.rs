@@ -134,7 +134,7 @@ pub struct Constant {
     pub immediate_size: u32,
     /// Ways of a set of it.
     pub immediate_ways: u32,
-    /// Cycles by which a miss of it delays the issue, if the L1.5 holds the line.
+    /// Delay of the issue by a miss of it whose line is in the L1.5, in cycles.
     pub immediate_miss_latency: u32,
     /// Bytes of the SM's cache for constant loads.
     pub indexed_size: u32,

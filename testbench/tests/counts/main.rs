@@ -250,7 +250,9 @@ fn launch_is_counted_as_far_as_it_is_in_the_sample() {
 /// The number of records of each latency.
 fn records(counts: &Counts) -> BTreeMap<&'static str, u64> {
     let latencies = counts.latencies();
-    latencies.map(|(path, latency)| (path, latency.histogram().len())).collect()
+    latencies
+        .map(|(path, latency)| (path, latency.histogram().len()))
+        .collect()
 }
 
 #[test]

@@ -138,7 +138,12 @@ fn every_listed_form_gives_the_same_on_machine_and_reference() {
     // Forms that stop: tensor maps of zeros, copies to an absent CTA, unbound textures, a trap, barriers without other arrivals, barrier 64.
     let stopped = ends.iter().filter(|(_, end)| end.as_deref() == Ok("stopped"));
     let (maps, others): (Vec<_>, Vec<_>) = stopped.partition(|(form, _)| form.contains(".tensor."));
-    println!("{} forms, {} and {} of them stopped", forms.len(), maps.len(), others.len());
+    println!(
+        "{} forms, {} and {} of them stopped",
+        forms.len(),
+        maps.len(),
+        others.len()
+    );
     assert!(maps.iter().all(|(form, _)| form.starts_with("cp.")), "{maps:?}");
     assert!(others.len() < 16, "{others:?}");
 }

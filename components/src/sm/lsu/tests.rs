@@ -150,22 +150,24 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
     );
 }
 
-/// The cycles of the fills that a load of `addresses` distinct words, `stride` bytes apart, has to wait for, and those of its return.
+/// Two loads of constants, issued in cycles 0 and 200, with lane addresses `stride` bytes apart. Returns the lines that they request, and the
+/// cycles of their returns.
 fn constant_load(stride: u32) -> (usize, Vec<u64>) {
     let grid = Arc::new(Grid {
         constants: vec![(0..2048).collect()],
         ..(*grid("LDC.B32 R0, c[0][R2]", 1)).clone()
     });
     let build = |rig: &mut Rig| {
-        let load = || {
+        let load = |at| {
             let mut inst = warp_inst(&grid, 0, 0, LaneMask::ALL);
             inst.operands.words[0] = Lanes(std::array::from_fn(|lane| lane as u32 * stride));
-            inst
+            inst.issued = Cycle(at);
+            (at, inst)
         };
         let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(30, packet)]);
         let (request, fill) = rig.responder(["request", "fill"], 64, |line: ConstantLine| vec![(80, line)]);
         let ports = Ports {
-            input: vec![rig.input("in", 1, 2, vec![(0, load()), (200, load())])],
+            input: vec![rig.input("in", 1, 2, vec![load(0), load(200)])],
             output: vec![rig.output("out", 1, 2, |_| true)],
             ack: vec![rig.output("ack", 1, 2, |_| true)],
             shared: rig.output("shared", 1, 2, |_| true),

@@ -82,7 +82,8 @@ impl Scheduler {
             if let Some(stall) = warp.stall {
                 let issued = state.stats.instructions - warp.issued_before;
                 let cycles = until.since(warp.since);
-                stats.stalls.charge(stall, cycles, cycles - issued);
+                // After a broken invariant, `until` can be before the last cycle of this tile.
+                stats.stalls.charge(stall, cycles, cycles.saturating_sub(issued));
             }
         }
         stats.active_cycles += state.active_since.map_or(0, |since| until.since(since));
