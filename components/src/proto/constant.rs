@@ -18,7 +18,7 @@ impl ConstantLine {
     /// Number of the line of `bytes` bytes, a power of two, that holds byte `address` of a bank. Never 0.
     #[inline]
     pub fn number(bank: u8, address: u32, bytes: u32) -> u32 {
-        let place = u32::from(bank) << ADDRESS_BITS | address % (1 << ADDRESS_BITS);
+        let place = (u32::from(bank) << ADDRESS_BITS) | (address % (1 << ADDRESS_BITS));
         (place >> bytes.trailing_zeros()) + 1
     }
 

@@ -147,7 +147,7 @@ impl Lsu {
             let Waiting { warp_inst, lanes, .. } = &mut self.state.constants.waiting[n];
             for lane in lanes.iter() {
                 if line_of(warp_inst, lane, bytes) == line {
-                    *lanes = *lanes & !LaneMask(1 << lane);
+                    *lanes &= !LaneMask(1 << lane);
                 }
             }
             if !lanes.is_empty() {

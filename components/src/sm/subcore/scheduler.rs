@@ -28,7 +28,7 @@
 //! - no register that the instruction reads or writes has a pending write;
 //! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
 //! - its `Order` (`proto::predecoded`) holds: a barrier or fence waits for earlier memory accesses of its warp;
-//! - its constant operands are in the sub-core's constant cache (module [`immediate`](super::immediate));
+//! - its constant operands are in the sub-core's constant cache (module [`immediate`]);
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
 //! - the dispatch unit has room.
 //!

@@ -136,8 +136,8 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
     for n in 0..n_elements {
         let mut rest = n;
         let mut global = Some(map.base);
-        for axis in 0..5 {
-            let position = i64::from(at[axis]) + i64::from(rest % map.tile[axis]);
+        for (axis, &first) in at.iter().enumerate() {
+            let position = i64::from(first) + i64::from(rest % map.tile[axis]);
             rest /= map.tile[axis];
             let is_inside = position >= 0 && position < i64::from(map.sizes[axis]);
             global = global
@@ -148,7 +148,7 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
         for byte in 0..element_bytes {
             let at = shared + n * element_bytes + byte;
             let (line, chunk) = (at / 128, at % 128 / 16);
-            let chunk = chunk ^ line % (1 << map.swizzle);
+            let chunk = chunk ^ (line % (1 << map.swizzle));
             moves.push(Move {
                 shared: line * 128 + chunk * 16 + at % 16,
                 global: global.map(|global| global + u64::from(byte)),

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn accesses_of_one_pointer_keep_their_order_where_their_bytes_overlap() {
-        let all = [1, 2, 4, 8, 16].map(|bytes| (0..32).step_by(bytes).map(move |offset| (offset as i32, bytes as u8)));
+        let all = [1, 2, 4, 8, 16].map(|bytes| (0..32).step_by(bytes).map(move |offset| (offset, bytes as u8)));
         let all: Vec<(i32, u8)> = all.into_iter().flatten().collect();
         for [first, second] in [
             [Opcode::St, Opcode::Ld],
