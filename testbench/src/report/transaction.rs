@@ -2,7 +2,7 @@
 //!
 //! | signal of `gpu.transaction.sm0#12` | value |
 //! |---|---|
-//! | `stage` | the stage of the request ([`STAGE_NAMES`](crate::watch::requests::STAGE_NAMES)) |
+//! | `stage` | the stage of the request ([`STAGE_NAMES`]) |
 //! | `instruction`, `subcore`, `warp`, `line` | the instruction, its warp slot, the address of the line |
 //! | `merged_into` | the number of the request of this SM that sent the miss, if it is another one |
 //! | `lsu`, `l1`, `request`, `l2_slice_N`, `channel_N`, `response`, `write_back` | the number of the request while it is in this unit |
