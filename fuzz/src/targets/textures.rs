@@ -1,7 +1,7 @@
 //! Target: texture and surface instructions in an LSU, between a sub-core and an L1.
 //!
-//! Oracle: the sampler of the module `sampler`, texel by texel, on the bytes of a memory without time. Surface accesses of a warp take effect in
-//! program order, lane by lane. Each instruction returns once.
+//! Oracle: the sampler of the module `sampler`, texel by texel, on the bytes of a memory without time. Surface accesses of a warp take
+//! effect in program order, lane by lane. Each instruction returns once.
 
 mod sampler;
 
