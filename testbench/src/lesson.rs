@@ -75,7 +75,7 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
     ),
     (
         "stream-bandwidth",
-        "Within 5 %: the plateaus on a V100 are 4 to 8 % below the measured ones, so 10 % is asserted.",
+        "Within 5 %: the plateaus on a V100 are 6 to 11 % below the measured ones, so 12 % is asserted.",
     ),
 ];
 
