@@ -9,7 +9,8 @@
 //! The *quantum* L, also called the lookahead, is the shortest latency of a link between tiles, capped at [`MAX_QUANTUM`].
 //! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later.
 //!
-//! If the tile graph is bipartite, each tile has a *role*: leaf or interconnect (module `role`). The roles then run in turn. A role runs at most L cycles ahead of the other role.
+//! If the tile graph is bipartite, each tile has a *role*: leaf or interconnect (module `role`). The roles then run in turn. A role runs
+//! at most L cycles ahead of the other role.
 //!
 //! A *window* is the range of cycles that one role runs in one turn. The first window of a run has at most L cycles, a later one at most
 //! 2 L. If the earliest due cycle is beyond both roles, the clock jumps to it. The first window after a jump has at most L cycles.

@@ -67,7 +67,7 @@ impl Latency {
         }
     }
 
-    /// Removes the records of `earlier`, a previous state of this distribution.
+    /// Removes the records of `earlier`, a previous state or a part of this distribution.
     ///
     /// # Panics
     /// If `earlier` has records that this distribution does not have.

@@ -1,5 +1,6 @@
-//! Cost of recording on `v100-sxm2`, one thread: runs without it, with the flight recorder of one SM, with a waveform file of
-//! one SM, and with a file of the whole machine. The four alternate. A ratio is that of two adjacent CPU times. The medians are printed.
+//! Cost of recording on `v100-sxm2`, with one thread. Four kinds of run take turns: without recording, with the flight recorder of one SM,
+//! with a waveform file of one SM, and with one of all SMs. A ratio compares CPU time with the unrecorded run of its round. The medians
+//! are printed.
 //!
 //! ```text
 //! cargo bench -p warpwave --bench tracing               five rounds of each kernel

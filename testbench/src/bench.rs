@@ -292,7 +292,9 @@ impl<'a> Bench<'a> {
             if launched.is_warm_up {
                 warm_ups.push(launched.counts.clone());
             }
-            cycles_left = cycles_left.map(|cycles| cycles.saturating_sub(launched.cycles));
+            // A sample counts a part of the cycles, and the limit counts all.
+            let cycles_run = self.gpu.latest().cycles();
+            cycles_left = cycles_left.map(|cycles| cycles.saturating_sub(cycles_run));
             ctas_before += ctas;
             run.totals = totals;
             run.stopped = ended.err().map(|error| (launch, error));

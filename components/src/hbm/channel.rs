@@ -459,7 +459,7 @@ impl Component for Channel {
         probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
         // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
-        // A counter, because several bursts may begin in one core cycle.
+        // A counter, because several bursts may begin in one core cycle. Like `dram__bytes`, without the write-back after a launch.
         let moved = state.stats.bytes_read + state.stats.bytes_written;
         probe.vector("bytes_moved", 48, Some(moved & ((1 << 48) - 1)));
         probe.vector("queue", queue_width, Some(state.queue.len() as u64));

@@ -13,14 +13,14 @@ use super::warp::WarpInst;
 const ALIGNMENT: u64 = 16;
 
 /// Constant bank of the module's constants. Their window follows the window of the parameters.
-const CONST_BANK: u8 = 3;
+pub const CONST_BANK: u8 = 3;
 
 /// A bulk copy instruction. From the LSU to the copy engine.
 #[derive(Clone, Debug)]
 pub struct BulkInst {
     /// The instruction.
     pub warp_inst: Box<WarpInst>,
-    /// Placement of the CTAs of its cluster, if there is one.
+    /// Placement of the CTAs of its cluster. Without a cluster: none, or that of an earlier launch.
     pub cluster: Option<ClusterPlacement>,
     /// Bytes of a CTA in the shared memory of an SM.
     pub cta_bytes: u32,
@@ -96,8 +96,11 @@ pub fn map_place(warp_inst: &WarpInst, bulk: &Bulk) -> MapPlace {
     MapPlace::Constant(constant_map(&warp_inst.grid, bank, at % WINDOW_BYTES))
 }
 
-/// The tensor map at an offset of a constant bank.
+/// The tensor map at an offset of a constant bank, a multiple of 4.
 pub fn constant_map(grid: &Grid, bank: u8, at: u64) -> Option<TensorMap> {
+    if !at.is_multiple_of(4) {
+        return None;
+    }
     let first = u16::try_from(at / 4).ok()?;
     let mut bytes = [0; MAP_BYTES];
     for (n, word) in (0..).zip(bytes.as_chunks_mut::<4>().0) {
@@ -107,7 +110,7 @@ pub fn constant_map(grid: &Grid, bank: u8, at: u64) -> Option<TensorMap> {
 }
 
 /// True if `map` fits the instruction: it has offsets for an im2col map, and its elements have the reduction.
-pub fn fits(warp_inst: &WarpInst, map: &TensorMap) -> bool {
+fn fits(warp_inst: &WarpInst, map: &TensorMap) -> bool {
     let inst = warp_inst.inst();
     let reduces = inst.op == Opcode::Ublkred;
     (inst.mods.high || inst.mods.trans == map.im2col.is_some())
@@ -124,7 +127,10 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     let inside = |offset: u64, n: u32| offset + u64::from(n) <= u64::from(grid.shared_bytes);
     let to_shared = !warp_inst.inst().mods.high;
     let foreign = u32::from(bulk.ranks).checked_shr(grid.cluster_ctas()).unwrap_or(0) != 0;
-    if bulk.ranks == 0 || foreign {
+    // A copy to global memory reads the CTA's own shared memory (PTX ISA, `cp.async.bulk`: `.shared::cta`).
+    let own = 1 << cluster_rank(warp_inst.block, grid.cluster);
+    let is_remote_source = !to_shared && bulk.ranks != own;
+    if bulk.ranks == 0 || foreign || is_remote_source {
         return Some(BulkFault(OutOfBounds, bulk.bytes, "shared::cluster", shared));
     }
     if !shared.is_multiple_of(ALIGNMENT) {
@@ -136,11 +142,11 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     match map_place(warp_inst, bulk) {
         MapPlace::Constant(map) => map_fault(warp_inst, bulk, map.as_ref()),
         MapPlace::Global if !is_allocated(bulk.global, MAP_BYTES as u64) => {
-            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, "param", bulk.global))
+            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, "global", bulk.global))
         }
         MapPlace::Global => (!bulk.global.is_multiple_of(MAP_ALIGNMENT)).then_some(BulkFault(
             Misaligned,
-            MAP_ALIGNMENT as u32,
+            MAP_BYTES as u32,
             "global",
             bulk.global,
         )),

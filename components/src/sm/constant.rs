@@ -26,7 +26,7 @@
 //!
 //! # Invariants
 //! - Each request gets one fill.
-//! - A line that is on its way has a valid tag.
+//! - The fills of a requester wait in the order of their due cycles.
 //!
 //! Sources: jia18 (sizes and latencies on V100), huerta25 (delay of an issue).
 

@@ -10,7 +10,7 @@
 //!
 //! | Operation | Cycles |
 //! |---|---|
-//! | arrival of an instruction to its first request | `latency`; a tensor map in global memory is fetched first, for each copy (assumed) |
+//! | arrival of an instruction to its first request | `latency` |
 //! | piece to the next piece | 1; at most `pieces` are in flight |
 //!
 //! | Direction | Path of a piece | End of the instruction |
@@ -18,11 +18,11 @@
 //! | to shared memory | L2, shared memory; after the last piece the engine arrives at the mbarrier | when all its copies have begun |
 //! | to global memory | shared memory, L2 | when all its copies are complete |
 //!
-//! Bytes outside a tensor read as the fill value of the map and are not written. A reduction of a tile is a copy to global memory whose
-//! pieces are reductions of the L2.
+//! A tensor map in global memory is fetched before each copy that uses it (assumed). Bytes outside a tensor read as the map's fill value.
+//! They are never written. To reduce a tile, the engine copies it to global memory: each piece becomes a reduction in the L2.
 //!
-//! A multicast reads each piece once from the L2, and sends it to each CTA of the mask: one packet per CTA, one per cycle, through a port
-//! of the GPC's network that only the engine uses (assumed). CTAs on the same SM share no packet.
+//! A multicast reads each piece once from the L2. Each CTA of the mask gets its own packet, also on the same SM. One packet per cycle
+//! leaves through a port of the GPC's network. Only the engine uses this port (assumed).
 //!
 //! Invariant: the bytes of a copy are in shared memory before the engine arrives at its mbarrier. Shared memory serves packets in order.
 
@@ -55,7 +55,7 @@ use map_fetch::MapFetch;
 /// Depth of the queue to shared memory, in pieces. While it is full, no further piece reads shared memory. Assumed.
 const TO_SHARED: usize = 2;
 
-/// Depth of the queue to other SMs, in packets. While it is full, no further piece is requested. Assumed.
+/// From this many packets for other SMs on, no further piece is requested. Pieces in flight may add more. Assumed.
 const TO_REMOTE: usize = 16;
 
 /// Parameters of the engine.

@@ -1,7 +1,7 @@
 //! Target: the cluster barrier of a GPC between the CTA managers of its SMs.
 //!
-//! Oracle: a count of arrivals per cluster. A cluster opens `delay` cycles after its last arrival, once per round, for every CTA that has not
-//! ended. A CTA arrives in the next round only after its barrier has opened, as a CTA manager does.
+//! Oracle: a count of arrivals per cluster. A cluster opens two links and `delay` cycles after its last arrival or later. It opens once
+//! per round, for every CTA that has not ended. A CTA arrives in the next round only after its barrier has opened, as a CTA manager does.
 
 use std::collections::BTreeMap;
 

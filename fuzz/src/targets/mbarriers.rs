@@ -1,7 +1,7 @@
 //! Target: mbarriers in shared memory, between an LSU and a copy engine.
 //!
 //! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of the LSU return the
-//! state before them. A test is true exactly if its phase is complete, as far as arrivals of the copy engine leave no choice.
+//! state before them. A test is true exactly if its phase is complete. A `try_wait` whose phase ends later may be either.
 
 use std::sync::{Arc, LazyLock};
 

@@ -248,13 +248,7 @@ impl World for Neighbours {
             ("shared", &self.shared, &self.expected[1]),
         ] {
             for &line in found.0.keys().chain(expected.0.keys()) {
-                let bytes = |lines: &Lines| {
-                    [(); 128]
-                        .iter()
-                        .enumerate()
-                        .map(|(n, ())| lines.get(128 * line + n as u64))
-                        .collect::<Vec<_>>()
-                };
+                let bytes = |lines: &Lines| (0..128).map(|n| lines.get(128 * line + n)).collect::<Vec<_>>();
                 assert_eq!(bytes(found), bytes(expected), "line {:#x} of {name} memory", 128 * line);
             }
         }

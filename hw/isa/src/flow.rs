@@ -23,9 +23,8 @@
 //! A value exchange, such as a shuffle, follows a WARPSYNC. Lanes that resume at different instructions form separate groups, which
 //! cannot exchange values with each other. The warp reports a split exchange if it has to split the lanes of one exchange.
 //!
-//! GPUs before Volta have a SIMT stack with one program counter for a warp. [`Reconvergence::Stack`] models the order of this stack with the same
-//! groups:
-//! a running group that branches backward keeps running. The other lanes wait until it ends or is held, however long it spins.
+//! GPUs before Volta have a SIMT stack with one program counter for a warp. [`Reconvergence::Stack`] models its order with the
+//! same groups. A running group that branches backward keeps running. The other lanes wait until it ends or is held, however long it spins.
 //!
 //! Held lanes may resume at different instructions, so each lane has its own resume address.
 //!

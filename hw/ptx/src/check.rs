@@ -238,7 +238,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             if let Some(&prototype) = self.prototypes.get(function.text) {
                 self.prototypes.entry(alias.text).or_insert(prototype);
             }
-            if defined.contains(alias.text) {
+            if !defined.insert(alias.text) {
                 self.redefined(alias, "function");
             }
         }

@@ -19,7 +19,7 @@ impl Stall {
     }
 
     /// The delay of a message sent in cycle `now`, in cycles: output `now` of SplitMix64 (Steele, Lea, Flood 2014).
-    pub(crate) fn delay(&self, now: Cycle) -> u64 {
+    pub fn delay(&self, now: Cycle) -> u64 {
         let step = now.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let state = self.seed.wrapping_add(step);
         let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

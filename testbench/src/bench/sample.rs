@@ -8,6 +8,7 @@
 //!
 //! Counters of the sample are a difference of two snapshots, at A and at B. So samples that follow each other add up to the run.
 
+use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
@@ -21,8 +22,17 @@ use crate::report::counts::Counts;
 pub struct Sampled {
     /// The first cycle.
     pub first: u64,
-    /// The cycle after the last one. Not after `first` if the run ended before the sample.
+    /// The cycle after the last one. At or before `first` if the run ended before the sample.
     pub end: u64,
+}
+
+impl fmt::Display for Sampled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.first < self.end {
+            true => write!(f, "all numbers count cycles {} to {}", self.first, self.end - 1),
+            false => write!(f, "the run ended in cycle {}, so all numbers are 0", self.end),
+        }
+    }
 }
 
 /// Counts a sample while launches run.

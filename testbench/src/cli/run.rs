@@ -90,8 +90,9 @@ fn as_expected(scenario: &Scenario, result: Result<(), Failure>, args: &args::Ru
     let Some(expected) = &scenario.expect_failure else {
         return result;
     };
-    // The failure may come after the sample.
-    if args.sample.is_some() && result.is_ok() {
+    // A sample with an end may stop before the failure.
+    let has_end = args.sample.as_ref().is_some_and(|sample| sample.end != u64::MAX);
+    if has_end && result.is_ok() {
         return result;
     }
     let what = match &expected.message[..] {

@@ -57,7 +57,9 @@ fn cycles(scenario: &Scenario, run: &Run, checked: &[CheckedLaunch]) -> Result<V
     if checked.iter().all(|launch| launch.findings.races.is_empty()) {
         return Ok(vec![Vec::new(); checked.len()]);
     }
-    let ended = run.launches.iter().map(|launch| launch.cycles).sum();
+    // A sample counts a part of the cycles. Its end is on the machine's clock.
+    let ended: u64 = run.launches.iter().map(|launch| launch.cycles).sum();
+    let ended = run.sample.map_or(ended, |sample| sample.end.max(ended));
     let cycles = race_cycles(scenario, &run.config, checked, Some(ended));
     cycles.map_err(|error| Failure::bench(scenario, &error))
 }

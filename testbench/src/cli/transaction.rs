@@ -31,6 +31,9 @@ pub fn find(
         .map_err(Failure::input)?
         .window();
     let mut bench = lab::bench(scenario, config, args.ignore_target)?;
+    if let Some(sample) = &args.sample {
+        bench.sample(Cycle(sample.start)..Cycle(sample.end));
+    }
     let mut finder = TransactionFinder::new(wanted, window);
     search(&mut bench, options, &mut finder);
     let found = finder.finish();

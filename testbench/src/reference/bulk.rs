@@ -1,6 +1,6 @@
 //! Bulk copies of the reference: performed at once, then counted by their mbarrier.
 
-use warpwave_components::proto::bulk::constant_map;
+use warpwave_components::proto::bulk::{CONST_BANK, constant_map};
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::atomic::atomic;
 use warpwave_isa::exec::bulk::{Extent, MAP_ALIGNMENT, MAP_BYTES, Piece, TensorMap, split_run, swizzled};
@@ -13,7 +13,7 @@ use warpwave_isa::space::{PARAM_WINDOW, Space, WINDOW_BYTES, split_window};
 use super::access::Lsu;
 
 /// A copy of a lane, ready to move bytes.
-struct Copy {
+struct LaneCopy {
     lane: usize,
     /// Pieces, and total bytes.
     pieces: Vec<Piece>,
@@ -22,7 +22,7 @@ struct Copy {
     map: Option<TensorMap>,
 }
 
-impl Copy {
+impl LaneCopy {
     /// Byte `n` of a piece in shared memory.
     fn shared(&self, piece: Piece, n: u32) -> u32 {
         swizzled(piece.shared + n, self.map.map_or(0, |map| map.swizzle))
@@ -49,7 +49,9 @@ impl Lsu<'_, '_> {
             Some(mask) => (0..u16::BITS).filter(|rank| mask >> rank & 1 == 1).collect(),
             None => vec![rank.unwrap_or(own)],
         };
-        if ranks.is_empty() || ranks.iter().any(|rank| *rank as usize >= self.cta.shared.len()) {
+        let is_remote_source = self.inst.mods.high && ranks[..] != [own];
+        let is_foreign = |rank: &u32| *rank as usize >= self.cta.shared.len();
+        if ranks.is_empty() || ranks.iter().any(is_foreign) || is_remote_source {
             return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Cluster, shared.into(), 0));
         }
         self.check_alignment(lane, Space::Shared, shared.into(), 16)?;
@@ -73,13 +75,13 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
-    fn plain_copy(&mut self, lane: usize, shared: u32) -> Result<Copy, Box<Trap>> {
+    fn plain_copy(&mut self, lane: usize, shared: u32) -> Result<LaneCopy, Box<Trap>> {
         let (global, bytes) = (self.wide(1, lane), self.word(2, 0, lane));
         self.check_alignment(lane, Space::Global, global, 16)?;
         self.inside(lane, Space::Global, global, bytes as usize)?;
         let mut pieces = Vec::new();
         split_run(Some(global), shared, bytes, &mut |piece| pieces.push(piece));
-        Ok(Copy {
+        Ok(LaneCopy {
             lane,
             pieces,
             bytes,
@@ -87,13 +89,21 @@ impl Lsu<'_, '_> {
         })
     }
 
-    fn tile_copy(&mut self, lane: usize, extent: Extent, shared: u32) -> Result<Copy, Box<Trap>> {
+    fn tile_copy(&mut self, lane: usize, extent: Extent, shared: u32) -> Result<LaneCopy, Box<Trap>> {
         let map = self.tensor_map(lane)?;
         let at = extent.coordinates(|n| self.word(2, n, lane));
         let offsets = extent.offsets(|n| self.word(2, n, lane));
+        // Before the pieces: a map of the kernel may name billions.
+        let rank = self.cta.rank as u32;
+        self.inside(
+            lane,
+            Space::Cluster,
+            in_cluster(rank, shared),
+            map.tile_bytes() as usize,
+        )?;
         let mut pieces = Vec::new();
         map.pieces(at, offsets, shared, &mut |piece| pieces.push(piece));
-        Ok(Copy {
+        Ok(LaneCopy {
             lane,
             pieces,
             bytes: map.tile_bytes(),
@@ -106,7 +116,7 @@ impl Lsu<'_, '_> {
         let address = self.wide(1, lane);
         let map = match address.checked_sub(PARAM_WINDOW).filter(|at| *at < 2 * WINDOW_BYTES) {
             Some(at) if at < WINDOW_BYTES => constant_map(self.cta.grid, 0, at),
-            Some(at) => constant_map(self.cta.grid, 3, at - WINDOW_BYTES),
+            Some(at) => constant_map(self.cta.grid, CONST_BANK, at - WINDOW_BYTES),
             None => {
                 self.inside(lane, Space::Global, address, MAP_BYTES)?;
                 self.check_alignment(lane, Space::Global, address, MAP_ALIGNMENT as usize)?;
@@ -125,7 +135,7 @@ impl Lsu<'_, '_> {
     }
 
     /// Writes a copy to the shared memory of a CTA.
-    fn write_shared(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
+    fn write_shared(&mut self, copy: &LaneCopy, rank: u32) -> Result<(), Box<Trap>> {
         let lane = copy.lane;
         for &piece in &copy.pieces {
             for n in 0..piece.bytes {
@@ -144,7 +154,7 @@ impl Lsu<'_, '_> {
     }
 
     /// Writes a copy to global memory, or reduces it there. Bytes outside a tensor are not written.
-    fn write_global(&mut self, copy: &Copy, rank: u32) -> Result<(), Box<Trap>> {
+    fn write_global(&mut self, copy: &LaneCopy, rank: u32) -> Result<(), Box<Trap>> {
         let lane = copy.lane;
         let op = self.inst.mods.atom;
         let map = copy.map.filter(|_| self.inst.op == Opcode::Ublkred);

@@ -10,7 +10,7 @@ use super::counts::Counts;
 use super::diagnosis::{self, Diagnosis};
 use super::metrics::{Inputs, Metric, Value};
 use super::{glossary, latency, metrics, stalls, units};
-use crate::bench::{LaunchRun, Run, Sampled, StopReason};
+use crate::bench::{LaunchRun, Run, StopReason};
 
 /// Title and name of each metric in the summary.
 pub(crate) const HEADLINES: [(&str, &str); 15] = [
@@ -216,12 +216,9 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
 
 /// Writes the cycles that a sampled run has counted.
 fn sampled(to: &mut dyn Write, run: &Run) -> io::Result<()> {
-    let Some(Sampled { first, end }) = run.sample else {
-        return Ok(());
-    };
-    match first < end {
-        true => writeln!(to, "\nsample: all numbers count cycles {first} to {}", end - 1),
-        false => writeln!(to, "\nsample: the run ended in cycle {end}, so all numbers are 0"),
+    match &run.sample {
+        Some(sample) => writeln!(to, "\nsample: {sample}"),
+        None => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! a fill in the L2 if their line was accepted by the memory channel in one cycle.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -12,17 +13,14 @@ use warpwave_components::proto::event::Request;
 use warpwave_components::proto::mem::{PacketKind, Stage};
 use warpwave_hw::time::Cycle;
 
-use super::Listener;
 use super::requests::{RequestId, begin, end, path};
+use super::{Listener, returned};
 
 /// Most requests of a transaction. Others with the same fill are left out.
 pub const MAX_REQUESTS: usize = 8;
 
 /// Requests that share a fill return within this many cycles. A longer queue behind the L1 is unlikely.
 const SPREAD: u64 = 4_000;
-
-/// Number of recent requests above which old ones are dropped.
-const MAX_RECENT: usize = 1 << 16;
 
 /// The request to find.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +59,7 @@ pub struct TransactionFinder {
     /// Requests of each SM so far.
     numbers: Vec<u64>,
     /// Requests that may share a fill with the next one.
-    recent: Vec<(RequestId, Request)>,
+    recent: VecDeque<(RequestId, Request)>,
     /// The best request so far, then the requests with the same fill.
     found: Vec<(RequestId, Request)>,
 }
@@ -73,7 +71,7 @@ impl TransactionFinder {
             wanted,
             window,
             numbers: Vec::new(),
-            recent: Vec::new(),
+            recent: VecDeque::new(),
             found: Vec::new(),
         }
     }
@@ -96,13 +94,6 @@ impl TransactionFinder {
                 is_candidate && self.found.first().is_none_or(|best| key(&(id, *request)) < key(best))
             }
         }
-    }
-
-    /// Drops requests that returned long ago.
-    fn drop_old(&mut self) {
-        let newest = self.recent.iter().map(|(_, request)| returned(request)).max();
-        let oldest = newest.map_or(0, |newest| newest.0.saturating_sub(SPREAD));
-        self.recent.retain(|(_, request)| returned(request).0 >= oldest);
     }
 }
 
@@ -128,25 +119,20 @@ impl Listener for TransactionFinder {
         {
             self.found.push((id, *request));
         }
-        self.recent.push((id, *request));
-        if self.recent.len() >= 2 * MAX_RECENT {
-            self.drop_old();
-        }
+        self.recent.push_back((id, *request));
+        let oldest = returned(request).0.saturating_sub(SPREAD);
+        while self.recent.pop_front_if(|(_, old)| returned(old).0 < oldest).is_some() {}
     }
 }
 
 /// True if two requests wait for the same fill, in the L1 or in the L2.
-pub fn share_fill((sm, one): (u16, &Request), (other_sm, other): (u16, &Request)) -> bool {
+fn share_fill((sm, one): (u16, &Request), (other_sm, other): (u16, &Request)) -> bool {
     let both = |stage| one.stamps.at(stage).is_some() && one.stamps.at(stage) == other.stamps.at(stage);
     one.line == other.line && (sm == other_sm && both(Stage::Response) || both(Stage::Hbm))
 }
 
 fn latency(request: &Request) -> u64 {
     end(request).since(begin(request))
-}
-
-fn returned(request: &Request) -> Cycle {
-    request.stamps.0[Stage::Return as usize]
 }
 
 #[cfg(test)]

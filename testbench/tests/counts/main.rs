@@ -247,6 +247,20 @@ fn launch_is_counted_as_far_as_it_is_in_the_sample() {
     );
 }
 
+#[test]
+fn cycle_limit_counts_the_cycles_outside_of_a_sample_too() {
+    let whole = sampled("saxpy", 1, EVERYTHING, |_| {});
+    let [first, second] = [0, 1].map(|launch| whole.launches[launch].cycles);
+    let mut scenario = builtin::load("saxpy").unwrap();
+    scenario.launches.extend(scenario.launches.clone());
+    let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
+    // The sample begins in the second launch, which the limit stops before its end.
+    bench.sample(Cycle(whole.sample.unwrap().end - 100)..Cycle(u64::MAX));
+    let max_cycles = Some(first + second - 10);
+    let run = bench.run(Options { max_cycles, ..OPTIONS }, &mut |_| true);
+    assert_eq!(run.stopped_by(), Some(StopReason::Limit));
+}
+
 /// The number of records of each latency.
 fn records(counts: &Counts) -> BTreeMap<&'static str, u64> {
     let latencies = counts.latencies();

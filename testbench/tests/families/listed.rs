@@ -144,6 +144,7 @@ fn every_listed_form_gives_the_same_on_machine_and_reference() {
         maps.len(),
         others.len()
     );
-    assert!(maps.iter().all(|(form, _)| form.starts_with("cp.")), "{maps:?}");
+    // 10 lines, and 8 reductions in one more. The prefetch reads no map.
+    assert_eq!(maps.len(), 18, "{maps:?}");
     assert!(others.len() < 16, "{others:?}");
 }

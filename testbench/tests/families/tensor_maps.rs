@@ -143,7 +143,7 @@ fn bytes_that_are_no_map_trap() {
     }
 }
 
-/// The pixels of a convolution with a 3 by 3 filter and a border of one pixel: for each offset of the filter, one channel vector per
+/// The columns of a convolution with a 3 by 3 filter and a border of one pixel. Each offset of the filter has one channel vector per
 /// output pixel.
 #[test]
 fn im2col_copies_give_the_columns_of_a_padded_convolution() {
@@ -281,6 +281,15 @@ fn bulk_copy_to_another_block_completes_on_its_mbarrier() {
     let text = multicast(remote, "", 0b10, 2);
     let kernel = Kernel::of(&text).sizes(2, 32).input(&input);
     kernel.output(&received(&input, 0b10, 2)).holds();
+}
+
+#[test]
+fn copy_from_the_shared_memory_of_another_block_to_global_memory_traps() {
+    let remote = "cp.async.bulk.global.shared::cta.bulk_group [%i], [%far], 512;";
+    let text = multicast(remote, "", 0, 2);
+    let line = 1 + text.lines().position(|line| line.contains(remote)).unwrap() as u32;
+    let kernel = Kernel::of(&text).sizes(2, 32).input(&[0; 128]).output(&[0; 256]);
+    kernel.traps(TrapKind::OutOfBounds, line);
 }
 
 #[test]

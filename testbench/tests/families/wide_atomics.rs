@@ -1,4 +1,4 @@
-//! Exchanges and compare-and-swaps of 128 bits, in every state space.
+//! 128-bit exchanges in every state space, and compare-and-swaps in global memory and in shared memory of the cluster.
 
 use super::Kernel;
 

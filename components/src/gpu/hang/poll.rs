@@ -183,10 +183,12 @@ impl Writer {
         let is_atomic = matches!(inst.op, Opcode::Atom | Opcode::Red);
         let is_write = is_atomic && !is_arrival || inst.op == Opcode::St;
         let is_shared = matches!(inst.mods.space, Space::Shared | Space::Cluster | Space::Generic);
+        let is_bulk = matches!(inst.op, Opcode::Ublkcp | Opcode::Ublkred);
+        let (to_shared, to_global) = (is_bulk && !inst.mods.high, is_bulk && inst.mods.high);
         match self {
-            Writer::Arrivals => is_atomic && is_arrival || inst.op == Opcode::Ublkcp && !inst.mods.high,
-            Writer::Shared => is_write && is_shared || matches!(inst.op, Opcode::Ldgsts | Opcode::Ublkcp),
-            Writer::Global => is_write && matches!(inst.mods.space, Space::Global | Space::Generic),
+            Writer::Arrivals => is_atomic && is_arrival || to_shared,
+            Writer::Shared => is_write && is_shared || inst.op == Opcode::Ldgsts || to_shared,
+            Writer::Global => is_write && matches!(inst.mods.space, Space::Global | Space::Generic) || to_global,
         }
     }
 

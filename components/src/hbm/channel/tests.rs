@@ -590,3 +590,28 @@ fn channel_keeps_the_contract_of_a_component() {
         assert_eq!(out, 26, "{clock:?}");
     }
 }
+
+#[test]
+fn flush_has_counters_of_its_own() {
+    let mut bench = Bench::new(config(), 1);
+    let flush = Packet {
+        is_flush: true,
+        ..write(0, 0b1111, 7, 0)
+    };
+    bench.send(0, flush);
+    bench.run(200);
+    let counters = bench.channel.counters();
+    // Four sectors of 32 bytes: a burst each.
+    assert_eq!(
+        (counters.flush_requests, counters.flush_bursts, counters.bytes_flushed),
+        (1, 4, 128)
+    );
+    assert_eq!(
+        (counters.write_requests, counters.bytes_written, counters.bus_cycles),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        (counters.row_hits, counters.row_misses, counters.row_conflicts),
+        (0, 0, 0)
+    );
+}

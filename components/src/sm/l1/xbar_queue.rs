@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use warpwave_hw::link::stall::Stall;
 use warpwave_hw::time::Cycle;
 
 use crate::config::Check;
@@ -103,10 +104,10 @@ struct Held {
 
 /// The disorder of `check.weak`.
 pub(super) struct Shuffle {
-    /// State of SplitMix64 (Steele, Lea and Flood, 2014).
-    state: u64,
-    /// Most cycles that a packet is held back.
-    most: u64,
+    /// Cycles for which each packet is held back, by its number.
+    delays: Stall,
+    /// Packets so far.
+    n_packets: u64,
     /// The packets of the queue, in its order.
     held: VecDeque<Held>,
 }
@@ -116,25 +117,18 @@ impl Shuffle {
     pub(super) fn new(check: Check, sm: u16) -> Option<Box<Self>> {
         let shuffle = || {
             Box::new(Shuffle {
-                state: u64::from(check.seed) << 16 | u64::from(sm),
-                most: check.weak.into(),
+                delays: Stall::new(u64::from(check.seed) << 16 | u64::from(sm), check.weak.into()),
+                n_packets: 0,
                 held: VecDeque::new(),
             })
         };
         (check.weak > 0).then(shuffle)
     }
 
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state;
-        bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ bits >> 31
-    }
-
-    /// Adds a packet for `line`, held back for up to `most` cycles.
+    /// Adds a packet for `line`, and draws the cycles for which it is held back.
     fn push(&mut self, line: u64, now: Cycle) {
-        let cycles = self.random() % (self.most + 1);
+        let cycles = self.delays.delay(Cycle(self.n_packets));
+        self.n_packets += 1;
         let due = now + 1 + cycles;
         self.held.push_back(Held { line, due });
     }

@@ -1,8 +1,7 @@
 //! The coalescer: merges the lane addresses of a warp access into one [`LineAccess`] per request and line. Each becomes a packet.
 //!
 //! A warp access of up to 4 bytes a lane is one request. 8 bytes are two requests of 16 lanes, and 16 bytes are four of 8 (source:
-//! `cuda_guide`). Lanes of one request on one line share a packet, whatever their order. Lanes of two requests never
-//! do.
+//! `cuda_guide`). Lanes of one request on one line share a packet, in any order. Two requests share none.
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 

@@ -150,8 +150,8 @@ fn lsu_keeps_the_contract_and_every_access_ends_once() {
     );
 }
 
-/// Two loads of constants, issued in cycles 0 and 200, with lane addresses `stride` bytes apart. Returns the lines that they request, and the
-/// cycles of their returns.
+/// Two loads of constants, issued in cycles 0 and 200, with lane addresses `stride` bytes apart. Returns the number of lines that they
+/// request, and the cycles of their returns.
 fn constant_load(stride: u32) -> (usize, Vec<u64>) {
     let grid = Arc::new(Grid {
         constants: vec![(0..2048).collect()],
@@ -182,7 +182,7 @@ fn constant_load(stride: u32) -> (usize, Vec<u64>) {
     };
     let events = check(build, 500).unwrap();
     let requests = events.iter().filter(|event| event.link == "request").count();
-    (requests, crate::test_ports::times(&events, "out"))
+    (requests, times(&events, "out"))
 }
 
 #[test]

@@ -70,9 +70,10 @@ const RANKS: [u8; 5] = [0, 1, 2, 3, 5];
 
 /// Bytes of shared memory of a copy: it uses a part of them.
 const SLOT: u32 = 2048;
-/// Bytes of shared memory of a CTA: one slot per copy of the largest input, then its mbarriers.
-const CTA_BYTES: u32 = 25 * SLOT;
+/// First mbarrier of a CTA, behind 24 slots. An input has at most 16 copies.
 const BARRIERS: u32 = 24 * SLOT;
+/// Bytes of shared memory of a CTA.
+const CTA_BYTES: u32 = BARRIERS + SLOT;
 /// Bytes of global memory of a copy.
 const REGION: u64 = 1 << 17;
 

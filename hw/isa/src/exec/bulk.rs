@@ -286,8 +286,12 @@ impl TensorMap {
         (is_known && map.is_sound()).then_some(map)
     }
 
-    /// True if the sizes of a tile are within the limits of the CUDA driver API (`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`).
+    /// True if the sizes of a tile are within the limits of the CUDA driver API (`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`), and
+    /// every element is aligned to its size. The API asks for multiples of 16.
     fn is_sound(&self) -> bool {
+        let size = u64::from(self.element.bytes());
+        let strides = &self.strides[1..usize::from(self.rank)];
+        let is_aligned = strides.iter().chain([&self.base]).all(|at| at.is_multiple_of(size));
         let fits = match self.im2col {
             None => self.tile.iter().all(|n| (1..=256).contains(n)),
             Some(_) => {
@@ -295,7 +299,10 @@ impl TensorMap {
                 self.rank >= 3 && (1..=256).contains(&channels) && (1..=1024).contains(&pixels)
             }
         };
-        fits && self.steps.iter().all(|n| (1..=8).contains(n)) && (!self.nan_fill || self.element.nan().is_some())
+        is_aligned
+            && fits
+            && self.steps.iter().all(|n| (1..=8).contains(n))
+            && (!self.nan_fill || self.element.nan().is_some())
     }
 
     /// Elements of a tile along a dimension.
@@ -308,9 +315,10 @@ impl TensorMap {
         }
     }
 
-    /// Returns the bytes of a tile in shared memory.
+    /// Returns the bytes of a tile in shared memory, at most `u32::MAX`.
     pub fn tile_bytes(&self) -> u32 {
-        (0..5).map(|n| self.count(n)).product::<u32>() * u32::from(self.element.bytes())
+        let element = u32::from(self.element.bytes());
+        (0..5).fold(element, |bytes, n| bytes.saturating_mul(self.count(n)))
     }
 
     /// Returns byte `n` of an element outside the tensor.
@@ -539,6 +547,30 @@ mod tests {
             None,
             "an integer has no NaN"
         );
+        let halves = TensorMap {
+            element: Element::U16,
+            strides: [2, 16, 48, 48, 48],
+            ..MAP
+        };
+        assert_eq!(TensorMap::from_bytes(&halves.to_bytes()), Some(halves));
+        let (mut odd_base, mut odd_stride) = (halves, halves);
+        odd_base.base += 1;
+        odd_stride.strides[1] += 1;
+        for odd in [odd_base, odd_stride] {
+            assert_eq!(TensorMap::from_bytes(&odd.to_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn tile_of_more_than_4_gib_has_the_largest_number_of_bytes() {
+        let tile = [256; 5];
+        let map = TensorMap {
+            rank: 5,
+            tile,
+            sizes: tile,
+            ..MAP
+        };
+        assert_eq!(map.tile_bytes(), u32::MAX);
     }
 
     #[test]

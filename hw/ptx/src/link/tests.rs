@@ -121,6 +121,10 @@ fn alias_is_another_name_of_its_function() {
         );
     }
     assert_eq!(wrong(".alias real, real;"), "function `real` is defined twice");
+    assert_eq!(
+        wrong(".alias f, real;\n.alias f, real;"),
+        "function `f` is defined twice"
+    );
 }
 
 /// Returns the message and the text of the span of each finding of kernel `k`.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::source::{hottest, ptx_anchor};
 use super::{Page, capitalized, percent, thousands};
-use crate::bench::{Sampled, StopReason};
+use crate::bench::StopReason;
 use crate::report::diagnosis::{self, Diagnosis};
 use crate::report::metrics;
 
@@ -57,8 +57,8 @@ pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
                 ": " (config.n_sms()) " SMs at " (config.clocks.core_khz / 1000) " MHz, " (scenario.ptx_path)
             }
         }
-        @if let Some(Sampled { first, end }) = run.sample {
-            p.verdict { b { "Sample" } ": all numbers count cycles " (first) " to " (end.saturating_sub(1)) }
+        @if let Some(sample) = run.sample {
+            p.verdict { b { "Sample" } ": " (sample.to_string()) }
         }
         @if let Some((launch, error)) = &run.stopped && run.stopped_by() != Some(StopReason::Sampled) {
             p.verdict { b { "Stopped" } " in launch " (launch) ": " (error.to_string()) }

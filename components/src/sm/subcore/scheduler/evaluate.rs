@@ -33,12 +33,12 @@ impl Scheduler {
     #[inline]
     pub(super) fn evaluate_warp(&mut self, slot: usize, at: Cycle) {
         let has_instruction = self.state.ibuffers.has_instruction(slot);
-        let has_constants = self.ports.constant.is_none();
+        let always_hits = self.ports.constant.is_none();
         let Some(warp) = self.state.warps.get_mut(slot) else {
             return;
         };
         let result = match warp.next_or_stall(at, has_instruction) {
-            Ok(next) if next.reads_constant() && !(has_constants || warp.has_constants) => None,
+            Ok(next) if next.reads_constant() && !(always_hits || warp.has_constants) => None,
             Ok(next) => Some((None, group(next))),
             Err(state) => Some((Some(state), 0)),
         };

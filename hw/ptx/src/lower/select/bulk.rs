@@ -77,7 +77,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let is_im2col = form.has(".im2col") && !to_global;
         let multicast = form.has(".multicast::cluster");
         let has_barrier = form.has(".mbarrier::complete_tx::bytes");
-        if to_global == has_barrier || !form.has(".global") || to_global && (form.has(".im2col") || multicast) {
+        let only_to_global = operation.is_some() || form.has(".im2col_no_offs");
+        let is_mixed = match to_global {
+            true => form.has(".im2col") || multicast,
+            false => only_to_global,
+        };
+        if to_global == has_barrier || !form.has(".global") || is_mixed {
             return Err(form.unsupported());
         }
         let (shared, global) = if to_global { (1, 0) } else { (0, 1) };
