@@ -53,6 +53,8 @@ pub mod suite;
 
 pub mod lesson;
 
+pub mod plan;
+
 pub mod validate;
 
 pub mod sweep;

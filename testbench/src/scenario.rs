@@ -330,6 +330,19 @@ pub enum Arg {
     TensorMap(Tiles),
 }
 
+impl Arg {
+    /// Alignment in a C structure, in bytes.
+    pub(crate) fn alignment(&self) -> usize {
+        match self {
+            Arg::Buffer(_) | Arg::Address(..) | Arg::Image(_) => 8,
+            Arg::Scalar(dtype, _) => dtype.bytes(),
+            Arg::Bytes(_) => 1,
+            Arg::Struct(fields) => fields.iter().map(Arg::alignment).max().unwrap_or(1),
+            Arg::TensorMap(_) => 64,
+        }
+    }
+}
+
 /// An assertion on a metric: its bounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Assert {

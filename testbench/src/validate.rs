@@ -19,6 +19,7 @@ mod kernels;
 mod lab;
 mod memory;
 mod page;
+mod silicon;
 mod summary;
 mod tensor;
 mod text;
@@ -34,6 +35,7 @@ pub use deviations::deviations;
 pub use families::FAMILIES;
 pub use lab::Lab;
 pub use page::page;
+pub use silicon::{Results, SiliconError};
 pub use summary::{Summary, differences, record};
 pub use text::{csv, rows, table};
 
@@ -100,6 +102,11 @@ impl Point {
         self.y.expect("the family has a second parameter") as u32
     }
 }
+
+/// A point that cannot run, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: {1}")]
+pub struct PointError(String, String);
 
 /// A point with the model's value.
 #[derive(Clone, PartialEq, Debug)]

@@ -5,6 +5,7 @@
 //! | `sh` | runs it as a script, with the command built for this test in place of `cargo run --release --` |
 //! | `sh gui` | does not run it: it needs a screen, or a tool that may be missing |
 //! | `sh slow` | does not run it: it takes minutes |
+//! | `sh gpu` | does not run it: it needs a real GPU |
 //! | `output` | looks for its lines, in order, in what the block before it printed; `...` stands for lines that are left out |
 //! | a language and a name | writes a file of that name before the first script |
 //!
@@ -228,14 +229,14 @@ fn every_shell_block_runs_or_says_why_not() {
         for block in page.blocks() {
             let mut words = block.info.split(' ');
             let is_shell = matches!(words.next(), Some("sh" | "bash" | "shell" | "console"));
-            if is_shell && !["sh", "sh gui", "sh slow"].contains(&block.info) {
+            if is_shell && !["sh", "sh gui", "sh slow", "sh gpu"].contains(&block.info) {
                 findings.push(format!("{}: ```{}", page.place(block.line), block.info));
             }
         }
     }
     assert!(
         findings.is_empty(),
-        "write ```sh, ```sh gui or ```sh slow:\n{}",
+        "write ```sh, ```sh gui, ```sh slow or ```sh gpu:\n{}",
         findings.join("\n")
     );
 }

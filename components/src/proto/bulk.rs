@@ -142,7 +142,7 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     match map_place(warp_inst, bulk) {
         MapPlace::Constant(map) => map_fault(warp_inst, bulk, map.as_ref()),
         MapPlace::Global if !is_allocated(bulk.global, MAP_BYTES as u64) => {
-            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, "global", bulk.global))
+            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, "param", bulk.global))
         }
         MapPlace::Global => (!bulk.global.is_multiple_of(MAP_ALIGNMENT)).then_some(BulkFault(
             Misaligned,

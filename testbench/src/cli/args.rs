@@ -124,6 +124,15 @@ pub struct Validate {
     /// Write the records (all.csv, quick.csv) and DEVIATIONS.md into a folder; other families keep theirs
     #[arg(long, value_name = "DIR", conflicts_with_all = ["gpu", "quick", "set"])]
     pub write: Option<PathBuf>,
+    /// Write the microbenchmarks of --gpu into a folder, for `measure.py` on a real GPU; the model does not run
+    #[arg(long, value_name = "DIR", requires = "gpu", conflicts_with_all = ["quick", "set", "csv", "html", "check", "write"])]
+    pub plan: Option<PathBuf>,
+    /// Compare with the figures that `measure.py` left in this folder, not with published ones
+    #[arg(long, value_name = "DIR", requires = "gpu", conflicts_with_all = ["plan", "write", "check"])]
+    pub measured: Option<PathBuf>,
+    /// Write the measured figures alone as CSV; the model does not run
+    #[arg(long, value_name = "FILE", requires = "measured", conflicts_with_all = ["csv", "html", "quick"])]
+    pub silicon: Option<PathBuf>,
     /// No progress line
     #[arg(long)]
     pub no_progress: bool,
@@ -233,6 +242,9 @@ pub struct Run {
     /// Write every buffer to this folder as NAME.npy
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub dump: Option<PathBuf>,
+    /// Write launches, data and results to this folder, for `measure.py` on a real GPU
+    #[arg(long, value_name = "DIR", help_heading = "Reports")]
+    pub plan: Option<PathBuf>,
     /// Check shared memory for races, and for reads of unwritten bytes (uninit)
     #[arg(
         long,
@@ -296,6 +308,7 @@ impl Run {
             &self.json,
             &self.csv,
             &self.dump,
+            &self.plan,
             &self.flight,
         ];
         #[cfg(feature = "fst")]

@@ -67,6 +67,9 @@ impl Outputs {
             outputs.files.extend(dumped.map(file));
             outputs.folders.push(Folder::new("--dump", folder, |_| false));
         }
+        if let Some(folder) = &args.plan {
+            outputs.folders.push(Folder::new("--plan", folder, |_| false));
+        }
         let is_latencies = |name: &str| {
             matches!(name, "latencies.txt" | "latencies.svg" | "latencies.hlog") || name.ends_with(".hgrm")
         };

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
+use warpwave::plan::{self, Plan};
 use warpwave::report::metrics::Value;
 use warpwave::report::{csv, json, text};
 use warpwave::scenario::{Draft, OtherRun, Scenario, builtin, npy};
@@ -51,7 +52,7 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut jobs = jobs(args);
     if jobs.len() > 1 && args.writes_files() {
         return Err(Failure::input(
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv and --dump take one scenario at a time",
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv, --dump and --plan take one scenario at a time",
         ));
     }
     catch_interrupt();
@@ -201,6 +202,10 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     let inputs = [job.inputs.clone(), sources(args, bench)].concat();
     outputs.check(&inputs)?;
     outputs.try_all()?;
+    if args.plan.is_some() {
+        // Refused before the run, not behind it.
+        Plan::of(scenario).map_err(Failure::input)?;
+    }
     let record = record(job, args, &outputs, &inputs);
     warn_of_endless_loops(bench, scenario);
     if options(scenario, args).max_cycles.is_none() {
@@ -471,7 +476,7 @@ fn asserted(run: &Run) -> String {
     out
 }
 
-/// Writes the files of `--json`, `--csv` and `--dump`.
+/// Writes the files of `--json`, `--csv`, `--dump` and `--plan`.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
     if let Some(path) = &args.json {
         write(path, json::report(&scenario.name, run).as_bytes())?;
@@ -486,6 +491,15 @@ fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &R
             let bytes = lockstep::bytes_of(buffer, address, bench.gpu().storage());
             npy::write(&mut file, buffer.layout.dtype, &buffer.layout.shape, &bytes).expect("memory can be written");
             write(&folder.join(format!("{}.npy", buffer.name)), &file)?;
+        }
+    }
+    if let Some(folder) = &args.plan {
+        let plan = Plan::of(scenario).map_err(Failure::input)?;
+        plan::write(folder, &[plan])
+            .map_err(|error| Failure::input(format!("cannot write into {}: {error}", folder.display())))?;
+        for (buffer, address) in bench.data() {
+            let bytes = lockstep::bytes_of(buffer, address, bench.gpu().storage());
+            write(&folder.join(format!("{}.{}.model", scenario.name, buffer.name)), &bytes)?;
         }
     }
     Ok(())

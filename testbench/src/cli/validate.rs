@@ -1,12 +1,14 @@
 //! `warpwave validate`: microbenchmarks on the model, beside figures of silicon.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread::available_parallelism;
 
+use warpwave::plan;
 use warpwave::validate::{
-    FAMILIES, Family, Lab, Point, Row, Summary, csv, deviations, differences, page, record, rows, table,
+    FAMILIES, Family, Lab, Point, Results, Row, Summary, csv, deviations, differences, page, record, rows, table,
 };
 
 use super::args::Validate;
@@ -17,8 +19,16 @@ use super::progress::{self, Count};
 /// Runs the families, prints errors, writes files, and compares with a record.
 pub fn validate(options: &Validate) -> Result<(), Failure> {
     let families = selected(&options.families)?;
+    if let (Some(folder), Some(gpu)) = (&options.plan, &options.gpu) {
+        return plan(folder, gpu, &families);
+    }
+    let measured = options.measured.as_deref().map(Results::read).transpose();
+    let measured = measured.map_err(Failure::input)?;
+    if let (Some(path), Some(results)) = (&options.silicon, &measured) {
+        return silicon(path, options, &families, results);
+    }
     progress::catch_interrupt();
-    let results = run(options, &families)?;
+    let results = run(options, &families, measured.as_ref())?;
     let summaries: Vec<_> = results
         .iter()
         .map(|(family, rows)| (*family, Summary::of(rows)))
@@ -58,16 +68,54 @@ fn selected(names: &[String]) -> Result<Vec<&'static Family>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn run(options: &Validate, families: &[&'static Family]) -> Result<Vec<(&'static Family, Vec<Row>)>, Failure> {
-    let lab = Lab {
-        sets: options.set.clone(),
-    };
+/// Writes the microbenchmarks for a real GPU.
+fn plan(folder: &Path, gpu: &str, families: &[&Family]) -> Result<(), Failure> {
+    let plans = families.iter().map(|family| family.plans(gpu));
+    let plans = plans.collect::<Result<Vec<_>, _>>().map_err(Failure::input)?.concat();
+    plan::write(folder, &plans)
+        .map_err(|error| Failure::input(format!("cannot write into {}: {error}", folder.display())))?;
+    print(&format!(
+        "{} microbenchmarks are in {}; on a machine with the GPU: python3 measure.py {}\n",
+        plans.len(),
+        folder.display(),
+        folder.display()
+    ))
+}
+
+/// Writes the figures of a real GPU in the columns of `validation/silicon`, with the family before them.
+fn silicon(path: &Path, options: &Validate, families: &[&Family], results: &Results) -> Result<(), Failure> {
+    let gpu = options.gpu.as_deref().unwrap_or_default();
+    let mut text = "family,gpu,series,x,y,silicon,unit,grade,source\n".to_owned();
+    for family in families {
+        for point in family.measured(gpu, results) {
+            let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+            let (x, y) = (number(point.x), number(point.y));
+            let _ = writeln!(
+                text,
+                "{},{},\"{}\",{x},{y},{:.4},{},{},{}",
+                family.name, point.gpu, point.series, point.silicon, point.unit, point.grade, point.source
+            );
+        }
+    }
+    write(path, &text)
+}
+
+fn run(
+    options: &Validate,
+    families: &[&'static Family],
+    measured: Option<&Results>,
+) -> Result<Vec<(&'static Family, Vec<Row>)>, Failure> {
+    let lab = Lab::with_sets(options.set.clone());
     let is_wanted = |family: &Family, point: &Point| {
         let is_of_gpu = options.gpu.as_ref().is_none_or(|wanted| *wanted == point.gpu);
         is_of_gpu && (!options.quick || family.is_quick(point))
     };
     let points = |family: &Family| {
-        let points = family.points().into_iter();
+        let points = match measured {
+            Some(results) => family.measured(options.gpu.as_deref().unwrap_or_default(), results),
+            None => family.points(),
+        };
+        let points = points.into_iter();
         points.filter(|point| is_wanted(family, point)).collect::<Vec<_>>()
     };
     let all: usize = families.iter().map(|family| points(family).len()).sum();

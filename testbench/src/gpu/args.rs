@@ -58,6 +58,15 @@ pub struct Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
+    /// A buffer at an address of the caller's choice, which no machine allocated.
+    pub(crate) fn at(address: u64, len: usize) -> Self {
+        Buffer {
+            address,
+            len,
+            element: PhantomData,
+        }
+    }
+
     /// The device address.
     pub fn address(&self) -> u64 {
         self.address

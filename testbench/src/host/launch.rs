@@ -270,22 +270,12 @@ fn structure(fields: &[Arg], placement: &Placement, textures: &[Texture]) -> Res
     for field in fields {
         let value = bytes_of(field, placement, textures)?;
         // Padding before the field.
-        bytes.resize(bytes.len().next_multiple_of(alignment(field)), 0);
+        bytes.resize(bytes.len().next_multiple_of(field.alignment()), 0);
         bytes.extend(value);
     }
-    let whole = fields.iter().map(alignment).max().unwrap_or(1);
+    let whole = fields.iter().map(Arg::alignment).max().unwrap_or(1);
     bytes.resize(bytes.len().next_multiple_of(whole), 0);
     Ok(bytes)
-}
-
-fn alignment(arg: &Arg) -> usize {
-    match arg {
-        Arg::Buffer(_) | Arg::Address(..) | Arg::Image(_) => 8,
-        Arg::Scalar(dtype, _) => dtype.bytes(),
-        Arg::Bytes(_) => 1,
-        Arg::Struct(fields) => fields.iter().map(alignment).max().unwrap_or(1),
-        Arg::TensorMap(_) => 64,
-    }
 }
 
 /// The tensor map of a buffer. Its dimensions are reversed: a tensor map has the contiguous dimension first.

@@ -26,12 +26,13 @@ enum Kind {
 }
 
 impl Kind {
+    /// Each chain starts with a value of its own: an assembler makes one chain of two that are equal.
     fn start(self) -> &'static str {
         match self {
-            Kind::U32 => "add.u32 %r#, %r70, %r71; setp.ne.u32 %p1, %r70, 0;\n",
-            Kind::U64 => "cvt.u64.u32 %rd#, %r70; cvt.u64.u32 %rd27, %r71;\n",
-            Kind::F32 => "add.f32 %f#, %f70, 0f3f800000;\n",
-            Kind::F64 => "add.f64 %d#, %d30, %d30;\n",
+            Kind::U32 => "add.u32 %r#, %r70, %r71; add.u32 %r#, %r#, #; setp.ne.u32 %p1, %r70, 0;\n",
+            Kind::U64 => "add.u32 %r75, %r70, #; cvt.u64.u32 %rd#, %r75; cvt.u64.u32 %rd27, %r71;\n",
+            Kind::F32 => "add.u32 %r75, %r70, #; cvt.rn.f32.u32 %f#, %r75;\n",
+            Kind::F64 => "add.u32 %r75, %r70, #; cvt.rn.f64.u32 %d#, %r75;\n",
         }
     }
 

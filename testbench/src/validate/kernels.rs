@@ -20,7 +20,12 @@ pub(super) fn memory(gpu: &str) -> String {
 
 /// A text for `sm_80` as a text for a preset.
 pub(super) fn for_target(text: &str, gpu: &str) -> String {
-    text.replace(".target sm_80", &format!(".target {}", target(gpu).1))
+    let (version, target) = target(gpu);
+    // The kernels use nothing newer, and a driver refuses versions newer than its own.
+    let version = format!(".version {version}");
+    text.replace(".version 9.5", &version)
+        .replace(".version 7.8", &version)
+        .replace(".target sm_80", &format!(".target {target}"))
 }
 
 /// A kernel that times a sequence of instructions.

@@ -1,17 +1,75 @@
-//! A bench for microbenchmarks: builds the GPU of a point, runs kernels, reads the clock values that they store.
+//! A bench for microbenchmarks: runs kernels on the GPU of a point, reads the clock values that they store.
+//!
+//! ```text
+//! point ── measure ──> Bench ──┬─ model: simulated
+//!                              ├─ plan: written down, for a real GPU
+//!                              └─ measured: read from what a real GPU gave
+//! ```
+//!
+//! One function measures all three. So a figure of silicon and the figure of the model have one formula.
 
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+
+use warpwave_components::config::GpuConfig;
 use warpwave_components::preset::{self, PresetError};
 
-use crate::gpu::{Buffer, Factory, Gpu, GpuError, KernelArg, Module, Report, Shape};
+use crate::gpu::{Buffer, Dims, Element, Factory, Gpu, GpuError, KernelArg, Module, Shape};
+use crate::plan::{Init, Plan, PlannedArg, PlannedBuffer, PlannedLaunch, PlannedStep, Relocation, RelocationTarget};
+use crate::plan::{Repetition, hex};
 
-/// The changes that apply to every GPU of a validation.
-#[derive(Clone, Default, PartialEq, Debug)]
+/// Where microbenchmarks run, and the changes that apply to every GPU.
+#[derive(Default)]
 pub struct Lab {
     /// Preset keys with their values, as in `--set`.
     pub sets: Vec<(String, String)>,
+    device: Device,
+}
+
+/// What runs the launches.
+#[derive(Default)]
+enum Device {
+    /// The model.
+    #[default]
+    Model,
+    /// Nothing: launches are written down. Their figures are meaningless.
+    Plan(Mutex<Vec<Plan>>),
+    /// A real GPU ran them before. One entry per bench of the point, in order, with the clock in GHz.
+    Measured(Mutex<VecDeque<(f64, Repetition)>>),
 }
 
 impl Lab {
+    /// A lab on the model with changes of every preset.
+    pub fn with_sets(sets: Vec<(String, String)>) -> Self {
+        let device = Device::Model;
+        Lab { sets, device }
+    }
+
+    /// A lab that writes launches down.
+    pub(super) fn planner() -> Self {
+        let (sets, device) = (Vec::new(), Device::Plan(Mutex::default()));
+        Lab { sets, device }
+    }
+
+    /// A lab that gives the results of a real GPU, one entry per bench.
+    pub(super) fn measured(results: VecDeque<(f64, Repetition)>) -> Self {
+        let (sets, device) = (Vec::new(), Device::Measured(Mutex::new(results)));
+        Lab { sets, device }
+    }
+
+    /// Takes the plans that were written down.
+    pub(super) fn into_plans(self) -> Vec<Plan> {
+        match self.device {
+            Device::Plan(plans) => plans.into_inner().expect("no worker panicked"),
+            _ => Vec::new(),
+        }
+    }
+
+    /// True for a real GPU, which has time for more data than the model.
+    pub(super) fn is_real(&self) -> bool {
+        !matches!(self.device, Device::Model)
+    }
+
     /// Checks that the GPU of a preset can be built.
     ///
     /// # Errors
@@ -21,53 +79,217 @@ impl Lab {
     }
 
     /// Builds the GPU of a preset and loads a PTX text.
-    pub(super) fn bench(&self, gpu: &str, ptx: &str) -> Result<Bench, GpuError> {
-        let mut gpu = Gpu::with_factory(preset::load(gpu, &self.sets)?.config, &Factory::new())?;
-        let module = gpu.load(ptx)?;
-        Ok(Bench { gpu, module })
+    pub(super) fn bench(&self, gpu: &str, ptx: &str) -> Result<Bench<'_>, GpuError> {
+        let config = preset::load(gpu, &self.sets)?.config;
+        let runner = match &self.device {
+            Device::Model => {
+                let mut gpu = Gpu::with_factory(config.clone(), &Factory::new())?;
+                let module = gpu.load(ptx)?;
+                Runner::Model(Box::new(gpu), module)
+            }
+            Device::Plan(plans) => {
+                let mut all = plans.lock().expect("no worker panicked");
+                all.push(Plan {
+                    ptx: ptx.to_owned(),
+                    ..Plan::default()
+                });
+                let plan = all.len() - 1;
+                Runner::Plan { plans, plan }
+            }
+            Device::Measured(results) => {
+                let next = results.lock().expect("no worker panicked").pop_front();
+                let (ghz, results) = next.expect("a result for each bench");
+                let (launches, reads) = (results.launches.into(), results.reads.into());
+                Runner::Measured { ghz, launches, reads }
+            }
+        };
+        Ok(Bench { config, runner })
     }
 }
 
 /// A GPU with one module.
-pub(super) struct Bench {
-    pub gpu: Gpu,
-    module: Module,
+pub(super) struct Bench<'a> {
+    config: GpuConfig,
+    runner: Runner<'a>,
+}
+
+enum Runner<'a> {
+    Model(Box<Gpu>, Module),
+    Plan {
+        plans: &'a Mutex<Vec<Plan>>,
+        /// Index of the bench's own plan.
+        plan: usize,
+    },
+    Measured {
+        ghz: f64,
+        /// Nanoseconds of the timed launches that are left.
+        launches: VecDeque<f64>,
+        reads: VecDeque<Vec<u64>>,
+    },
 }
 
 /// The clock at begin and end of each thread, in cycles.
 pub(super) struct Spans(Vec<[u64; 2]>);
 
-impl Bench {
+/// Address of the first buffer of a plan, and the distance to the next one. No scalar argument has such a value.
+const PLANNED: u64 = 1 << 40;
+
+impl Bench<'_> {
     /// Number of SMs.
-    pub fn n_sms(&mut self) -> u32 {
-        self.gpu.machine_mut().config().n_sms()
+    pub fn n_sms(&self) -> u32 {
+        self.config.n_sms()
+    }
+
+    /// True for a real GPU, which has time for more data than the model.
+    pub fn is_real(&self) -> bool {
+        !matches!(self.runner, Runner::Model(..))
     }
 
     /// Core clock in GHz.
-    pub fn core_ghz(&mut self) -> f64 {
-        f64::from(self.gpu.machine_mut().config().clocks.core_khz) / 1e6
+    pub fn core_ghz(&self) -> f64 {
+        match self.runner {
+            Runner::Measured { ghz, .. } => ghz,
+            _ => f64::from(self.config.clocks.core_khz) / 1e6,
+        }
     }
 
     /// A buffer of zeros.
-    pub fn zeros<T: crate::gpu::Element + Default>(&mut self, len: usize) -> Result<Buffer<T>, GpuError> {
-        self.gpu.buffer(&vec![T::default(); len])
+    pub fn zeros<T: Element + Default>(&mut self, len: usize) -> Result<Buffer<T>, GpuError> {
+        match &mut self.runner {
+            Runner::Model(gpu, _) => gpu.buffer(&vec![T::default(); len]),
+            runner => Ok(runner.planned(Init::Zeros, len)),
+        }
+    }
+
+    /// A buffer of pointers that form one ring in random order. Each node is `bytes` apart from the next and holds its offset.
+    pub fn ring(&mut self, nodes: u64, bytes: u64) -> Result<Buffer<u64>, GpuError> {
+        match &mut self.runner {
+            Runner::Model(gpu, _) => gpu.buffer(&ring(nodes, bytes)),
+            runner => Ok(runner.planned(Init::Ring(bytes), (nodes * bytes / 8) as usize)),
+        }
     }
 
     /// Launches a kernel.
-    pub fn launch(
+    pub fn launch(&mut self, kernel: &str, shape: impl Into<Shape>, args: &[&dyn KernelArg]) -> Result<(), GpuError> {
+        self.run(kernel, shape.into(), args, false).map(drop)
+    }
+
+    /// Launches a kernel. Returns its cycles. On a real GPU it runs several times in a row.
+    pub fn cycles(
         &mut self,
         kernel: &str,
         shape: impl Into<Shape>,
         args: &[&dyn KernelArg],
-    ) -> Result<Report, GpuError> {
-        self.gpu.launch(&self.module, kernel, shape, args)
+    ) -> Result<f64, GpuError> {
+        self.run(kernel, shape.into(), args, true)
+    }
+
+    /// As [`Bench::cycles`], without the launch latency. A real GPU has enough data to hide it.
+    pub fn cycles_without_launch(
+        &mut self,
+        kernel: &str,
+        shape: impl Into<Shape>,
+        args: &[&dyn KernelArg],
+    ) -> Result<f64, GpuError> {
+        let cycles = self.cycles(kernel, shape, args)?;
+        let latency = f64::from(self.config.gigathread.launch_latency);
+        Ok(if self.is_real() { cycles } else { (cycles - latency).max(0.0) })
+    }
+
+    fn run(
+        &mut self,
+        kernel: &str,
+        shape: Shape,
+        args: &[&dyn KernelArg],
+        is_timed: bool,
+    ) -> Result<f64, GpuError> {
+        match &mut self.runner {
+            Runner::Model(gpu, module) => Ok(gpu.launch(module, kernel, shape, args)?.cycles() as f64),
+            Runner::Plan { plans, plan } => {
+                let launch = planned_launch(kernel, shape, args, is_timed);
+                lock(plans)[*plan].steps.push(PlannedStep::Launch(Box::new(launch)));
+                Ok(1.0)
+            }
+            Runner::Measured { ghz, launches, .. } if is_timed => {
+                Ok(launches.pop_front().expect("a result for each timed launch") * *ghz)
+            }
+            Runner::Measured { .. } => Ok(0.0),
+        }
     }
 
     /// Reads the pairs of clock values that the threads stored.
-    pub fn spans(&self, out: &Buffer<u64>) -> Spans {
-        let values = self.gpu.read(out);
+    pub fn spans(&mut self, out: &Buffer<u64>) -> Spans {
+        let values = match &mut self.runner {
+            Runner::Model(gpu, _) => gpu.read(out),
+            Runner::Plan { plans, plan } => {
+                let buffer = (out.address() / PLANNED - 1) as usize;
+                lock(plans)[*plan].steps.push(PlannedStep::Read(buffer));
+                vec![0; out.len()]
+            }
+            Runner::Measured { reads, .. } => reads.pop_front().expect("a result for each read"),
+        };
         Spans(values.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect())
     }
+}
+
+impl Runner<'_> {
+    /// The next buffer of the plan. Of a measured bench: any address, as nothing reads it.
+    fn planned<T: Element>(&mut self, init: Init, len: usize) -> Buffer<T> {
+        let mut index = 0;
+        if let Runner::Plan { plans, plan } = self {
+            let buffers = &mut lock(plans)[*plan].buffers;
+            index = buffers.len() as u64;
+            buffers.push(PlannedBuffer {
+                name: index.to_string(),
+                is_variable: false,
+                dtype: "u8".to_owned(),
+                bytes: (len * size_of::<T>()) as u64,
+                init,
+                relocations: Vec::new(),
+            });
+        }
+        Buffer::at(PLANNED * (index + 1), len)
+    }
+}
+
+fn lock(plans: &Mutex<Vec<Plan>>) -> MutexGuard<'_, Vec<Plan>> {
+    plans.lock().expect("no worker panicked")
+}
+
+fn planned_launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed: bool) -> PlannedLaunch {
+    let sizes = |Dims(sizes): Dims| sizes;
+    PlannedLaunch {
+        kernel: Some(kernel.to_owned()),
+        grid: sizes(shape.grid),
+        block: sizes(shape.block),
+        cluster: shape.cluster.map(sizes),
+        dynamic_shared_bytes: shape.dynamic_shared_bytes,
+        args: args.iter().map(|arg| planned_arg(&arg.bytes())).collect(),
+        is_timed,
+    }
+}
+
+/// An argument. Multiples of [`PLANNED`] are addresses of buffers.
+fn planned_arg(bytes: &[u8]) -> PlannedArg {
+    let address = bytes.try_into().map(u64::from_le_bytes).unwrap_or(0);
+    let is_address = address != 0 && address.is_multiple_of(PLANNED);
+    let to = RelocationTarget::Buffer((address / PLANNED).saturating_sub(1) as usize);
+    PlannedArg {
+        hex: if is_address { hex(&[0; 8]) } else { hex(bytes) },
+        relocations: is_address.then_some(Relocation { at: 0, to }).into_iter().collect(),
+    }
+}
+
+/// A ring through all nodes in random order: each node holds the offset of the next one.
+fn ring(nodes: u64, bytes: u64) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..nodes).collect();
+    fastrand::Rng::with_seed(1).shuffle(&mut order[1..]);
+    let words = bytes / 8;
+    let mut ring = vec![0; (nodes * words) as usize];
+    for (n, node) in order.iter().enumerate() {
+        ring[(node * words) as usize] = order[(n + 1) % order.len()] * bytes;
+    }
+    ring
 }
 
 impl Spans {
@@ -91,4 +313,54 @@ pub(super) fn slope(
     mut cycles: impl FnMut(u32) -> Result<f64, GpuError>,
 ) -> Result<f64, GpuError> {
     Ok((cycles(long)? - cycles(short)?) / f64::from(long - short))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ring_visits_every_node_once_before_it_closes() {
+        let ring = ring(100, 64);
+        let mut offset = 0;
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..100 {
+            assert!(seen.insert(offset), "offset {offset} comes twice");
+            offset = ring[(offset / 8) as usize];
+        }
+        assert_eq!(offset, 0);
+    }
+
+    #[test]
+    fn planned_launch_names_its_buffers_by_index() {
+        let lab = Lab::planner();
+        let mut bench = lab.bench("tiny", ".version 7.8\n.target sm_80\n.address_size 64\n").unwrap();
+        let (a, b) = (bench.zeros::<f64>(4).unwrap(), bench.zeros::<u64>(6).unwrap());
+        bench.launch("k", (2, 32), &[&b, &7i32, &a]).unwrap();
+        assert_eq!(bench.spans(&b).0, [[0, 0]; 3]);
+        drop(bench);
+        let [plan] = lab.into_plans().try_into().unwrap();
+        let sizes: Vec<_> = plan.buffers.iter().map(|buffer| buffer.bytes).collect();
+        assert_eq!(sizes, [32, 48]);
+        let [PlannedStep::Launch(launch), PlannedStep::Read(1)] = plan.steps.as_slice() else {
+            panic!("a launch, then a read of the second buffer: {:?}", plan.steps);
+        };
+        let scalars: Vec<_> = launch.args.iter().map(|arg| arg.hex.as_str()).collect();
+        assert_eq!(scalars, ["0000000000000000", "07000000", "0000000000000000"]);
+        let to: Vec<_> = launch.args.iter().flat_map(|arg| &arg.relocations).map(|word| &word.to).collect();
+        assert_eq!(to, [&RelocationTarget::Buffer(1), &RelocationTarget::Buffer(0)]);
+    }
+
+    #[test]
+    fn measured_bench_gives_nanoseconds_times_its_clock() {
+        let results = Repetition {
+            launches: vec![500.0],
+            reads: vec![vec![10, 30, 12, 35]],
+        };
+        let lab = Lab::measured([(1.5, results)].into());
+        let mut bench = lab.bench("tiny", "").unwrap();
+        assert_eq!(bench.cycles("k", (1, 32), &[]).unwrap(), 750.0);
+        let out = bench.zeros::<u64>(4).unwrap();
+        assert_eq!(bench.spans(&out).all(), 25.0, "from 10 to 35");
+    }
 }

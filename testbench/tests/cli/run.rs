@@ -126,7 +126,7 @@ fn all_scenarios_run_and_the_greatest_exit_code_is_returned() {
         &answer,
         2,
         &[
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv and --dump take one scenario at a time",
+            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv, --dump and --plan take one scenario at a time",
         ],
     );
 }

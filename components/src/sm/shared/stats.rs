@@ -11,7 +11,7 @@ use crate::proto::warp::WarpInst;
 /// Counters of one kind of access to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accesses {
-    /// Warp instructions.
+    /// Warp instructions with an active lane.
     pub instructions: u64,
     /// Passes of the banks.
     pub passes: u64,
@@ -28,6 +28,12 @@ pub struct Stats {
     pub stores: Accesses,
     /// Atomics and reductions.
     pub atomics: Accesses,
+    /// Matrix loads, of `loads`.
+    pub matrix_loads: u64,
+    /// Tests of mbarriers, of `loads`.
+    pub barrier_tests: u64,
+    /// Asynchronous copies, of `stores`.
+    pub copies: u64,
     /// Instructions, passes and conflicts of each instruction, by program counter.
     pub by_pc: Indexed<3>,
     /// Words that atomics have changed.
@@ -74,11 +80,18 @@ impl Stats {
             }
         };
         // An access without active lanes takes a cycle, and no pass of the banks.
-        let passes = if warp_inst.lanes.is_empty() { 0 } else { u64::from(n) };
+        let is_active = !warp_inst.lanes.is_empty();
+        let passes = if is_active { u64::from(n) } else { 0 };
         let conflicts = u64::from(n.saturating_sub(least));
-        kind.instructions += 1;
+        kind.instructions += u64::from(is_active);
         kind.passes += passes;
         kind.conflicts += conflicts;
+        match inst.op {
+            Opcode::Ldsm => self.matrix_loads += u64::from(is_active),
+            Opcode::Syncs => self.barrier_tests += u64::from(is_active),
+            Opcode::Ldgsts => self.copies += u64::from(is_active),
+            _ => {}
+        }
         let [by_inst, by_pass, by_conflict] = self.by_pc.at(warp_inst.pc);
         *by_inst += 1;
         *by_pass += passes;
@@ -95,6 +108,9 @@ impl Stats {
                 .zip(values)
                 .for_each(|(name, value)| report.count(name, value));
         }
+        report.count("matrix_loads", self.matrix_loads);
+        report.count("barrier_tests", self.barrier_tests);
+        report.count("copies", self.copies);
         self.by_pc
             .report(report, ["shared_inst", "shared_passes", "shared_conflicts"]);
         report.count("atomic_words_changed", self.atomic_words_changed);

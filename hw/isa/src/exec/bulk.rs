@@ -286,7 +286,7 @@ impl TensorMap {
         (is_known && map.is_sound()).then_some(map)
     }
 
-    /// True if the sizes of a tile are within the limits of the CUDA driver API (`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`), and
+    /// True if the sizes of a tile are within the limits of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`, and
     /// every element is aligned to its size. The API asks for multiples of 16.
     fn is_sound(&self) -> bool {
         let size = u64::from(self.element.bytes());

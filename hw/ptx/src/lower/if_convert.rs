@@ -4,7 +4,8 @@
 //! entry and no other exit than the branch's target. The target is merged too if nothing else leads there, so the scheduler
 //! sees one block.
 //!
-//! Memory accesses and results read later get the guard. Other cheap operations run unguarded, since no later code reads them.
+//! Memory accesses, floating-point operations and results read later get the guard. Integer operations run unguarded if no later code
+//! reads them. The vendor's assembler guards floating-point operations too, so a profiler counts only the lanes that need them.
 //! The pass needs legalized code after `jumps`.
 
 use super::code::{BlockId, Code, Op, OpKind, VGuard};
@@ -102,8 +103,9 @@ fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }
 
-/// True if the only cost of running the operation needlessly is its issue slot.
+/// True if the only cost of running the operation needlessly is its issue slot, and no count of a profiler tells.
 fn is_cheap(op: &Op) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
-    matches!(opcode.info().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()
+    let is_float = matches!(opcode, Opcode::Fadd | Opcode::Fmul | Opcode::Ffma);
+    matches!(opcode.info().pipe, Pipe::Int | Pipe::Fp32) && !is_float && !op.has_effect()
 }

@@ -71,6 +71,7 @@ impl Scheduler {
             }
             Opcode::Exit => {
                 // All other live lanes may already wait at a barrier.
+                state.stats.exits += 1;
                 let all_wait = flow.exit(lanes);
                 // The barrier needs only live lanes, so this exit can complete the warp's arrival.
                 if warp.cluster != ClusterState::default() {

@@ -23,6 +23,8 @@ pub struct Stats {
     pub by_pipe: [u64; N_PIPES],
     /// Branches (BRA) issued.
     pub branches: u64,
+    /// Exits (EXIT) issued.
+    pub exits: u64,
     /// Branches that some but not all active lanes took.
     pub divergent_branches: u64,
     /// Branches and divergent branches of each instruction, by program counter.
@@ -50,6 +52,7 @@ impl Stats {
             report.count(row.counter, count);
         }
         report.count("branches", self.branches);
+        report.count("exits", self.exits);
         report.count("divergent_branches", self.divergent_branches);
         self.branches_by_pc
             .report(report, ["branch_issues", "branch_divergent"]);

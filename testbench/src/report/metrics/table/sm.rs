@@ -197,9 +197,9 @@ pub(super) const SCHEDULER: &[Row] = &[
         "smsp__inst_executed_op_branch.sum",
         "inst",
         "scheduler",
-        "Branch instructions.",
-        "sum of branches",
-        |i| i.sum("scheduler", "branches"),
+        "Branches and exits. The profiler counts exits too, as an H100 shows.",
+        "sum of branches, exits",
+        |i| i.sum("scheduler", "branches") + i.sum("scheduler", "exits"),
     ),
     (
         "smsp__sass_branch_targets_threads_divergent.sum",
