@@ -111,6 +111,33 @@ fn dependent_chain_takes_the_latency_of_its_pipe() {
     }
 }
 
+#[test]
+fn instructions_with_a_latency_of_their_own_take_it() {
+    for (key, line) in [
+        ("sm.pipes.fmnmx_latency", "FMNMX R0, R0, R1, PT"),
+        ("sm.pipes.popc_latency", "POPC R0, R0"),
+        ("sm.pipes.match_latency", "MATCH.ANY R0, PT, R0"),
+        ("sm.pipes.vote_latency", "VOTE.ANY R0, P0, P0"),
+    ] {
+        for latency in [9, 40, 70] {
+            let mut bench = Bench::with(&[(key, latency)], 64);
+            assert_eq!(bench.marginal("", line), u64::from(latency), "{key}={latency}");
+        }
+    }
+}
+
+#[test]
+fn barrier_of_a_warp_whose_lanes_are_together_takes_its_latency() {
+    // With a latency of 1, the fetch of a lone warp is slower than its issue.
+    for latency in [2, 5, 70] {
+        let mut bench = Bench::with(&[("sm.barrier.warp_latency", latency)], 64);
+        assert_eq!(bench.marginal("", "WARPSYNC 0xffffffff"), u64::from(latency));
+        // A guard that holds in no lane skips the barrier. The branch unit finds that.
+        let branch = bench.config().sm.branch_latency;
+        assert_eq!(bench.marginal("", "@!PT WARPSYNC 0xffffffff"), u64::from(branch));
+    }
+}
+
 /// A compare with a result that holds in every lane: 0 = 0.
 const COMPARE: &str = "ISETP.EQ.AND.S32 P0, PT, R0, R0, PT, PT\n";
 
@@ -265,6 +292,20 @@ fn products_of_a_warp_group_run_at_the_rate_of_the_tensor_pipe() {
     };
     let (few, many) = (cycles(8), cycles(24));
     assert_eq!(many - few, 16 * 4 * u64::from(interval));
+}
+
+#[test]
+fn products_of_a_warp_have_an_interval_of_their_own() {
+    let mut bench = Bench::with(&[("sm.pipes.mma_interval", 13)], 64);
+    let mut cycles = |n: usize| {
+        let product = |n: usize| format!("MMA.16816F16.F32 R{0}, R4, R8, R{0}", 12 + 4 * (n % 4));
+        let text: Vec<_> = (0..n).map(product).collect();
+        let launched = bench.run(&format!("{}\nEXIT", text.join("\n")), 1, 32);
+        launched.expect("it ends").cycles()
+    };
+    // Four sums take turns: 52 cycles hide the latency of 24.
+    let (few, many) = (cycles(8), cycles(24));
+    assert_eq!(many - few, 16 * 13);
 }
 
 #[test]

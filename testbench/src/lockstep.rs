@@ -164,7 +164,7 @@ pub fn check_shared(
     limit: u64,
 ) -> Result<Vec<CheckedLaunch>, BenchError> {
     let module = scenario
-        .module(config.sm.reconvergence.into(), true)
+        .module(config.sm.reconvergence.into())
         .map_err(BenchError::Ptx)?;
     let storage = Storage::new(config.memory_bytes);
     let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;

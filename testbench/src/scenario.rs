@@ -459,13 +459,8 @@ impl Scenario {
     ///
     /// # Errors
     /// Every malformed part of the text.
-    pub(crate) fn module(
-        &self,
-        reconvergence: Reconvergence,
-        keep_syncs: bool,
-    ) -> Result<Arc<Module>, Vec<Diagnostic>> {
+    pub(crate) fn module(&self, reconvergence: Reconvergence) -> Result<Arc<Module>, Vec<Diagnostic>> {
         let options = Options {
-            keep_syncs,
             max_registers: self.max_registers,
             reconvergence,
             skipped_passes: self.skipped_passes,

@@ -218,7 +218,11 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         sm.pipes.imad(),
         faults,
     );
+    faults.at_most(entry!(config.sm.pipes.mma_interval), MAX_INTERVAL, BEYOND_ANY_PART);
     for latency in [
+        entry!(config.sm.pipes.fmnmx_latency),
+        entry!(config.sm.pipes.popc_latency),
+        entry!(config.sm.pipes.match_latency),
         entry!(config.sm.pipes.fp64_compare_latency),
         entry!(config.sm.pipes.vote_latency),
         entry!(config.sm.pipes.guard_latency),

@@ -22,10 +22,19 @@ pub struct Pipes {
     /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. The interval of another shape or type is proportional to its
     /// multiply-adds divided by the rate of its type. The rate is half for 32-bit inputs, and twice for 8-bit inputs.
     pub tensor: PipeTiming,
+    /// Least cycles between two matrix products of one warp (MMA) in the tensor pipe: one m16n8k16 of 16-bit inputs. Products of a warp
+    /// group (HGMMA), whose operands are in shared memory, have the interval of `tensor`.
+    pub mma_interval: u32,
     /// Issue to dependent issue of an integer multiply-add, cycles.
     pub imad_latency: u32,
     /// Issue interval of an integer multiply-add, cycles.
     pub imad_interval: u32,
+    /// Issue to dependent issue of a minimum or maximum of 32-bit floats, cycles.
+    pub fmnmx_latency: u32,
+    /// Issue to dependent issue of a count of bits, cycles.
+    pub popc_latency: u32,
+    /// Issue to dependent issue of a search for lanes with equal values, cycles.
+    pub match_latency: u32,
     /// Issue of a 64-bit compare to issue of an instruction that reads its predicate as data, cycles.
     pub fp64_compare_latency: u32,
     /// Issue to dependent issue of a vote, cycles.

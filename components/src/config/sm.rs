@@ -161,7 +161,7 @@ impl Constant {
     }
 }
 
-/// Barrier of a CTA. The warps are released `base_latency` + `per_warp` x warps cycles after the last arrival.
+/// Barriers of a CTA and of a warp. A CTA's warps are released `base_latency` + `per_warp` x warps cycles after the last arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
@@ -169,6 +169,8 @@ pub struct Barrier {
     pub base_latency: u32,
     /// Cycles per warp of the CTA.
     pub per_warp: u32,
+    /// Issue of a barrier of a warp to the warp's next issue, cycles, if its lanes are together.
+    pub warp_latency: u32,
 }
 
 /// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues after

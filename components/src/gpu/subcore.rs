@@ -189,7 +189,14 @@ fn result_depth(row: &PipeRow, preset: PipePreset, config: &GpuConfig) -> u32 {
         ),
         // The smallest product has an interval of one cycle.
         Pipe::Tensor => (timing.latency, 1),
-        Pipe::Int => (timing.latency.max(pipes.vote_latency), timing.interval),
+        Pipe::Int => (
+            timing.latency.max(pipes.vote_latency).max(pipes.fmnmx_latency),
+            timing.interval,
+        ),
+        Pipe::Sfu => (
+            timing.latency.max(pipes.popc_latency).max(pipes.match_latency),
+            timing.interval,
+        ),
         Pipe::Fp64 => (timing.latency.max(pipes.fp64_compare_latency), timing.interval),
         _ => (timing.latency, timing.interval),
     };
@@ -206,6 +213,7 @@ fn scheduler_config(config: &GpuConfig, subcore: u8) -> scheduler::Config {
         fetch_latency: config.sm.fetch_latency,
         branch_latency: config.sm.branch_latency,
         guard_latency: config.sm.pipes.guard_latency,
+        warp_barrier_latency: config.sm.barrier.warp_latency,
         memory_queue: config.sm.lsu.queue_depth,
         constant: config.sm.constant,
         core_khz: config.clocks.core_khz,

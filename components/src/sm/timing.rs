@@ -7,7 +7,7 @@ use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::RegSet;
 use warpwave_isa::space::Space;
 
-use crate::config::{PipeTiming, Sm, pipe_row};
+use crate::config::{PipeTiming, Pipes, Sm, pipe_row};
 use crate::proto::launch::{ResultWait, Route, Timing};
 
 /// Timing of every instruction of a program, by program counter.
@@ -63,11 +63,22 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
             latency: pipes.fp64_compare_latency,
             ..pipes.fp64
         },
-        (Pipe::Int, _) if inst.op == Opcode::Vote => PipeTiming {
-            latency: pipes.vote_latency,
+        (Pipe::Int, _) => PipeTiming {
+            latency: int_latency(inst.op, pipes),
             ..pipes.int
         },
-        (Pipe::Tensor, _) => tensor(inst.mods.mma, pipes.tensor),
+        (Pipe::Sfu, _) => PipeTiming {
+            latency: sfu_latency(inst.op, pipes),
+            ..pipes.sfu
+        },
+        (Pipe::Tensor, _) => {
+            let interval = match inst.op {
+                Opcode::Mma | Opcode::MmaSp => pipes.mma_interval,
+                _ => pipes.tensor.interval,
+            };
+            let latency = pipes.tensor.latency;
+            tensor(inst.mods.mma, PipeTiming { latency, interval })
+        }
         (_, Some(preset)) => (preset.timing)(pipes),
         (Pipe::Control, None) => PipeTiming {
             latency: sm.branch_latency,
@@ -85,6 +96,24 @@ fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
     let in_bank = |bank: u32| registers.iter().filter(|&n| n as u32 % banks == bank).count() as u32;
     let fullest = (0..banks).map(in_bank).max().unwrap_or(0);
     fullest.div_ceil(ports).max(1)
+}
+
+/// Issue to dependent issue of an instruction of the integer pipe.
+fn int_latency(op: Opcode, pipes: &Pipes) -> u32 {
+    match op {
+        Opcode::Vote => pipes.vote_latency,
+        Opcode::Fmnmx => pipes.fmnmx_latency,
+        _ => pipes.int.latency,
+    }
+}
+
+/// Issue to dependent issue of an instruction of the SFU.
+fn sfu_latency(op: Opcode, pipes: &Pipes) -> u32 {
+    match op {
+        Opcode::Popc => pipes.popc_latency,
+        Opcode::Match => pipes.match_latency,
+        _ => pipes.sfu.latency,
+    }
 }
 
 fn is_imad(op: Opcode) -> bool {

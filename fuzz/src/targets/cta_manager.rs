@@ -377,6 +377,7 @@ pub fn check(mut input: Input) {
             barrier: Barrier {
                 base_latency: input.latency.0,
                 per_warp: input.latency.1,
+                warp_latency: 1,
             },
             shared_unit: 128,
         };

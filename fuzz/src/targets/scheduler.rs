@@ -390,6 +390,7 @@ pub fn check(input: Input) {
             fetch_latency: input.fetch_latency,
             branch_latency: input.branch_latency,
             guard_latency: input.guard_latency,
+            warp_barrier_latency: TINY.sm.barrier.warp_latency,
             memory_queue: input.memory_queue,
             constant: TINY.sm.constant,
             core_khz: 1_000_000,

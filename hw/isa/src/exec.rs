@@ -203,6 +203,8 @@ pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Oper
         Opcode::Lea => int::lea(input, results),
         Opcode::Lop3 => int::lop3(input, results),
         Opcode::Imnmx => int::imnmx(input, results),
+        Opcode::Viaddmnmx => int::viaddmnmx(input, results),
+        Opcode::Vimnmx3 => int::vimnmx3(input, results),
         Opcode::Iabs => int::iabs(input, results),
         Opcode::Popc => int::popc(input, results),
         Opcode::Flo => int::flo(input, results),

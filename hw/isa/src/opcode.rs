@@ -183,6 +183,10 @@ opcodes! {
     Shf "SHF" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 0);
     /// d = minimum of a and b where psrc0 holds, elsewhere the maximum.
     Imnmx "IMNMX" Int (Words(1), 0) <- ([Words(1), Words(1)], 1);
+    /// d = minimum of a + b and c where psrc0 holds, elsewhere the maximum. The sum wraps.
+    Viaddmnmx "VIADDMNMX" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 1);
+    /// d = minimum of a, b and c where psrc0 holds, elsewhere the maximum.
+    Vimnmx3 "VIMNMX3" Int (Words(1), 0) <- ([Words(1), Words(1), Words(1)], 1);
     /// pdst0 = (a cmp b) join psrc0; pdst1 = !(a cmp b) join psrc0.
     /// `extended`: a and b are upper words of a 64-bit comparison, and psrc1 is the result for the low words.
     Isetp "ISETP" Int (Words(0), 2) <- ([Words(1), Words(1)], 2);

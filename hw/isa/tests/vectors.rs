@@ -178,18 +178,20 @@ fn every_arithmetic_opcode_has_vectors_or_listed_tests() {
 
 #[test]
 fn opcodes_with_several_types_have_vectors_for_each() {
-    use Opcode::{F2f, F2fp, F2i, Hadd2, Hfma2, Hmnmx2, Hmul2, I2f, I2i, Imnmx, Isetp};
+    use Opcode::{F2f, F2fp, F2i, Hadd2, Hfma2, Hmnmx2, Hmul2, I2f, I2i, Imnmx, Isetp, Viaddmnmx, Vimnmx3};
     const HALVES: &[Ty] = &[Ty::F16, Ty::F16x2, Ty::Bf16, Ty::Bf16x2];
     const FLOATS: &[Ty] = &[Ty::F16, Ty::Bf16, Ty::F32, Ty::F64];
     const WORDS: &[Ty] = &[Ty::U32, Ty::S32];
     const INTEGERS: &[Ty] = &[Ty::U8, Ty::S8, Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
     const WHOLE: &[Ty] = &[Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
-    let rows: [(Opcode, &[Ty], &[Ty]); 11] = [
+    let rows: [(Opcode, &[Ty], &[Ty]); 13] = [
         (Hadd2, HALVES, &[]),
         (Hmul2, HALVES, &[]),
         (Hfma2, HALVES, &[]),
         (Hmnmx2, HALVES, &[]),
         (Imnmx, WORDS, &[]),
+        (Viaddmnmx, WORDS, &[]),
+        (Vimnmx3, WORDS, &[]),
         (Isetp, WORDS, &[]),
         (I2i, WHOLE, INTEGERS),
         (I2f, FLOATS, INTEGERS),

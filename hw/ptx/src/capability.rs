@@ -66,6 +66,12 @@ pub(crate) fn unmet(requirements: &[Requirement], gpu: u32) -> Vec<Diagnostic> {
         .collect()
 }
 
+/// Returns the capability that a text is written for: 80 for `sm_80`. 0 without a known name.
+pub(crate) fn of_targets(names: &[&str]) -> u32 {
+    let found = names.iter().find_map(|name| target(name));
+    found.map_or(0, |(capability, _)| capability)
+}
+
 /// Returns the capability of a target name such as `sm_90a`, and the GPUs that run it. `None` for an unknown name.
 fn target(name: &str) -> Option<(u32, TargetReach)> {
     let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;

@@ -14,6 +14,7 @@ mod signature;
 mod sum;
 
 use crate::ast::{Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Space, Statement, Type, Variable};
+use crate::capability;
 use crate::diag::{Diagnostic, Span};
 use crate::heap;
 use operand::is_special;
@@ -40,6 +41,8 @@ pub(crate) struct Checked<'t, 'a> {
     pub n_module_symbols: usize,
     /// Variables that initial values inside functions name: by the initialised variable and the name.
     pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
+    /// Compute capability that the text is written for: 80 for `sm_80`.
+    pub capability: u32,
     /// All functions, with and without a body: by name, the span of the first declaration.
     pub functions: HashMap<&'a str, Span>,
     /// Function bodies in text order.
@@ -196,6 +199,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 symbols: Vec::new(),
                 n_module_symbols: 0,
                 init_names: HashMap::new(),
+                capability: capability::of_targets(&module.target),
                 functions: HashMap::new(),
                 bodies: Vec::new(),
                 numbers: HashMap::new(),

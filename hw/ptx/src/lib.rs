@@ -158,9 +158,6 @@ pub fn load(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<Arc<Module>,
 /// Options of the compiler. Results of a kernel do not depend on them, but whether it ends may depend on `reconvergence`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Keeps every `bar.warp.sync`. The compiler removes one where all lanes are together, but a race detector needs them all, because
-    /// they order memory accesses.
-    pub keep_syncs: bool,
     /// Most registers per thread, as nvcc's `--maxrregcount`. Further values are spilled to local memory. The limits of the kernel's own
     /// directives apply too.
     pub max_registers: Option<u8>,

@@ -47,6 +47,8 @@ mod divergence;
 
 mod reconverge;
 
+mod min_max;
+
 mod narrow;
 
 mod schedule;
@@ -155,7 +157,7 @@ pub(crate) fn lower<'t, 'a>(
             return Err(select::distinct(findings));
         }
     };
-    code.keep_syncs = options.keep_syncs;
+    code.capability = checked.capability;
     code.reconvergence = options.reconvergence;
     code.max_registers = limits::max_registers(body.function, options.max_registers);
     stopwatch.lap("select");
@@ -174,6 +176,7 @@ pub(crate) fn stages<'t, 'a>(
 ) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     let layout = Layout::of(checked, module, body);
     let mut code = select::run(checked, body, &layout, lines)?;
+    code.capability = checked.capability;
     code.max_registers = limits::max_registers(body.function, None);
     let mut stages = vec![("select", dump::text(&code))];
     let program = lower_selected(&mut code, body, &layout, PassSet::default(), &mut |name, code| {

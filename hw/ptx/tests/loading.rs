@@ -89,11 +89,11 @@ fn equal_texts_share_one_program() {
     let other = program(&load(&many_kernels("not shared"), &["k3"]), "k3");
     assert!(!Arc::ptr_eq(&first, &other));
     let options = warpwave_ptx::Options {
-        keep_syncs: true,
+        max_registers: Some(32),
         ..Default::default()
     };
-    let with_syncs = warpwave_ptx::load_with(&text, options, |_| false).unwrap();
-    assert!(!Arc::ptr_eq(&first, &program(&with_syncs, "k3")));
+    let with_limit = warpwave_ptx::load_with(&text, options, |_| false).unwrap();
+    assert!(!Arc::ptr_eq(&first, &program(&with_limit, "k3")));
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn passes(bits: u8) -> PassSet {
 /// The bytes of each buffer after the launches. `None` if the program needs more registers than its limit.
 fn buffers(scenario: &Scenario, config: &GpuConfig) -> Option<Vec<Vec<u8>>> {
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
-    let module = match scenario.module(config.sm.reconvergence.into(), false) {
+    let module = match scenario.module(config.sm.reconvergence.into()) {
         Ok(module) => module,
         Err(findings) => fails(format!("{findings:?}")),
     };

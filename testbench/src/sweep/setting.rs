@@ -176,7 +176,7 @@ fn set_parameter(
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
-    let module = scenario.module(Reconvergence::default(), false).ok();
+    let module = scenario.module(Reconvergence::default()).ok();
     let (mut known, mut is_found) = (Vec::new(), false);
     for launch in &mut scenario.launches[launches] {
         let names = module

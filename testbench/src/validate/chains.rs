@@ -23,6 +23,8 @@ enum Kind {
     U64,
     F32,
     F64,
+    /// A predicate. Its chain compares a 64-bit float.
+    Predicate,
 }
 
 impl Kind {
@@ -33,13 +35,22 @@ impl Kind {
             Kind::U64 => "add.u32 %r75, %r70, #; cvt.u64.u32 %rd#, %r75; cvt.u64.u32 %rd27, %r71;\n",
             Kind::F32 => "add.u32 %r75, %r70, #; cvt.rn.f32.u32 %f#, %r75;\n",
             Kind::F64 => "add.u32 %r75, %r70, #; cvt.rn.f64.u32 %d#, %r75;\n",
+            Kind::Predicate => "add.u32 %r75, %r70, #; cvt.rn.f64.u32 %d#, %r75; setp.lt.f64 %p2, %d#, %d30;\n",
+        }
+    }
+
+    /// Text before the store.
+    fn end(self) -> &'static str {
+        match self {
+            Kind::Predicate => "selp.u32 %r#, 1, 0, %p2;\n",
+            _ => "",
         }
     }
 
     /// Type of the store, and register.
     fn result(self) -> (&'static str, &'static str) {
         match self {
-            Kind::U32 => ("u32", "%r#"),
+            Kind::U32 | Kind::Predicate => ("u32", "%r#"),
             Kind::U64 => ("u64", "%rd#"),
             Kind::F32 => ("f32", "%f#"),
             Kind::F64 => ("f64", "%d#"),
@@ -56,10 +67,10 @@ const fn chain(name: &'static str, kind: Kind, step: &'static str) -> Chain {
     }
 }
 
-use Kind::{F32, F64, U32, U64};
+use Kind::{F32, F64, Predicate, U32, U64};
 
 /// Chains by the names of the silicon figures.
-const CHAINS: [Chain; 37] = [
+const CHAINS: [Chain; 38] = [
     chain("FADD", F32, "add.f32 %f#, %f#, %f70;"),
     chain("FMUL", F32, "mul.f32 %f#, %f#, %f70;"),
     chain("FFMA", F32, "fma.rn.f32 %f#, %f#, %f70, %f71;"),
@@ -80,11 +91,7 @@ const CHAINS: [Chain; 37] = [
         F32,
         "setp.lt.f32 %p2, %f#, %f70; selp.f32 %f#, %f70, %f71, %p2;",
     ),
-    chain(
-        "DSETP then SEL",
-        F64,
-        "setp.lt.f64 %p2, %d#, %d30; selp.u32 %r#, %r70, %r71, %p2; mov.b64 %d#, {%r#, %r71};",
-    ),
+    chain("DSETP", Predicate, "setp.lt.and.f64 %p2, %d#, %d30, %p2;"),
     chain(
         "ISETP then guarded IMAD",
         U32,
@@ -101,7 +108,8 @@ const CHAINS: [Chain; 37] = [
     chain("HFMA2", U32, "fma.rn.f16x2 %r#, %r#, %r70, %r71;"),
     chain("MUFU.EX2", F32, "ex2.approx.ftz.f32 %f#, %f#;"),
     chain("MUFU.RCP", F32, "rcp.approx.ftz.f32 %f#, %f#;"),
-    chain("fast square root", F32, "sqrt.approx.f32 %f#, %f#;"),
+    chain("fast square root", F32, "sqrt.approx.ftz.f32 %f#, %f#;"),
+    chain("sine", F32, "sin.approx.ftz.f32 %f#, %f#;"),
     Chain {
         counted: 2.0,
         ..chain("F2I and I2F", U32, "cvt.rn.f32.s32 %f#, %r#; cvt.rzi.s32.f32 %r#, %f#;")
@@ -139,7 +147,7 @@ pub(super) fn latency(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let (kind, register) = chain.kind.result();
     let timed = Timed {
         init: nth(chain.kind.start(), 1),
-        end: sink(0, kind, &nth(register, 1)),
+        end: nth(chain.kind.end(), 1) + &sink(0, kind, &nth(register, 1)),
         ..Timed::default()
     };
     steps(lab, &point.gpu, &timed, &nth(chain.step, 1), 32 * warps, [32, 96])

@@ -98,6 +98,8 @@ pub struct Config {
     pub branch_latency: u32,
     /// Cycles from the issue of a predicate's writer to the issue of an instruction that the predicate guards.
     pub guard_latency: u32,
+    /// Cycles from the issue of a WARPSYNC to the next issue of a warp whose lanes are together.
+    pub warp_barrier_latency: u32,
     /// Depth of the sub-core's memory queue at the LSU. The scheduler starts with this number of credits.
     pub memory_queue: u32,
     /// Constant caches.
@@ -169,7 +171,7 @@ struct State {
     /// Warps for the retire stage to test. A warp joins when one of its operations ends. It also joins when it gets a new stall reason: a
     /// warp that exits with nothing in flight gets no later message.
     retire_candidates: u32,
-    /// Warps with a `resume_at` in the future: asleep, or waiting to fetch at a branch target.
+    /// Warps with a `resume_at` in the future: paused, or waiting to fetch at a branch target.
     resuming: u32,
     /// Cycles in which waits for guards end.
     guard_timers: GuardTimers,

@@ -35,7 +35,7 @@ pub struct Warp {
     pub code: Arc<[Predecoded]>,
     /// First cycle of the current stall, not yet charged.
     pub since: Cycle,
-    /// Cycle in which fetching restarts after a branch, or in which a sleep ends.
+    /// Cycle in which fetching restarts after a branch, or in which a pause ends.
     pub resume_at: Cycle,
     /// Issued instructions that are not complete, without posted stores.
     pub in_flight: u32,
@@ -53,8 +53,8 @@ pub struct Warp {
     pub at_barrier: bool,
     /// True while the warp waits at a fence.
     pub at_fence: bool,
-    /// True if `resume_at` is the end of a sleep.
-    pub asleep: bool,
+    /// Stall reason of a pause until `resume_at`. `None` after a branch.
+    pub pause: Option<WarpState>,
     /// True while the warp waits for groups of asynchronous operations.
     awaits_groups: bool,
     /// True once the constant operands of the next instruction have been found.
@@ -104,7 +104,7 @@ impl Warp {
             at_barrier: false,
             at_fence: false,
             resume_at: now,
-            asleep: false,
+            pause: None,
             awaits_groups: false,
             has_constants: false,
             stall: Some(WarpState::NoInstruction),
@@ -181,8 +181,8 @@ impl Warp {
         // Before the test for no active lanes, which an exited warp also meets.
         if self.flow.is_done() {
             WarpState::Drain
-        } else if self.asleep && self.resume_at > now {
-            WarpState::Sleeping
+        } else if let Some(state) = self.pause.filter(|_| self.resume_at > now) {
+            state
         } else if self.at_barrier || self.flow.active().is_empty() {
             WarpState::Barrier
         } else if self.at_fence {
@@ -229,6 +229,11 @@ impl Warp {
     pub fn close(&mut self, group: Group) {
         self.flow.step();
         self.change(group, AsyncGroups::close);
+    }
+
+    /// Stalls the warp as `state` before cycle `end`.
+    pub fn pause(&mut self, state: WarpState, end: Cycle) {
+        (self.pause, self.resume_at) = (Some(state), end);
     }
 
     /// Executes a wait until only the last `n` closed groups are in flight.

@@ -25,13 +25,15 @@ pub const PROGRAM: &str = "MOV R0, R1
     VOTE.ANY R0, P0, P1
     MATCH.ANY R0, PT, R1
     REDUX.ADD R0, R1
+    VIADDMNMX.S32 R0, R1, R2, R3, P0
+    VIMNMX3 R0, R1, R2, R3, P0
     MMA.16832S8 R0, R4, R8, R12
     HGMMA.16816F16.HI.N2 R0, R8, R10, R0, PT";
 
 /// The matrix product. All lanes take part in it.
-pub const MMA: u32 = 21;
+pub const MMA: u32 = 23;
 /// The warp-group product. The tensor pipe forwards it to shared memory.
-pub const HGMMA: u32 = 22;
+pub const HGMMA: u32 = 24;
 
 /// Results of a warp: words and predicates, as many as the instruction has.
 #[derive(Clone, Default, Debug)]
@@ -102,6 +104,20 @@ pub fn define(pc: u32, lanes: LaneMask, operands: &Operands) -> Defined {
         18 => Defined::word(|_| any).with_pred(mask(|_| any != 0)),
         19 => Defined::word(equal).with_pred(u32::MAX),
         20 => Defined::word(|_| lanes.iter().fold(0, |sum, lane| sum.wrapping_add(word(0, lane)))),
+        21 => Defined::word(|lane| {
+            let sum = word(0, lane).wrapping_add(word(1, lane)) as i32;
+            let other = word(2, lane) as i32;
+            (if holds(0, lane) { sum.min(other) } else { sum.max(other) }) as u32
+        }),
+        22 => Defined::word(|lane| {
+            let all = [0, 1, 2].map(|n| word(n, lane));
+            let extreme = if holds(0, lane) {
+                all.iter().min()
+            } else {
+                all.iter().max()
+            };
+            *extreme.expect("three words")
+        }),
         _ => Defined {
             words: matrix_product(operands).into(),
             preds: Vec::new(),

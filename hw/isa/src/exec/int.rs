@@ -122,18 +122,30 @@ fn products(lut: u8) -> [u32; 8] {
 }
 
 pub(super) fn imnmx(input: &ExecInput, results: &mut Results) {
+    extreme(input, &mut results.words[0], input.a(), input.b());
+}
+
+pub(super) fn viaddmnmx(input: &ExecInput, results: &mut Results) {
+    let mut sums = Lanes::ZERO;
+    map2(&mut sums, input.a(), input.b(), u32::wrapping_add);
+    extreme(input, &mut results.words[0], &sums, input.c());
+}
+
+pub(super) fn vimnmx3(input: &ExecInput, results: &mut Results) {
+    let mut first = Lanes::ZERO;
+    extreme(input, &mut first, input.a(), input.b());
+    extreme(input, &mut results.words[0], &first, input.c());
+}
+
+/// Computes the minimum where the instruction's predicate holds, elsewhere the maximum.
+#[inline(always)]
+fn extreme(input: &ExecInput, out: &mut Lanes, a: &Lanes, b: &Lanes) {
     // Flipping the top bit turns unsigned order into signed order.
     let sign_flip = if input.inst.mods.ty.is_signed() { 0 } else { 1 << 31 };
-    map2_where(
-        &mut results.words[0],
-        input.operands.preds[0],
-        input.a(),
-        input.b(),
-        |least, a, b| {
-            let below = ((a ^ sign_flip) as i32) < ((b ^ sign_flip) as i32);
-            if below == least { a } else { b }
-        },
-    );
+    map2_where(out, input.operands.preds[0], a, b, |least, a, b| {
+        let below = ((a ^ sign_flip) as i32) < ((b ^ sign_flip) as i32);
+        if below == least { a } else { b }
+    });
 }
 
 pub(super) fn iabs(input: &ExecInput, results: &mut Results) {

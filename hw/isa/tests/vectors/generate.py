@@ -442,6 +442,15 @@ def integer():
                 result = sum(pool[int(digit)] << 8 * n for n, digit in enumerate(reversed(digits)))
                 out.case(f"PRMT.0x{mode:02x} R0, R1, R2, R3", (a, b, position), [result])
 
+    out.group("VIADDMNMX, VIMNMX3")
+    for n in range(40):
+        a, b, c = (INTS[(n * step + n // len(INTS)) % len(INTS)] for step in (1, 3, 7))
+        for least in (0, 1):
+            best = min if least else max
+            for ty, value in (("", lambda x: x & 0xFFFFFFFF), (".S32", lambda x: to_signed(x & 0xFFFFFFFF))):
+                out.case(f"VIADDMNMX{ty} R0, R1, R2, R3, P0", (a, b, c), low(best(value(a + b), value(c))), [least])
+                out.case(f"VIMNMX3{ty} R0, R1, R2, R3, P0", (a, b, c), low(best(value(a), value(b), value(c))), [least])
+
     out.group("POPC, FLO, BREV")
     for (a,) in ints(25, 1):
         out.case("POPC R0, R1", (a,), [bin(a).count("1")])

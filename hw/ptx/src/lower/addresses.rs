@@ -1,11 +1,13 @@
 //! Address arithmetic: folds it into instructions that include it.
 //!
 //! Constants added to an address become the displacement of the access. `mul.wide` and `add.s64` become one IMAD.WIDE,
-//! `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. Unread results are left for `dce`. The pass needs code after
+//! `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. From compute capability 9.0 on, `add` and `min` or `max` become one VIADDMNMX,
+//! and two `min` or `max` one VIMNMX3. Unread results are left for `dce`. The pass needs code after
 //! `copy_prop` with whole 64-bit values.
 
 use super::code::{Arg, Bits, Code, Op, OpKind, VReg, Wide};
 use super::graph::{Graph, Values};
+use super::min_max;
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 
@@ -26,7 +28,13 @@ pub(super) fn run(code: &mut Code) {
             code.blocks[block].ops[index] = context.rewrite(code, op);
         }
     }
+    if code.capability >= MIN_MAX_OF_THREE {
+        min_max::run(code);
+    }
 }
+
+/// First compute capability with VIADDMNMX and VIMNMX3.
+const MIN_MAX_OF_THREE: u32 = 90;
 
 struct Context {
     values: Values,

@@ -278,8 +278,8 @@ pub(crate) struct Code {
     pub min_registers: usize,
     /// Maximum number of registers of a thread.
     pub max_registers: usize,
-    /// True to keep each WARPSYNC that orders memory, also where lanes are together.
-    pub keep_syncs: bool,
+    /// Compute capability that the text is written for: ten times the major number plus the minor number.
+    pub capability: u32,
     /// True to treat every conditional branch as divergent.
     pub all_diverge: bool,
     /// Progress of diverged lanes on the GPU.

@@ -122,6 +122,8 @@ fn with_register_first(mut op: Op) -> Op {
             | Opcode::Imad
             | Opcode::ImadWide
             | Opcode::Imnmx
+            | Opcode::Viaddmnmx
+            | Opcode::Vimnmx3
             | Opcode::Fadd
             | Opcode::Fmul
             | Opcode::Ffma

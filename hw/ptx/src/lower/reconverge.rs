@@ -33,7 +33,7 @@ struct Region {
     join: BlockId,
 }
 
-/// Drops each WARPSYNC of all lanes where the lanes are certainly together.
+/// Drops each implied WARPSYNC of all lanes where the lanes are certainly together. A `bar.warp.sync` orders memory and takes time.
 fn drop_redundant_syncs(code: &mut Code, graph: &Graph, divergence: &Divergence) {
     // Lanes may be diverged in a divergent block, and after a WARPSYNC there: lanes may leave a join early.
     // A WARPSYNC with its mask in a register can also diverge lanes, if their masks differ.
@@ -54,8 +54,8 @@ fn drop_redundant_syncs(code: &mut Code, graph: &Graph, divergence: &Divergence)
         let mut is_diverged = divergence.divergent_block[block] || diverged[block];
         body.ops.retain(|op| {
             let all_lanes = op.src[0].known() == Some(0xffff_ffff);
-            let is_kept = code.keep_syncs && op.mods.count == 1;
-            let is_needed = !op.is(Opcode::Warpsync) || !all_lanes || is_diverged || is_kept;
+            let is_explicit = op.mods.count == 1;
+            let is_needed = !op.is(Opcode::Warpsync) || !all_lanes || is_diverged || is_explicit;
             is_diverged |= may_diverge(block, op);
             is_needed
         });

@@ -76,6 +76,7 @@ const fn class(op: Opcode) -> usize {
         Opcode::Dfma => 10,
         Opcode::Dmnmx | Opcode::Dsetp => 11,
         Opcode::Iadd3 | Opcode::Lea | Opcode::Imnmx | Opcode::Isetp | Opcode::Iabs => 12,
+        Opcode::Viaddmnmx | Opcode::Vimnmx3 => 12,
         Opcode::Imad | Opcode::ImadWide | Opcode::Idp4a | Opcode::Vabsdiff4 => 12,
         Opcode::Lop3 | Opcode::Shf | Opcode::Bfe | Opcode::Bfi | Opcode::Popc | Opcode::Flo | Opcode::Brev => 13,
         Opcode::I2i | Opcode::I2f | Opcode::F2i | Opcode::F2f | Opcode::F2fp => 14,

@@ -8,6 +8,7 @@ use warpwave_isa::opcode::Opcode;
 use super::Scheduler;
 use crate::proto::predecoded::Group;
 use crate::proto::warp::WarpEvent;
+use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
@@ -45,7 +46,14 @@ impl Scheduler {
             Opcode::Bssy => flow.bssy(inst.conv),
             Opcode::Bsync => flow.bsync(inst.conv),
             Opcode::Break => flow.break_from(inst.conv, lanes),
-            Opcode::Warpsync if !lanes.is_empty() => flow.warpsync(LaneMask(a), apart, inst.mods.count == 0),
+            Opcode::Warpsync if !lanes.is_empty() => {
+                flow.warpsync(LaneMask(a), apart, inst.mods.count == 0);
+                // The next issue is in the next cycle at the earliest, in any case.
+                if self.config.warp_barrier_latency > 1 {
+                    warp.pause(WarpState::Wait, now + u64::from(self.config.warp_barrier_latency));
+                    state.resuming |= 1 << slot;
+                }
+            }
             Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::is_valid(a, b, inst.mods.count == 1) => {
                 self.trap(slot, pc, lanes);
             }
@@ -101,8 +109,7 @@ impl Scheduler {
                 flow.step();
                 // `a` is in nanoseconds.
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
-                warp.resume_at = now + cycles.max(1);
-                warp.asleep = true;
+                warp.pause(WarpState::Sleeping, now + cycles.max(1));
                 state.resuming |= 1 << slot;
             }
             Opcode::Trap if !lanes.is_empty() => self.trap(slot, pc, lanes),

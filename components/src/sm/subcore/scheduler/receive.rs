@@ -151,16 +151,16 @@ impl Scheduler {
         }
     }
 
-    /// Ends due sleeps and waits for guards, and restarts the fetch of warps whose branch latency is over.
+    /// Ends due pauses and waits for guards, and restarts the fetch of warps whose branch latency is over.
     #[inline]
     pub(super) fn run_timers(&mut self, now: Cycle) {
         self.state.reevaluate |= self.state.guard_timers.take_due(now);
         for slot in ones(self.state.resuming) {
             let warp = self.state.warp(slot);
             if warp.resume_at <= now {
-                let slept = std::mem::take(&mut warp.asleep);
+                let paused = warp.pause.take().is_some();
                 self.state.resuming &= !(1 << slot);
-                if !slept {
+                if !paused {
                     self.jump(slot, now);
                 }
                 self.state.reevaluate |= 1 << slot;

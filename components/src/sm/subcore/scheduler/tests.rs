@@ -53,6 +53,7 @@ fn config(policy: SchedulerPolicy) -> Config {
         fetch_latency: sm.fetch_latency,
         branch_latency: sm.branch_latency,
         guard_latency: sm.pipes.guard_latency,
+        warp_barrier_latency: sm.barrier.warp_latency,
         memory_queue: sm.lsu.queue_depth,
         constant: sm.constant,
         core_khz: 1_000_000,
