@@ -6,8 +6,8 @@
 //! 4. `predicates` and `registers` allocate physical registers. `spill` keeps values in local memory if registers are too few.
 //! 5. `emit` writes the [`Program`].
 //!
-//! `code` and `arg` define the intermediate code. `graph`, `live`, `divergence` and `spin` analyse it, and `dump` prints it. `init` computes
-//! the initial values of variables.
+//! `code` and `arg` define the intermediate code. `graph`, `live`, `alignment`, `divergence` and `spin` analyse it, and `dump` prints it.
+//! `init` computes the initial values of variables.
 
 // The modules are roughly in pipeline order. The blank lines keep rustfmt from sorting them.
 
@@ -34,6 +34,10 @@ mod dce;
 mod legalize;
 
 mod cse;
+
+mod alignment;
+
+mod join;
 
 mod operands;
 
@@ -93,6 +97,10 @@ const PASSES: &[Pass] = &[
     // `cse` leaves a copy for each removed operation.
     ("copy_prop 3", copy_prop::run),
     ("dce 2", dce::run),
+    ("join", join::run),
+    // `join` copies each word of a wide access.
+    ("copy_prop 4", copy_prop::run),
+    ("dce 3", dce::run),
     ("jumps", jumps::run),
     ("if_convert", if_convert::run),
     ("operands", operands::run),

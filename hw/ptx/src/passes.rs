@@ -4,11 +4,12 @@
 ///
 /// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
 /// it, every branch reconverges at a barrier.
-pub const OPTIONAL_PASSES: [&str; 8] = [
+pub const OPTIONAL_PASSES: [&str; 9] = [
     "copy_prop",
     "addresses",
     "dce",
     "cse",
+    "join",
     "if_convert",
     "uniformity",
     "narrow",
@@ -17,7 +18,7 @@ pub const OPTIONAL_PASSES: [&str; 8] = [
 
 /// A set of [`OPTIONAL_PASSES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PassSet(u8);
+pub struct PassSet(u16);
 
 impl PassSet {
     /// Returns the set with the pass `name` added; `None` if no optional pass has the name.
@@ -39,6 +40,6 @@ impl PassSet {
     }
 }
 
-fn bit(name: &str) -> Option<u8> {
+fn bit(name: &str) -> Option<u16> {
     OPTIONAL_PASSES.iter().position(|pass| *pass == name).map(|at| 1 << at)
 }

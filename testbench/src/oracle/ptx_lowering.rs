@@ -1,7 +1,8 @@
 //! Oracle: a random program leaves the same memory with any passes of the compiler as with the naive lowering.
 //!
-//! The naive lowering has no optional pass ([`warpwave_ptx::OPTIONAL_PASSES`]): no folding, no common subexpressions, no predication, no
-//! uniform values, no scheduling. Registers are allocated in both. Both programs run on the reference, so no time hides a difference.
+//! The naive lowering has no optional pass ([`warpwave_ptx::OPTIONAL_PASSES`]): no folding, no common subexpressions, no joined
+//! accesses, no predication, no uniform values, no scheduling. Registers are allocated in both. Both programs run on the reference, so
+//! no time hides a difference.
 
 use arbitrary::Arbitrary;
 use warpwave_components::config::{GpuConfig, Reconvergence};
@@ -23,8 +24,8 @@ const LIMIT: u64 = 4_000_000;
 #[derive(Arbitrary, Clone, Debug)]
 pub struct PtxLowering {
     /// Optional passes left out, bit n for pass n.
-    #[arbitrary(with = one_of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 0x55, 0xaa]))]
-    skipped: u8,
+    #[arbitrary(with = one_of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 0x155, 0xaa]))]
+    skipped: u16,
     /// Registers per thread. Few registers spill to local memory.
     #[arbitrary(with = one_of(&[None, None, Some(64), Some(40), Some(32), Some(24)]))]
     max_registers: Option<u8>,
@@ -45,7 +46,7 @@ pub struct PtxLowering {
 pub fn ptx_lowering(input: PtxLowering) {
     let mut config = preset::load("tiny", &[]).expect("a built-in preset").config;
     let mut scenario = scenario(&input.program);
-    scenario.skipped_passes = passes(u8::MAX);
+    scenario.skipped_passes = passes(u16::MAX);
     let Some(expected) = buffers(&scenario, &config) else {
         panic!("the naive lowering needs too many registers for\n{}", scenario.ptx);
     };
@@ -71,7 +72,7 @@ pub fn ptx_lowering(input: PtxLowering) {
 }
 
 /// The optional passes with a bit in `bits`.
-fn passes(bits: u8) -> PassSet {
+fn passes(bits: u16) -> PassSet {
     let names = OPTIONAL_PASSES.iter().enumerate().filter(|(n, _)| bits >> n & 1 == 1);
     names.fold(PassSet::default(), |set, (_, name)| {
         set.with(name).expect("an optional pass")

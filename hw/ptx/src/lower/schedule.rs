@@ -13,7 +13,7 @@ mod pressure;
 use super::code::{Bits, Code, Op, OpKind, VPred, VReg};
 use super::graph::Graph;
 use super::live;
-pub(super) use depend::dependencies;
+pub(super) use depend::{MemoryUse, dependencies};
 use pressure::RegPressure;
 use std::collections::HashSet;
 use std::iter::{once, repeat_n};
@@ -106,7 +106,7 @@ pub(super) fn are_in_one_section(a: &Op, b: &Op) -> bool {
 }
 
 /// True if no operation may move across this one.
-fn is_fence(op: &Op) -> bool {
+pub(super) fn is_fence(op: &Op) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return true };
     let reads_clock = matches!(
         op.src[0].bits,
@@ -203,7 +203,7 @@ impl ListScheduler {
     /// Returns the operations in their new order.
     fn order(mut self, region: &[Op]) -> Vec<Op> {
         let mut order = Vec::with_capacity(region.len());
-        while let Some(next) = self.choose() {
+        while let Some(next) = self.choose(region) {
             self.take(next);
             order.push(region[next]);
         }
@@ -211,7 +211,7 @@ impl ListScheduler {
     }
 
     /// Chooses the next operation; `None` at the end.
-    fn choose(&self) -> Option<usize> {
+    fn choose(&self, region: &[Op]) -> Option<usize> {
         let fits = |&&op: &&usize| self.pressure.fits(op);
         let best = |candidates: &mut dyn Iterator<Item = &usize>| {
             candidates.copied().min_by_key(|&op| {
@@ -220,6 +220,14 @@ impl ListScheduler {
                 (wait, std::cmp::Reverse(self.path[op]), op)
             })
         };
+        let first = best(&mut self.ready.iter())?;
+        // A wide load waits until its registers are free. Narrow results would take them one by one.
+        if !fits(&&first) && region[first].is(Opcode::Ld) && self.pressure.vregs.change(first) > 1 {
+            let frees = |&&op: &&usize| self.pressure.vregs.change(op) <= 0;
+            if let Some(op) = best(&mut self.ready.iter().filter(frees).filter(fits)) {
+                return Some(op);
+            }
+        }
         best(&mut self.ready.iter().filter(fits)).or_else(|| self.fallback())
     }
 
@@ -274,5 +282,34 @@ impl Pressure {
     fn take(&mut self, op: usize) {
         self.vregs.take(op);
         self.preds.take(op);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::Arg;
+    use warpwave_isa::space::Access;
+
+    #[test]
+    fn wide_load_takes_free_registers_before_narrow_ones() {
+        let access = |opcode, space, base, count| {
+            Op::machine(opcode).src(&[Arg::vreg(VReg(base))]).mods(|mods| {
+                mods.space = space;
+                mods.access = Access {
+                    count,
+                    ..Access::one(4)
+                };
+            })
+        };
+        let wide = access(Opcode::Ld, Space::Shared, 2, 4).dst(VReg(4));
+        let narrow = access(Opcode::Ld, Space::Shared, 2, 1).dst(VReg(8));
+        let store = access(Opcode::St, Space::Local, 1, 1).src(&[Arg::vreg(VReg(1)), Arg::vreg(VReg(0))]);
+        let region = [wide, narrow, store];
+        let later = LiveSet::of(&[1, 2, 4, 5, 6, 7, 8], &[]);
+        // Three registers are live at the start. With six, the wide load needs the store's value to be dead.
+        let pressure = Pressure::of(&region, &later, &[false; 9], 6);
+        let order = ListScheduler::of(&region, pressure).order(&region);
+        assert_eq!(order, [store, wide, narrow]);
     }
 }

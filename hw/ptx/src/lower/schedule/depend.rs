@@ -74,10 +74,10 @@ impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
 /// Adds edges between accesses to the same memory, unless both read.
 fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
     let written: HashSet<VReg> = region.iter().flat_map(Op::defs).collect();
-    let mut accesses: Vec<(usize, Access)> = Vec::new();
-    let mut writes: Vec<(usize, Access)> = Vec::new();
+    let mut accesses: Vec<(usize, MemoryUse)> = Vec::new();
+    let mut writes: Vec<(usize, MemoryUse)> = Vec::new();
     for (n, op) in region.iter().enumerate() {
-        let Some(access) = Access::of(op) else { continue };
+        let Some(access) = MemoryUse::of(op) else { continue };
         for (before, other) in if access.writes { &accesses } else { &writes }.iter().rev() {
             if access.conflicts_with(other) && !are_disjoint(op, &region[*before], &written) {
                 edges[*before].push((n, 1));
@@ -96,24 +96,21 @@ fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
 
 /// Memory that an operation accesses, with one bit per state space.
 #[derive(Clone, Copy)]
-struct Access {
+pub(in crate::lower) struct MemoryUse {
     spaces: u8,
-    writes: bool,
+    pub writes: bool,
 }
 
-impl Access {
-    fn of(op: &Op) -> Option<Access> {
-        const GLOBAL: u8 = 1;
-        const SHARED: u8 = 2;
-        const LOCAL: u8 = 4;
+const GLOBAL: u8 = 1;
+const SHARED: u8 = 2;
+const LOCAL: u8 = 4;
+
+impl MemoryUse {
+    pub fn of(op: &Op) -> Option<MemoryUse> {
         let OpKind::Machine(opcode) = op.kind else { return None };
         let spaces = match op.mods.space {
             _ if opcode == Opcode::Ldgsts => GLOBAL | SHARED,
-            Space::Global => GLOBAL,
-            Space::Shared | Space::Cluster => SHARED,
-            Space::Local => LOCAL,
-            Space::Generic => GLOBAL | SHARED | LOCAL,
-            Space::Const => return None,
+            space => bits(space),
         };
         let writes = match opcode {
             Opcode::Ld => op.mods.cache == CacheOp::Volatile,
@@ -121,11 +118,27 @@ impl Access {
             Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts | Opcode::Sust => true,
             _ => return None,
         };
-        Some(Access { spaces, writes })
+        (spaces != 0).then_some(MemoryUse { spaces, writes })
     }
 
-    fn conflicts_with(&self, other: &Access) -> bool {
+    /// True if the operation may access memory of the space.
+    pub fn includes(&self, space: Space) -> bool {
+        self.spaces & bits(space) != 0
+    }
+
+    fn conflicts_with(&self, other: &MemoryUse) -> bool {
         self.spaces & other.spaces != 0 && (self.writes || other.writes)
+    }
+}
+
+fn bits(space: Space) -> u8 {
+    match space {
+        Space::Global => GLOBAL,
+        Space::Shared | Space::Cluster => SHARED,
+        Space::Local => LOCAL,
+        Space::Generic => GLOBAL | SHARED | LOCAL,
+        // Constants do not change while a kernel runs.
+        Space::Const => 0,
     }
 }
 
