@@ -617,3 +617,12 @@ fn rows_without_a_counter_say_so() {
         assert_eq!(run.value(row), Value::NotModelled, "{row}");
     }
 }
+
+#[test]
+fn block_of_one_exit_is_resident_for_seven_cycles() {
+    // The comment of the first program: from the admission in t-2 until the message of its end is there in t+5.
+    let run = Measured::of(&WORKED[0]);
+    let (_, latency) = run.counts.latencies().find(|(name, _)| *name == "cta").unwrap();
+    let cycles = latency.histogram();
+    assert_eq!((cycles.len(), cycles.min(), cycles.max()), (1, 7, 7));
+}
