@@ -161,13 +161,13 @@ impl Constant {
     }
 }
 
-/// Barriers of a CTA and of a warp. A CTA's warps are released `base_latency` + `per_warp` x warps cycles after the last arrival.
+/// Barriers of the CTAs of an SM, and of a warp. One unit counts the arrivals of CTAs, and releases the warps after the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
-    /// Cycles independent of the number of warps.
+    /// Cycles from the count of the last arrival to the release.
     pub base_latency: u32,
-    /// Cycles per warp of the CTA.
+    /// Cycles to count the arrival of one warp.
     pub per_warp: u32,
     /// Issue of a barrier of a warp to the warp's next issue, cycles, if its lanes are together.
     pub warp_latency: u32,

@@ -5,6 +5,7 @@
 //! Invariants: a warp waits at one barrier at most; an open barrier is empty.
 
 use warpwave_hw::invariant::Invariants;
+use warpwave_hw::time::Cycle;
 use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 /// One barrier.
@@ -18,6 +19,8 @@ struct Barrier {
     expected: u32,
     /// Threads whose predicate holds so far, at a counting barrier (BAR.RED).
     count: Option<u32>,
+    /// Cycle from which its last arrival is counted.
+    counted: Cycle,
 }
 
 /// A warp's arrival.
@@ -33,6 +36,8 @@ pub struct Arrival {
     pub pass: bool,
     /// Threads of the warp whose predicate holds, at a counting barrier.
     pub count: Option<u32>,
+    /// Cycle from which the SM's barrier unit has counted it.
+    pub counted: Cycle,
 }
 
 /// An opened barrier.
@@ -44,6 +49,8 @@ pub struct Opened {
     pub waiting: u64,
     /// Threads whose predicate held, at a counting barrier.
     pub count: Option<u32>,
+    /// Cycle from which its last arrival is counted.
+    pub counted: Cycle,
 }
 
 /// The barriers of one CTA.
@@ -56,6 +63,7 @@ impl Barriers {
         let barrier = &mut self.0[arrival.number as usize % BLOCK_BARRIERS];
         barrier.arrived += 1;
         barrier.expected = arrival.threads.div_ceil(32);
+        barrier.counted = arrival.counted;
         if !arrival.pass {
             barrier.waiting |= 1 << arrival.warp;
         }
@@ -70,11 +78,12 @@ impl Barriers {
         let complete = |b: &Barrier| b.arrived > 0 && b.arrived >= if b.expected == 0 { live } else { b.expected };
         let number = self.0.iter().position(complete)?;
         // An open barrier is empty again.
-        let Barrier { waiting, count, .. } = std::mem::take(&mut self.0[number]);
+        let barrier = std::mem::take(&mut self.0[number]);
         Some(Opened {
             number: number as u8,
-            waiting,
-            count,
+            waiting: barrier.waiting,
+            count: barrier.count,
+            counted: barrier.counted,
         })
     }
 
@@ -130,16 +139,25 @@ mod tests {
             number,
             waiting,
             count: None,
+            counted: Cycle::ZERO,
         })
     }
 
     #[test]
     fn all_warps_arrived_barrier_opens_once() {
         let mut barriers = Barriers::default();
-        barriers.arrive(arrival(0, 0));
+        let counted = |warp, cycle| Arrival {
+            counted: Cycle(cycle),
+            ..arrival(0, warp)
+        };
+        barriers.arrive(counted(0, 5));
         assert_eq!(barriers.open(2), None);
-        barriers.arrive(arrival(0, 1));
-        assert_eq!(barriers.open(2), opened(0, 0b11));
+        barriers.arrive(counted(1, 7));
+        let expected = opened(0, 0b11).map(|opened| Opened {
+            counted: Cycle(7),
+            ..opened
+        });
+        assert_eq!(barriers.open(2), expected);
         assert_eq!(barriers.open(2), None);
     }
 
@@ -197,6 +215,7 @@ mod tests {
                 number: 2,
                 waiting: 0b11,
                 count,
+                counted: Cycle::ZERO,
             };
             assert_eq!(barriers.open(2), Some(expected));
         }

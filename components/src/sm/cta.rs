@@ -10,7 +10,8 @@
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
 //! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
-//! | release | releases barriers whose latency is over | `base_latency` + `per_warp` x warps after the last arrival's issue |
+//! | count | counts arrivals at barriers in turn, those of all CTAs | `per_warp` each |
+//! | release | releases barriers whose latency is over | `base_latency` after the count of the last arrival |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
@@ -148,6 +149,8 @@ struct State {
     free_warps: Vec<u32>,
     /// CTA slot and warp index of each warp slot of each sub-core.
     owners: Vec<[(u8, u8); MAX_WARPS]>,
+    /// First cycle in which the barrier unit is free to count one more arrival.
+    count_free: Cycle,
     /// Complete barriers whose latency is not over.
     releases: Vec<PendingRelease>,
     /// Cluster messages that wait for a link.
@@ -167,6 +170,7 @@ impl State {
             // A 64-bit shift, since a sub-core can have 32 slots.
             free_warps: vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores],
             owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
+            count_free: Cycle::ZERO,
             releases: Vec::with_capacity(config.max_ctas),
             clusters: Clusters::default(),
             active_since: None,
@@ -224,13 +228,18 @@ impl CtaManager {
                 pass,
                 count,
                 ..
-            } => resident.barriers.arrive(Arrival {
-                number: barrier,
-                warp: u32::from(index),
-                threads,
-                pass,
-                count,
-            }),
+            } => {
+                // One unit counts the arrivals of all CTAs, one after the other.
+                state.count_free = state.count_free.max(now) + u64::from(self.config.barrier.per_warp);
+                resident.barriers.arrive(Arrival {
+                    number: barrier,
+                    warp: u32::from(index),
+                    threads,
+                    pass,
+                    count,
+                    counted: state.count_free,
+                });
+            }
             WarpEvent::ArriveCluster { .. } => state.clusters.arrive(resident, index),
             WarpEvent::Done { .. } => {
                 // A barrier does not wait for ended warps: it may be complete now.

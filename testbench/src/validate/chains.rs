@@ -130,6 +130,9 @@ const CHAINS: [Chain; 38] = [
     chain("bar.sync", U32, "bar.sync 0;"),
 ];
 
+/// End of a series with two blocks on each SM.
+const TWO_BLOCKS: &str = " in two blocks of each SM";
+
 /// The latency of one step of a chain, in cycles.
 pub(super) fn latency(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let name = point.series.as_str();
@@ -143,6 +146,7 @@ pub(super) fn latency(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         Some(warps) => ("bar.sync", number(warps).unwrap_or(1)),
         None => (name, 1),
     };
+    let is_on_all_sms = point.series.ends_with(TWO_BLOCKS);
     let chain = find(name);
     let (kind, register) = chain.kind.result();
     let timed = Timed {
@@ -150,7 +154,13 @@ pub(super) fn latency(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         end: nth(chain.kind.end(), 1) + &sink(0, kind, &nth(register, 1)),
         ..Timed::default()
     };
-    steps(lab, &point.gpu, &timed, &nth(chain.step, 1), 32 * warps, [32, 96])
+    let (step, threads) = (nth(chain.step, 1), 32 * warps);
+    if is_on_all_sms {
+        let n_sms = lab.bench(&point.gpu, &timed.text(&point.gpu))?.n_sms();
+        let shape = ((2 * n_sms).into(), threads);
+        return steps_in(lab, &point.gpu, &timed, &step, shape, None, [32, 96]);
+    }
+    steps(lab, &point.gpu, &timed, &step, threads, [32, 96])
 }
 
 /// Results (bytes for shared memory) in a cycle of one SM with 32 warps.

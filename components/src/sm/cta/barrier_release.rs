@@ -1,4 +1,7 @@
 //! Release of block barriers: scheduled when the last warp has arrived, sent when the barrier's latency is over.
+//!
+//! The SM's barrier unit counts one arrival in `per_warp` cycles, and releases the warps `base_latency` cycles after the last count. So n warps
+//! that arrive together wait for `base_latency` + n x `per_warp` cycles, and CTAs that meet barriers together share the unit.
 
 use tracing::debug;
 use warpwave_hw::time::Cycle;
@@ -32,11 +35,18 @@ impl CtaManager {
         let Some(resident) = &mut state.ctas[cta] else {
             return;
         };
-        while let Some(Opened { number, waiting, count }) = resident.barriers.open(resident.live) {
-            let total = self.config.barrier.base_latency + self.config.barrier.per_warp * resident.grid.warps();
-            let wait = u64::from(total).saturating_sub(ARRIVAL_CYCLES).max(1);
+        while let Some(opened) = resident.barriers.open(resident.live) {
+            let Opened {
+                number,
+                waiting,
+                count,
+                counted,
+            } = opened;
+            // A warp that ends can complete a barrier after the count of its last arrival.
+            let total = counted.since(now) + u64::from(self.config.barrier.base_latency);
+            let wait = total.saturating_sub(ARRIVAL_CYCLES).max(1);
             state.stats.barriers += 1;
-            state.stats.barrier_latency.record(u64::from(total));
+            state.stats.barrier_latency.record(total);
             state.releases.push(PendingRelease {
                 // The link to the scheduler takes the last cycle.
                 at: now + (wait - 1),
