@@ -20,7 +20,9 @@ use crate::scenario::{Arg, CheckedData, Scenario, Step, Target};
 
 /// A part of a scenario that a plan cannot hold.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` cannot run on a real GPU from a plan: it uses {1}; plans hold buffers, module variables and scalars alone")]
+#[error(
+    "`{0}` cannot run on a real GPU from a plan: it uses {1}; plans hold buffers, module variables and scalars alone"
+)]
 pub struct NotPortable(pub String, pub &'static str);
 
 /// The launches of one scenario or one microbenchmark.
@@ -332,7 +334,10 @@ mod tests {
         let last = Arg::Scalar(crate::scenario::dtype::Dtype::U16, vec![0x34, 0x12]);
         let arg = Arg::Struct(vec![tag, Arg::Address(Target::Buffer(3), 5), last]);
         let planned = PlannedArg::of(&arg).unwrap();
-        assert_eq!(planned.hex, "ab00000000000000".to_owned() + "0500000000000000" + "3412000000000000");
+        assert_eq!(
+            planned.hex,
+            "ab00000000000000".to_owned() + "0500000000000000" + "3412000000000000"
+        );
         let to = RelocationTarget::Buffer(3);
         assert_eq!(planned.relocations, [Relocation { at: 8, to }]);
     }

@@ -33,7 +33,10 @@ fn counters_are_those_of_an_h100() {
         by_scenario.entry(row.scenario.clone()).or_default().push(row);
     }
     assert!(by_scenario.len() >= 35, "{} scenarios", by_scenario.len());
-    let findings: Vec<_> = by_scenario.iter().flat_map(|(name, rows)| differences(name, rows)).collect();
+    let findings: Vec<_> = by_scenario
+        .iter()
+        .flat_map(|(name, rows)| differences(name, rows))
+        .collect();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 

@@ -45,7 +45,10 @@ fn products_are_those_of_an_h100() {
         execute(&inst, &decoded, LaneMask::ALL, &operands, &mut results);
         for (lane, wanted) in wanted.iter().enumerate() {
             let found: Vec<_> = (0..wanted.len()).map(|n| results.words[n].0[lane]).collect();
-            assert_eq!(&found, wanted, "{shape}, warp {warps}, lane {lane}: {found:x?} and {wanted:x?}");
+            assert_eq!(
+                &found, wanted,
+                "{shape}, warp {warps}, lane {lane}: {found:x?} and {wanted:x?}"
+            );
         }
         warps += 1;
     }

@@ -175,12 +175,7 @@ impl Bench<'_> {
     }
 
     /// Launches a kernel. Returns its cycles. On a real GPU it runs several times in a row.
-    pub fn cycles(
-        &mut self,
-        kernel: &str,
-        shape: impl Into<Shape>,
-        args: &[&dyn KernelArg],
-    ) -> Result<f64, GpuError> {
+    pub fn cycles(&mut self, kernel: &str, shape: impl Into<Shape>, args: &[&dyn KernelArg]) -> Result<f64, GpuError> {
         self.run(kernel, shape.into(), args, true)
     }
 
@@ -193,16 +188,14 @@ impl Bench<'_> {
     ) -> Result<f64, GpuError> {
         let cycles = self.cycles(kernel, shape, args)?;
         let latency = f64::from(self.config.gigathread.launch_latency);
-        Ok(if self.is_real() { cycles } else { (cycles - latency).max(0.0) })
+        Ok(if self.is_real() {
+            cycles
+        } else {
+            (cycles - latency).max(0.0)
+        })
     }
 
-    fn run(
-        &mut self,
-        kernel: &str,
-        shape: Shape,
-        args: &[&dyn KernelArg],
-        is_timed: bool,
-    ) -> Result<f64, GpuError> {
+    fn run(&mut self, kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed: bool) -> Result<f64, GpuError> {
         match &mut self.runner {
             Runner::Model(gpu, module) => Ok(gpu.launch(module, kernel, shape, args)?.cycles() as f64),
             Runner::Plan { plans, plan } => {
@@ -334,7 +327,9 @@ mod tests {
     #[test]
     fn planned_launch_names_its_buffers_by_index() {
         let lab = Lab::planner();
-        let mut bench = lab.bench("tiny", ".version 7.8\n.target sm_80\n.address_size 64\n").unwrap();
+        let mut bench = lab
+            .bench("tiny", ".version 7.8\n.target sm_80\n.address_size 64\n")
+            .unwrap();
         let (a, b) = (bench.zeros::<f64>(4).unwrap(), bench.zeros::<u64>(6).unwrap());
         bench.launch("k", (2, 32), &[&b, &7i32, &a]).unwrap();
         assert_eq!(bench.spans(&b).0, [[0, 0]; 3]);
@@ -347,7 +342,12 @@ mod tests {
         };
         let scalars: Vec<_> = launch.args.iter().map(|arg| arg.hex.as_str()).collect();
         assert_eq!(scalars, ["0000000000000000", "07000000", "0000000000000000"]);
-        let to: Vec<_> = launch.args.iter().flat_map(|arg| &arg.relocations).map(|word| &word.to).collect();
+        let to: Vec<_> = launch
+            .args
+            .iter()
+            .flat_map(|arg| &arg.relocations)
+            .map(|word| &word.to)
+            .collect();
         assert_eq!(to, [&RelocationTarget::Buffer(1), &RelocationTarget::Buffer(0)]);
     }
 

@@ -115,9 +115,8 @@ pub(super) fn l2(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let mut bench = bench(lab, point)?;
     let (a, b) = (bench.zeros::<f64>(2048)?, bench.zeros::<f64>((run * 65536) as usize)?);
     let (n_sms, is_real) = (bench.n_sms(), bench.is_real());
-    let mut read = |ctas: u32| -> Result<f64, GpuError> {
-        bench.cycles("l2sum", (ctas, 1024), &[&a, &b, &(run as i32)])
-    };
+    let mut read =
+        |ctas: u32| -> Result<f64, GpuError> { bench.cycles("l2sum", (ctas, 1024), &[&a, &b, &(run as i32)]) };
     read(run.max(n_sms))?;
     // On silicon many waves of CTAs: one CTA on an SM does not reach the full rate.
     let n_short = if is_real { 32 * n_sms } else { n_sms };

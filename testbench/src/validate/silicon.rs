@@ -92,11 +92,19 @@ impl Results {
         let failed = |error: String| SiliconError::Read(path.display().to_string(), error);
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         let results: Vec<Measured> = serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
-        Ok(Results(results.into_iter().map(|one| (one.name.clone(), one)).collect()))
+        Ok(Results(
+            results.into_iter().map(|one| (one.name.clone(), one)).collect(),
+        ))
     }
 }
 
 fn name(family: &Family, point: &Point) -> String {
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!(" {value}"));
-    format!("{}: {}{}{}", family.name, point.series, number(point.x), number(point.y))
+    format!(
+        "{}: {}{}{}",
+        family.name,
+        point.series,
+        number(point.x),
+        number(point.y)
+    )
 }

@@ -41,7 +41,10 @@ fn figures_come_from_the_times_that_the_driver_gives() {
     plan::write(&plans, &wanted[..1]).unwrap();
     let answer = measure(folder.path(), &plans, &[]);
     assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
-    assert_eq!(String::from_utf8_lossy(&answer.stdout), "stub, CUDA 13.0\n1 plans ran, 0 failed\n");
+    assert_eq!(
+        String::from_utf8_lossy(&answer.stdout),
+        "stub, CUDA 13.0\n1 plans ran, 0 failed\n"
+    );
     let points = family.measured(gpu, &Results::read(&plans).unwrap());
     // A graph of 50 launches takes 0.1 ms.
     let figures: Vec<_> = points.iter().map(|point| point.silicon).collect();

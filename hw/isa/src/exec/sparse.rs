@@ -17,7 +17,9 @@
 //! Source: PTX ISA 9.0, "Matrix multiply-accumulate operation using mma.sp instruction with sparse matrix A". The figures of its metadata
 //! agree with the metadata layout of CUTLASS for 16-bit and 8-bit elements.
 
-use super::tensor::{Element, M, N, add_floats, add_integers, aligned_sum, bf16, e4m3, e5m2, exponent, f16, s4, s8, tf32, u4, u8};
+use super::tensor::{
+    Element, M, N, add_floats, add_integers, aligned_sum, bf16, e4m3, e5m2, exponent, f16, s4, s8, tf32, u4, u8,
+};
 use super::{ExecInput, Results};
 use crate::inst::MmaShape;
 use crate::lane::WARP_SIZE;
@@ -63,7 +65,8 @@ pub(super) fn mma(input: &ExecInput, results: &mut Results) {
         let exponents = factors.b.map(|row| row.map(exponent));
         add_floats(input, results, |row, c| {
             let stored = factors.a[row].iter().zip(&factors.columns[row]).take(factors.stored);
-            let term = |(&a, &column): (&f32, &u8)| (a, &factors.b[usize::from(column)], &exponents[usize::from(column)]);
+            let term =
+                |(&a, &column): (&f32, &u8)| (a, &factors.b[usize::from(column)], &exponents[usize::from(column)]);
             aligned_sum(c, stored.map(term))
         });
     }

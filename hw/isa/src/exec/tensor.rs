@@ -259,7 +259,10 @@ fn floats<const K: usize>(
     let exponents = b.map(|row| row.map(exponent));
     add_floats(input, results, |row, c| {
         let columns = b.iter().zip(&exponents);
-        aligned_sum(c, a[row].iter().zip(columns).map(|(&a, (b, exponents))| (a, b, exponents)))
+        aligned_sum(
+            c,
+            a[row].iter().zip(columns).map(|(&a, (b, exponents))| (a, b, exponents)),
+        )
     });
 }
 

@@ -1,7 +1,7 @@
 //! Common subexpression elimination within a block.
 //!
 //! An operation equal to an earlier one in its block, on fixed values, becomes a copy of the earlier result. The copies are left
-//! for `copy_prop`.
+//! for `copy_prop`. Of moves, only those into a wide value count: a matrix fragment that two products read is gathered once.
 
 use super::code::{Arg, Bits, Code, Op, OpKind, VGuard, VPred, VReg};
 use super::copy_prop::PredDefs;
@@ -15,12 +15,13 @@ pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let values = Values::of(code, &graph);
     let preds = PredDefs::of(code, &graph);
+    let groups = &code.groups;
     for block in &mut code.blocks {
         let mut computed = Computed::default();
         let mut out = Vec::with_capacity(block.ops.len());
         for op in block.ops.drain(..) {
             let op = computed.with_originals(op);
-            if !is_pure(&op, &values, &preds) {
+            if !is_pure(&op, &values, &preds, groups) {
                 out.push(op);
             } else if let Some(first) = computed.ops.get(&key(&op)).copied() {
                 computed.rename(&first, &op);
@@ -95,13 +96,14 @@ fn key(op: &Op) -> Key {
 }
 
 /// True if an operation gives the same result at every position, and its sources and results are fixed.
-fn is_pure(op: &Op, values: &Values, preds: &PredDefs) -> bool {
+fn is_pure(op: &Op, values: &Values, preds: &PredDefs, groups: &[(VReg, u8)]) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let reads_memory = opcode.info().pipe == Pipe::Lsu && opcode != Opcode::Ldc;
     let fixed_vregs = op.uses().chain(op.defs()).all(|vreg| values.is_fixed(vreg));
     let fixed_preds = op.pred_uses().chain(op.pred_defs()).all(|pred| preds.is_fixed(pred));
-    let computes = !op.has_effect() && !reads_memory && opcode != Opcode::Mov && opcode != Opcode::P2r;
-    computes && op.guard == VGuard::ALWAYS && fixed_vregs && fixed_preds
+    let is_wide = op.dst.is_some_and(|vreg| groups[vreg.0 as usize].1 > 1);
+    let is_copy = opcode == Opcode::P2r || opcode == Opcode::Mov && !is_wide;
+    !op.has_effect() && !reads_memory && !is_copy && op.guard == VGuard::ALWAYS && fixed_vregs && fixed_preds
 }
 
 /// Returns copies from the results of `first` to the results of `second`.
