@@ -55,6 +55,8 @@ mod report_files;
 
 mod outputs;
 
+mod plan;
+
 mod write;
 
 mod launch_error;

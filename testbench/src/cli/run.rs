@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
-use warpwave::plan::{self, Plan};
 use warpwave::report::metrics::Value;
 use warpwave::report::{csv, json, text};
 use warpwave::scenario::{Draft, OtherRun, Scenario, builtin, npy};
@@ -27,6 +26,7 @@ use super::lab;
 use super::launch_error;
 use super::log;
 use super::outputs::Outputs;
+use super::plan;
 use super::print;
 use super::progress::{Line, catch_interrupt, is_stopped};
 use super::report_files::{ReportFiles, sources};
@@ -203,8 +203,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     outputs.check(&inputs)?;
     outputs.try_all()?;
     if args.plan.is_some() {
-        // Refused before the run, not behind it.
-        Plan::of(scenario).map_err(Failure::input)?;
+        plan::check(scenario)?;
     }
     let record = record(job, args, &outputs, &inputs);
     warn_of_endless_loops(bench, scenario);
@@ -494,13 +493,7 @@ fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &R
         }
     }
     if let Some(folder) = &args.plan {
-        let plan = Plan::of(scenario).map_err(Failure::input)?;
-        plan::write(folder, &[plan])
-            .map_err(|error| Failure::input(format!("cannot write into {}: {error}", folder.display())))?;
-        for (buffer, address) in bench.data() {
-            let bytes = lockstep::bytes_of(buffer, address, bench.gpu().storage());
-            write(&folder.join(format!("{}.{}.model", scenario.name, buffer.name)), &bytes)?;
-        }
+        plan::write(folder, scenario, bench)?;
     }
     Ok(())
 }

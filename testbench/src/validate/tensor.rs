@@ -118,7 +118,7 @@ impl Matrix {
         for n in 1..30 {
             let _ = write!(init, "cvt.rn.f64.u32 %d{n}, %r{}; ", n + 10);
         }
-        // An assembler removes an instruction whose result nobody stores.
+        // An assembler removes an instruction without a reader of its result.
         let (kind, register, first) = match self.accumulator {
             Accumulator::F32 => ("f32", "%f", ACCUMULATOR),
             Accumulator::Word => ("u32", "%r", ACCUMULATOR),

@@ -355,7 +355,8 @@ fn operations_of_one_warp_have_the_counts_of_its_text() {
 #[test]
 fn branch_that_all_lanes_or_none_take_is_not_divergent() {
     let value = one_warp("loop", 32, "");
-    assert_eq!(value("smsp__inst_executed_op_branch.sum"), 4.0);
+    // Four branches and the exit.
+    assert_eq!(value("smsp__inst_executed_op_branch.sum"), 5.0);
     assert_eq!(value("smsp__sass_branch_targets_threads_divergent.sum"), 0.0);
     assert_eq!(value("smsp__sass_average_branch_targets_threads_uniform.pct"), 100.0);
 }
@@ -485,7 +486,8 @@ fn ratios_of_one_warp_follow_from_its_instructions_and_its_cycles() {
     near("smsp__inst_executed.sum", n);
     near("smsp__thread_inst_executed_per_inst_executed.ratio", 32.0);
     near("smsp__thread_inst_executed_pred_on_per_inst_executed.ratio", 32.0);
-    near("smsp__inst_executed_op_branch.sum", 0.0);
+    // The exit.
+    near("smsp__inst_executed_op_branch.sum", 1.0);
     near("smsp__sass_branch_targets_threads_divergent.sum", 0.0);
     // Two SMs with four schedulers each. One of them has one warp.
     let resident = value("smsp__cycles_active.avg") * 8.0;

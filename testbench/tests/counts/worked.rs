@@ -226,7 +226,8 @@ const WORKED: &[Worked] = &[
             ("smsp__pcsamp_sample_count", Number(13.0)),
             (stalled!("branch_resolving"), Number(3.0 / 2.0)),
             (stalled!("no_instruction"), Number(8.0 / 2.0)),
-            ("smsp__inst_executed_op_branch.sum", Number(1.0)),
+            // BRA and EXIT.
+            ("smsp__inst_executed_op_branch.sum", Number(2.0)),
             ("smsp__sass_branch_targets_threads_divergent.sum", Number(0.0)),
             ("smsp__sass_average_branch_targets_threads_uniform.pct", Number(100.0)),
         ],
@@ -237,7 +238,8 @@ const WORKED: &[Worked] = &[
         name: "divergent branch",
         text: "S2R R0, SR_LANEID\nISETP.LT.AND.S32 P0, PT, R0, 0x8, PT, PT\n@P0 FADD R1, R2, R3\n@P0 BRA 5\nEXIT\nBRA 6\nEXIT",
         values: &[
-            ("smsp__inst_executed_op_branch.sum", Number(2.0)),
+            // Two BRA, and an EXIT on each path.
+            ("smsp__inst_executed_op_branch.sum", Number(4.0)),
             ("smsp__sass_branch_targets_threads_divergent.sum", Number(1.0)),
             ("smsp__sass_average_branch_targets_threads_uniform.pct", Number(50.0)),
             // S2R, ISETP, FADD and the first BRA in 32 lanes, EXIT in 24, BRA and EXIT in 8.
@@ -300,21 +302,22 @@ const WORKED: &[Worked] = &[
         ..PLAIN
     },
     // Five warps: 0 to 3 start in t, one on each sub-core, and 4 in t+1 on sub-core 0. Warp 0 fetches until t+2, so the first fetch for
-    // warp 4 is in t+3. The barrier issues in t+4, and for warp 4 in t+7. It opens 21 + 5 x 2 later, in t+38. Four EXITs issue in
-    // t+38, and the second one of sub-core 0 in t+39. Barrier: 4 x 33 + 30. No instruction: 4 x 4 + 6. Active: 40 + 3 x 39. 10 issues.
+    // warp 4 is in t+3. The barrier issues in t+4, and for warp 4 in t+7. Counting an arrival takes 2 cycles: the fifth one counts in
+    // t+14, and the barrier opens 21 later, in t+35. Four EXITs issue in t+35, and the second one of sub-core 0 in t+36. Barrier:
+    // 4 x 30 + 27. No instruction: 4 x 4 + 6. Active: 37 + 3 x 36. 10 issues.
     Worked {
         name: "barrier",
         text: "BAR 0x0, 0x0\nEXIT",
         shape: (1, 160),
         values: &[
-            (stalled!("barrier"), Number(162.0 / 10.0)),
+            (stalled!("barrier"), Number(147.0 / 10.0)),
             (stalled!("not_selected"), Number(1.0 / 10.0)),
             (stalled!("no_instruction"), Number(22.0 / 10.0)),
-            ("smsp__pcsamp_sample_count", Number(195.0)),
-            ("smsp__warps_active.avg.per_cycle_active", Number(195.0 / 157.0)),
-            ("smsp__issue_active.avg.per_cycle_active", Number(10.0 / 157.0)),
-            // Both warps of sub-core 0 are eligible in t+38.
-            ("smsp__warps_eligible.avg.per_cycle_active", Number(11.0 / 157.0)),
+            ("smsp__pcsamp_sample_count", Number(180.0)),
+            ("smsp__warps_active.avg.per_cycle_active", Number(180.0 / 145.0)),
+            ("smsp__issue_active.avg.per_cycle_active", Number(10.0 / 145.0)),
+            // Both warps of sub-core 0 are eligible in t+35.
+            ("smsp__warps_eligible.avg.per_cycle_active", Number(11.0 / 145.0)),
         ],
         ..PLAIN
     },
