@@ -483,4 +483,31 @@ mod tests {
         assert_eq!(rate(128, [(3_048, 0), (2_112, 0)]), Some(0.0));
         assert_eq!(rate(192, [(0, 1_024), (0, 0)]), Some(24.0));
     }
+
+    #[test]
+    fn top_stall_is_the_commonest_reason_and_the_first_of_equal_ones() {
+        let states = Kind::State(&["membar", "wait", "barrier", "selected", "empty"]);
+        let [membar, wait, barrier, selected, empty] = [0, 1, 2, 3, 4].map(Some);
+        let mut signals: Vec<Signal> = (0..4)
+            .map(|slot| Signal::new(&format!("gpu.sm[0].warp[{slot}].state"), states))
+            .collect();
+        let mut derived = DerivedSignals::new(&mut signals, Cycle(0), 1_000_000);
+        let names: Vec<&str> = signals[4..].iter().map(|signal| signal.name.as_str()).collect();
+        assert_eq!(names, ["top_stall", "n_stalled"]);
+        let mut values = vec![barrier, wait, selected, empty, None, None];
+        derived.begin(&mut values);
+        // One warp waits and one is at a barrier. The state `wait` is the first of the two.
+        assert_eq!(values[4..], [wait, Some(1)]);
+        let mut change = |now, warp: u32, from, to| {
+            derived.on_change(Cycle(now), warp, from, to);
+            let mut changes = Vec::new();
+            derived.take(Cycle(now), &mut changes);
+            changes
+        };
+        // Two warps at a barrier, then two of each, then a third that waits.
+        assert_eq!(change(1, 2, selected, barrier), [(4, barrier), (5, Some(2))]);
+        assert_eq!(change(2, 3, empty, wait), [(4, wait)]);
+        assert_eq!(change(3, 0, barrier, membar), []);
+        assert_eq!(change(4, 2, barrier, wait), [(5, Some(3))]);
+    }
 }

@@ -212,7 +212,8 @@ mod tests {
             thread: 7,
             label: "ADD R3".into(),
             stages: vec![stage(1, "wait", 101, 109), stage(0, "X", 109, 111)],
-            producers: vec![0],
+            // Its own number is no producer: the format has no arrow from an instruction to itself.
+            producers: vec![0, 1],
             ..Instruction::default()
         };
         assert_eq!(writer.instruction(first).unwrap(), 0);

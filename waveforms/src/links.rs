@@ -262,3 +262,46 @@ impl LinkObserver for LinkFinder<'_> {
         Some((self.links.log.clone(), number))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_is_ready_in_the_cycle_before_the_one_in_which_its_slot_is_free() {
+        for (credit_latency, ready_at) in [(1, 12), (9, 20)] {
+            let link = Link {
+                depth: 1,
+                credit_latency,
+                ..Link::default()
+            };
+            let mut signals = LinkSignals {
+                links: vec![link],
+                ..LinkSignals::default()
+            };
+            let mut values = [None; 4];
+            signals.begin(Cycle(0), &mut values);
+            assert_eq!(values, [Some(0), Some(1), Some(0), None]);
+            // Message 77 is sent in cycle 10 and taken in cycle 12. Its slot is free `credit_latency` cycles later.
+            for (at, sent) in [(10, Some(77)), (12, None)] {
+                let (at, link) = (Cycle(at), 0);
+                signals.events.push_back(LinkEvent { at, link, sent });
+            }
+            for now in 0..30 {
+                let mut changes = Vec::new();
+                signals.take(Cycle(now), &mut changes);
+                changes
+                    .iter()
+                    .for_each(|&(signal, value)| values[signal as usize] = value);
+                let is_sent = now == 10;
+                let expected = [
+                    Some(u64::from(is_sent)),
+                    Some(u64::from(now < 10 || now >= ready_at)),
+                    Some(u64::from((10..12).contains(&now))),
+                    is_sent.then_some(77),
+                ];
+                assert_eq!(values, expected, "cycle {now}, credits after {credit_latency}");
+            }
+        }
+    }
+}

@@ -247,3 +247,53 @@ impl Probe for ChangeDetector<'_> {
     fn enter(&mut self, _: &'static str, _: usize) {}
     fn leave(&mut self) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use warpwave_hw::component::Activity;
+    use warpwave_hw::path::Path;
+    use warpwave_hw::stats::Report;
+
+    use super::*;
+
+    /// Shows the last cycle in which it ticked.
+    struct Counter(Path, u64);
+
+    impl warpwave_hw::warm::Warm for Counter {}
+
+    impl Component for Counter {
+        fn path(&self) -> &Path {
+            &self.0
+        }
+        fn tick(&mut self, now: Cycle) -> Activity {
+            self.1 = now.0;
+            Activity::Busy
+        }
+        fn reset(&mut self) {}
+        fn is_quiescent(&self) -> bool {
+            true
+        }
+        fn probe(&self, probe: &mut dyn Probe) {
+            probe.vector("count", 16, Some(self.1));
+        }
+        fn stats(&self, _: &mut dyn Report) {}
+    }
+
+    #[test]
+    fn changes_are_those_of_the_cycles_of_the_window() {
+        let buffer = ChangeBuffer::default();
+        let selected = [BitVec::repeat(true, 1)];
+        let mut recorder = Recorder::new(40, &selected, Cycle(5)..Cycle(8), buffer.clone());
+        let mut components: Vec<Box<dyn Component>> = vec![Box::new(Counter(Path::root("counter"), 0))];
+        recorder.begin(Cycle(1), &components);
+        for now in (1..12).map(Cycle) {
+            components[0].tick(now);
+            recorder.sample(now, 0, components[0].as_ref());
+        }
+        recorder.flush(Cycle(12));
+        let batch = std::mem::take(&mut *buffer.lock());
+        assert_eq!(batch.initial, Some(vec![Some(4)]));
+        assert_eq!(batch.cycles, [(Cycle(5), 1), (Cycle(6), 2), (Cycle(7), 3)]);
+        assert_eq!(batch.changes, [(40, Some(5)), (40, Some(6)), (40, Some(7))]);
+    }
+}

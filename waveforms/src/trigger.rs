@@ -146,3 +146,44 @@ impl TriggerDetector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stall_fires_in_the_first_cycle_after_as_many_as_are_allowed() {
+        let states = Kind::State(&["wait", "selected", "empty"]);
+        let signals = [Signal::new("gpu.sm[0].warp[0].state", states)];
+        let mut detector = TriggerDetector::new(Trigger::Stall(5), &signals, Cycle(0));
+        detector.begin(Cycle(0), &[Some(2)]);
+        assert_eq!(detector.next(), Cycle::NEVER);
+        // The warp waits from cycle 10 on. In cycle 15 it has waited for 5 cycles, in cycle 16 for more.
+        detector.on_change(Cycle(10), 0, Some(0));
+        let first = (10..30).find(|&now| detector.fires(Cycle(now), &[Some(0)]));
+        assert_eq!((first, detector.next()), (Some(16), Cycle(16)));
+        // A warp that issues is not stalled.
+        detector.on_change(Cycle(17), 0, Some(1));
+        assert!(!detector.fires(Cycle(99), &[Some(1)]));
+    }
+
+    #[test]
+    fn address_fires_for_its_own_sector_of_its_line() {
+        let signals = ["packet_line", "packet_sectors"]
+            .map(|name| Signal::new(&format!("gpu.sm[0].lsu.{name}"), Kind::Vector(64)));
+        // Line 0x1080 has the sectors at 0x1080, 0x10a0, 0x10c0 and 0x10e0.
+        for (address, sector) in [(0x1080, 0), (0x109f, 0), (0x10a4, 1), (0x10c0, 2), (0x10ff, 3)] {
+            for line in [0x1000, 0x1080, 0x1100] {
+                for sectors in 0..16 {
+                    let mut detector = TriggerDetector::new(Trigger::Address(address), &signals, Cycle(0));
+                    detector.begin(Cycle(0), &[None, None]);
+                    assert!(!detector.fires(Cycle(0), &[None, None]));
+                    detector.on_change(Cycle(1), 0, Some(line));
+                    let fires = detector.fires(Cycle(1), &[Some(line), Some(sectors)]);
+                    let holds_it = line == 0x1080 && sectors & (1 << sector) != 0;
+                    assert_eq!(fires, holds_it, "{address:#x}: sectors {sectors:04b} of line {line:#x}");
+                }
+            }
+        }
+    }
+}

@@ -108,6 +108,20 @@ fn fst_and_vcd_have_the_same_changes_of_all_signals() {
 }
 
 #[test]
+fn both_formats_have_the_unit_of_time_of_their_axis() {
+    // 10 units of 100 ps are a cycle, and real times are in ps.
+    for (axis, exponent) in [(TimeAxis::Cycles, -10), (TimeAxis::Real { khz: 1_755_000 }, -12)] {
+        for file in [vcd(axis), fst(axis)] {
+            let (_, waveform) = read(file);
+            let unit = waveform.hierarchy().timescale().unwrap();
+            let digits = i8::try_from(unit.factor.ilog10()).unwrap();
+            assert_eq!(unit.factor, 10_u32.pow(unit.factor.ilog10()));
+            assert_eq!(unit.unit.to_exponent().map(|unit| unit + digits), Some(exponent));
+        }
+    }
+}
+
+#[test]
 fn states_have_no_table_in_the_file() {
     let (waves, waveform) = read(fst(TimeAxis::Cycles));
     let hierarchy = waveform.hierarchy();
