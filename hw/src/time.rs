@@ -186,7 +186,7 @@ mod tests {
     fn edges_of_a_slower_clock_are_in_the_cycle_that_lists_them() {
         let domain = Domain::new(877, 1530);
         // The product of a late edge has more than 64 bits.
-        for now in (0..5000).chain(u64::MAX / 1000..u64::MAX / 1000 + 5000).map(Cycle) {
+        for now in (0..5000).chain(u64::MAX / 100..u64::MAX / 100 + 5000).map(Cycle) {
             for edge in domain.edges(now) {
                 assert_eq!(domain.cycle_of(edge), now);
             }
@@ -200,7 +200,7 @@ mod tests {
         };
         for (num, den) in [(877, 1530), (2619, 1980), (1, 7), (7, 1), (13, 4)] {
             let domain = Domain::new(num, den);
-            for now in (0..300).chain(u64::MAX / 1000..u64::MAX / 1000 + 300) {
+            for now in (0..300).chain(u64::MAX / 100..u64::MAX / 100 + 300) {
                 let edges = domain.edges(Cycle(now));
                 for (edge, cycle) in [(edges.start, now), (edges.end, now + 1)] {
                     assert!(!falls_before(domain, edge, cycle), "{domain:?} {now}: {edges:?}");

@@ -186,6 +186,24 @@ fn special_registers_of_a_two_dimensional_block() {
 }
 
 #[test]
+fn threads_of_a_three_dimensional_block_are_counted_along_x_then_y_then_z() {
+    let context = WarpContext {
+        block_size: [2, 3, 9],
+        ..WarpContext::default()
+    };
+    let mut lane = 0;
+    for z in 0..5 {
+        for y in 0..3 {
+            for x in 0..2 {
+                let tid = [Special::TidX, Special::TidY, Special::TidZ].map(|special| context.word(special, lane));
+                assert_eq!(tid, [x, y, z], "lane {lane}");
+                lane += 1;
+            }
+        }
+    }
+}
+
+#[test]
 fn mbarrier_phases_follow_the_ptx_definitions() {
     use warpwave_isa::exec::mbarrier::{bytes, init, is_over, pending};
     let arrive = |state, count: u64, bytes: i32| {

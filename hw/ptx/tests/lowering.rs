@@ -200,6 +200,62 @@ fn offsets_in_handles_and_lists_are_added_before_the_instruction() {
 }
 
 #[test]
+fn stack_of_recursive_functions_begins_at_a_multiple_of_8() {
+    // The frames of a function have 8-byte values. The kernel's own variable has 4, 8 or 12 bytes.
+    let stack = |bytes: u32| {
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.func f(.reg .b64 %x) {{\n.reg .pred %p;\n\
+             setp.eq.u64 %p, %x, 0; @%p ret; call f, (%x); ret;\n}}\n\
+             .entry k() {{\n.local .align 4 .b8 own[{bytes}];\n.reg .b64 %x;\n.reg .b32 %r;\n\
+             mov.u32 %r, %tid.x; st.local.u32 [own], %r; mov.u64 %x, 3; call f, (%x); ret;\n}}\n"
+        );
+        let module =
+            warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
+        module.entries[0].program().as_ref().unwrap().requirements().local_bytes
+    };
+    let with_8 = stack(8);
+    assert_eq!(stack(4), with_8);
+    assert_eq!(stack(12), with_8 + 8);
+}
+
+/// The code of a kernel after each pass. Its parameters are a pointer `%rd1`, at 0x160, and the words `%r1` to `%r3`, from 0x168 on.
+fn passes(code: &str) -> Vec<(&'static str, String)> {
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 p, .param .u32 a, .param .u32 b, .param .u32 c) {{\n\
+         .reg .b32 %r<8>; .reg .b64 %rd<8>;\nld.param.u64 %rd1, [p]; ld.param.u32 %r1, [a]; ld.param.u32 %r2, [b];\n\
+         ld.param.u32 %r3, [c];\n{code}\nret;\n}}\n"
+    );
+    warpwave_ptx::stages(&text, "k").unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)))
+}
+
+#[test]
+fn pair_of_constants_is_one_operand_if_it_begins_at_a_multiple_of_8() {
+    let sum = |pair: &str| {
+        passes(&format!(
+            "mov.b64 %rd2, {{{pair}}}; add.u64 %rd3, %rd2, %rd1; st.global.u64 [%rd1], %rd3;"
+        ))
+    };
+    let reads = |passes: &[(&str, String)], pair: &str| passes.iter().any(|(_, code)| code.contains(pair));
+    // An operand of 64 bits in a constant bank is a multiple of 8, as every vector access is aligned to its size.
+    assert!(reads(&sum("%r1, %r2"), "c[0x0][0x168]:2"));
+    assert!(!reads(&sum("%r2, %r3"), "c[0x0][0x16c]:2"));
+}
+
+#[test]
+fn shift_and_sum_are_a_multiply_add_if_the_factor_is_a_positive_word() {
+    // 2^30 is the greatest power of two that is positive as a signed word.
+    for (shift, is_fused) in [(2, true), (30, true), (31, false), (32, false)] {
+        let code = format!(
+            "mov.u32 %r4, %tid.x; cvt.s64.s32 %rd2, %r4; shl.b64 %rd3, %rd2, {shift}; add.u64 %rd4, %rd3, %rd1;\n\
+             st.global.u64 [%rd1], %rd4;"
+        );
+        let passes = passes(&code);
+        let (_, last) = passes.last().unwrap();
+        assert_eq!(last.contains("IMAD.WIDE"), is_fused, "shift by {shift}:\n{last}");
+    }
+}
+
+#[test]
 fn module_data_is_placed_filled_and_relocated() {
     let ptx = "\
 .version 7.8

@@ -131,3 +131,59 @@ impl Divergence {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::{Arg, Block, VPred, VReg};
+
+    /// A first block with a branch to `target` in which lanes may disagree, then these blocks.
+    fn divergent_blocks(target: BlockId, others: &[Op]) -> Vec<bool> {
+        let thread = Op::machine(Opcode::S2r)
+            .dst(VReg(0))
+            .src(&[Arg::of(Bits::Special(Special::TidX))]);
+        let compare = Op::machine(Opcode::Isetp)
+            .pdst(VPred(0))
+            .src(&[Arg::vreg(VReg(0)), Arg::ZERO]);
+        let first = vec![thread, compare, jump(target, 0)];
+        let blocks = others.iter().map(|op| Block { ops: vec![*op] });
+        let mut code = Code {
+            blocks: std::iter::once(Block { ops: first }).chain(blocks).collect(),
+            n_preds: 2,
+            ..Code::default()
+        };
+        _ = code.new_group(1);
+        let divergence = Divergence::of(&code, &Graph::of(&code));
+        assert!(divergence.divergent_branch[0]);
+        divergence.divergent_block
+    }
+
+    /// A branch under a predicate.
+    fn jump(target: BlockId, pred: u32) -> Op {
+        let mut op = Op::machine(Opcode::Bra).guard(VGuard::pred(VPred(pred)));
+        op.target = Some(target);
+        op
+    }
+
+    #[test]
+    fn lanes_are_diverged_up_to_the_block_in_which_the_sides_meet() {
+        let (nop, exit) = (Op::machine(Opcode::Nop), Op::machine(Opcode::Exit));
+        assert_eq!(divergent_blocks(2, &[nop, exit]), [false, true, false]);
+    }
+
+    #[test]
+    fn sides_that_meet_although_one_may_exit_before_are_diverged() {
+        let (nop, exit) = (Op::machine(Opcode::Nop), Op::machine(Opcode::Exit));
+        // Block 1 may leave to the exit in block 4. Otherwise it goes on to block 2, where the other side is.
+        assert_eq!(
+            divergent_blocks(2, &[jump(4, 1), nop, exit, exit]),
+            [false, true, true, true, true]
+        );
+    }
+
+    #[test]
+    fn sides_that_never_meet_run_as_whole_warps() {
+        let exit = Op::machine(Opcode::Exit);
+        assert_eq!(divergent_blocks(2, &[exit, exit]), [false; 3]);
+    }
+}

@@ -107,3 +107,62 @@ fn is_cheap(op: &Op) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     matches!(opcode.info().pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && !op.has_effect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::{Arg, Block, VPred, VReg};
+
+    const FIRST: VGuard = VGuard {
+        pred: Some(VPred(0)),
+        negated: false,
+    };
+    const SECOND: VGuard = VGuard {
+        pred: Some(VPred(1)),
+        negated: false,
+    };
+
+    /// A branch under the first guard over a block of these operations, and a store behind it.
+    fn converted(skipped: &[Op]) -> Code {
+        let mut branch = Op::machine(Opcode::Bra).guard(FIRST);
+        branch.target = Some(2);
+        let blocks = [&[branch][..], skipped, &[store(9), Op::machine(Opcode::Exit)]];
+        let mut code = Code {
+            blocks: blocks.map(|ops| Block { ops: ops.to_vec() }).into(),
+            n_preds: 2,
+            ..Code::default()
+        };
+        (0..10).for_each(|_| _ = code.new_group(1));
+        run(&mut code);
+        code
+    }
+
+    fn store(value: u32) -> Op {
+        Op::machine(Opcode::St).src(&[Arg::vreg(VReg(0)), Arg::vreg(VReg(value))])
+    }
+
+    fn compare(result: u32) -> Op {
+        Op::machine(Opcode::Isetp)
+            .pdst(VPred(result))
+            .src(&[Arg::vreg(VReg(1)), Arg::ZERO])
+    }
+
+    #[test]
+    fn stores_that_a_branch_skips_get_its_guard() {
+        let code = converted(&[store(1), store(2)]);
+        let guards: Vec<VGuard> = code.blocks[0].ops.iter().map(|op| op.guard).collect();
+        let other = FIRST.negated();
+        assert_eq!(guards, [other, other, VGuard::ALWAYS, VGuard::ALWAYS]);
+    }
+
+    #[test]
+    fn block_that_changes_the_guard_or_has_guards_of_its_own_keeps_its_branch() {
+        // The store after the comparison runs under the old value of the guard.
+        for skipped in [[compare(0), store(2)], [compare(1), store(2).guard(SECOND)]] {
+            let code = converted(&skipped);
+            let branch = code.blocks[0].ops.last().unwrap();
+            assert!(branch.is(Opcode::Bra) && branch.guard == FIRST, "{branch:?}");
+            assert_eq!(code.blocks[1].ops, skipped);
+        }
+    }
+}

@@ -233,3 +233,57 @@ fn transfers(opcode: Opcode, temp: VReg, offset: u32, words: u8, cause: &Op) -> 
     };
     (0..count).map(transfer).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::code::{Block, VGuard, VPred};
+
+    #[test]
+    fn spilled_words_are_moved_once_each_at_aligned_addresses() {
+        let cause = Op::machine(Opcode::Nop);
+        for opcode in [Opcode::Ld, Opcode::St] {
+            for (words, offset) in (1..=4).flat_map(|words| (0..8).map(move |n| (words, 4 * n))) {
+                let mut moved = Vec::new();
+                for op in transfers(opcode, VReg(8), offset, words, &cause) {
+                    let (at, bytes) = (op.mods.offset, op.mods.access.total() as i32);
+                    // PTX ISA, "Addresses as Operands": an address is a multiple of the access size.
+                    assert_eq!(at % bytes, 0, "{words} words at {offset}: {op:?}");
+                    let value = if opcode == Opcode::Ld {
+                        op.dst
+                    } else {
+                        op.src[1].as_vreg()
+                    };
+                    let first = value.expect("a register").0 - 8;
+                    moved.extend((0..bytes / 4).map(|n| (first + n as u32, at + 4 * n)));
+                }
+                let all: Vec<_> = (0..u32::from(words)).map(|n| (n, (offset + 4 * n) as i32)).collect();
+                assert_eq!(moved, all, "{words} words at {offset}");
+            }
+        }
+    }
+
+    #[test]
+    fn spilled_value_is_stored_under_the_guard_of_its_definition() {
+        let guard = VGuard::pred(VPred(0));
+        let definition = Op::machine(Opcode::Mov)
+            .dst(VReg(1))
+            .src(&[Arg::vreg(VReg(0))])
+            .guard(guard);
+        let mut code = Code {
+            blocks: vec![Block { ops: vec![definition] }],
+            n_preds: 1,
+            ..Code::default()
+        };
+        (0..2).for_each(|_| _ = code.new_group(1));
+        let mut spill = SpillSlots::new(&code, 0);
+        spill.add_slot(&code, VReg(1));
+        spill.rewrite_block(&mut code, 0, &[false, true]);
+        let [value, store] = &code.blocks[0].ops[..] else {
+            panic!("{:?}", code.blocks[0].ops)
+        };
+        assert!(value.is(Opcode::Mov) && store.is(Opcode::St));
+        assert_eq!((value.guard, store.guard), (guard, guard));
+        assert_eq!(store.src[1].as_vreg(), value.dst);
+    }
+}
