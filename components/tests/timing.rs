@@ -111,6 +111,21 @@ fn dependent_chain_takes_the_latency_of_its_pipe() {
     }
 }
 
+#[test]
+fn registers_of_one_bank_add_a_cycle_each_to_a_chain() {
+    // Two banks with one port: even registers are in one bank, odd ones in the other.
+    let mut bench = Bench::with(&[("sm.register_banks", 2), ("sm.register_read_ports", 1)], 64);
+    let latency = u64::from(bench.config().sm.pipes.fp32.latency);
+    for (line, conflicts) in [
+        ("FFMA R0, R0, R0, R0", 0),
+        ("FFMA R0, R0, R1, R1", 0),
+        ("FFMA R0, R0, R1, R2", 1),
+        ("FFMA R0, R0, R2, R4", 2),
+    ] {
+        assert_eq!(bench.marginal("", line), latency + conflicts, "{line}");
+    }
+}
+
 /// A compare with a result that holds in every lane: 0 = 0.
 const COMPARE: &str = "ISETP.EQ.AND.S32 P0, PT, R0, R0, PT, PT\n";
 

@@ -5,7 +5,7 @@ use warpwave_hw::rig::{Rig, check};
 use super::*;
 use crate::config::CtaOrder;
 use crate::proto::launch::{Trap, TrapKind};
-use crate::test_ports::{grid, times};
+use crate::test_ports::{grid, run, times, wire, wire_of};
 
 const CONFIG: config::GigaThread = config::GigaThread {
     launch_latency: 20,
@@ -125,4 +125,30 @@ fn slot_stays_empty_for_its_turnover_and_the_end_of_the_grid_does_not_wait() {
     assert_eq!(times(&events, "launch1"), [26, 36]);
     assert_eq!(times(&events, "launch2"), [28, 38]);
     assert_eq!(times(&events, "event"), [604]);
+}
+
+#[test]
+fn phases_of_a_launch_add_up_to_its_cycles() {
+    let (mut to_engine, from_host) = wire();
+    let (event, _to_host) = wire();
+    let (launch, _to_sm) = wire_of(3, 8);
+    let (mut ends, from_sm) = wire_of(3, 8);
+    let ports = Ports {
+        grid: from_host,
+        event,
+        launch: vec![launch],
+        sm: vec![from_sm],
+    };
+    let mut engine = GigaThread::new(Path::root("gigathread"), CONFIG, std::iter::once(0..1).collect(), ports);
+    let mut now = Cycle::ZERO;
+    to_engine.send(now, grid("EXIT", 3));
+    // Three CTAs on two slots. Their ends are received three cycles after they are sent, in cycles 100, 150 and 210.
+    for (sent, slot) in [(97, 0), (147, 1), (207, 0)] {
+        run(&mut engine, &mut now, sent);
+        ends.send(now, SmEvent::CtaDone { index: 0, slot });
+    }
+    run(&mut engine, &mut now, 300);
+    // The grid arrives in cycle 1. The first CTA is sent 20 cycles later, and 10 cycles later the second one fills the SM. The third
+    // one takes the place of the first. The second one ends in cycle 150, and no CTA is left for its slot.
+    assert_eq!(engine.state.stats.phases, [20, 10, 119, 60]);
 }

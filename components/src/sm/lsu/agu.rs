@@ -274,10 +274,15 @@ mod tests {
 
     /// Lane, address and kind of the trap of an access to 1 KiB of shared memory at 32-bit offsets.
     fn trap(lanes: LaneMask, offsets: [u32; 32]) -> Option<(u32, u64, TrapKind)> {
+        trap_of("LD.SHARED.B32 R0, [R2]", 1024, lanes, offsets)
+    }
+
+    /// As [`trap`], of this access to shared memory of `shared_bytes` bytes.
+    fn trap_of(text: &str, shared_bytes: u32, lanes: LaneMask, offsets: [u32; 32]) -> Option<(u32, u64, TrapKind)> {
         let grid = Grid {
-            shared_bytes: 1024,
+            shared_bytes,
             block: [32, 1, 1],
-            ..(*grid("LD.SHARED.B32 R0, [R2]", 1)).clone()
+            ..(*grid(text, 1)).clone()
         };
         let mut load = warp_inst(&std::sync::Arc::new(grid), 0, 0, lanes);
         load.operands.words[0] = Lanes(offsets);
@@ -302,6 +307,22 @@ mod tests {
             trap(LaneMask::ALL, row(u32::MAX - 63)),
             Some((0, 0xffff_ffc0, TrapKind::OutOfBounds))
         );
+    }
+
+    #[test]
+    fn access_with_one_byte_past_the_end_traps() {
+        // Lane n accesses element n from offset 0 on. The element of the last lane ends behind the shared memory, by one byte.
+        for (text, bytes) in [
+            ("LD.SHARED.B16 R0, [R2]", 2),
+            ("LD.SHARED.B32 R0, [R2]", 4),
+            ("LD.SHARED.B64 R0, [R2]", 8),
+            ("LD.SHARED.B32X4 R0, [R2]", 16),
+        ] {
+            let offsets = std::array::from_fn(|lane| bytes * lane as u32);
+            let last = Some((31, u64::from(31 * bytes), TrapKind::OutOfBounds));
+            assert_eq!(trap_of(text, 32 * bytes, LaneMask::ALL, offsets), None, "{text}");
+            assert_eq!(trap_of(text, 32 * bytes - 1, LaneMask::ALL, offsets), last, "{text}");
+        }
     }
 
     #[test]

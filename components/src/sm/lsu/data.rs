@@ -334,6 +334,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn response_is_as_wide_as_the_words_of_its_lanes_and_at_most_as_its_sectors() {
+        let words = |text: &str, lanes, sectors| {
+            let (_, contents) = packets_of(&warp_inst(text, u32::MAX, [0; 32]));
+            contents.words(LaneMask(lanes), sectors)
+        };
+        // A sector has 8 words.
+        assert_eq!(words("LD.B32 R4, [R0]", 0b111, 0b0001), 3);
+        assert_eq!(words("LD.B8 R4, [R0]", 0b111, 0b0101), 3);
+        assert_eq!(words("LD.B32X2 R4, [R0]", 0b111, 0b0001), 6);
+        assert_eq!(words("LD.B32 R4, [R0]", u32::MAX, 0b0001), 8);
+        assert_eq!(words("LD.B32X4 R4, [R0]", 0xff, 0b1111), 32);
+    }
+
     /// Stores through the packets of each group to lines of memory, then loads the same way.
     #[test]
     fn local_vector_of_any_element_is_stored_and_loaded_back() {

@@ -1,9 +1,12 @@
 //! The pipes alone: the contract of a component, the order of results, and their latency.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use warpwave_hw::component::Component;
 use warpwave_hw::path::Path;
 use warpwave_hw::rig::{Event, Rig, check};
+use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 
@@ -11,7 +14,7 @@ use super::branch::{self, BranchUnit};
 use super::math::{self, MathPipe};
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpInst;
-use crate::test_ports::{grid, times};
+use crate::test_ports::{grid, run, times, wire, wire_of};
 
 /// Cycles from issue to the pipe: dispatch, and the link to the pipe.
 const ISSUE_TO_PIPE: u64 = 2;
@@ -90,4 +93,38 @@ fn branch_unit_under_back_pressure_keeps_the_contract_and_the_order() {
     let events = check(build, 150).unwrap();
     assert_eq!(order(&events, "resolved"), [0, 1, 2, 3]);
     assert_eq!(order(&events, "spent"), [0, 1, 2, 3]);
+}
+
+/// Counters by name.
+#[derive(Default)]
+struct Counters(BTreeMap<&'static str, u64>);
+
+impl Report for Counters {
+    fn count(&mut self, name: &'static str, value: u64) {
+        self.0.insert(name, value);
+    }
+    fn latency(&mut self, _: &'static str, _: &Latency) {}
+}
+
+#[test]
+fn pipe_is_busy_for_the_interval_of_each_instruction() {
+    let (mut operands, input) = wire();
+    let (output, _results) = wire_of(1, 64);
+    let ports = math::Ports {
+        input,
+        output,
+        group: None,
+    };
+    let mut pipe = MathPipe::new(Path::root("pipe"), ports);
+    let (mut now, program) = (Cycle::ZERO, grid(MATH, 1));
+    for (at, warp_inst) in warp_insts(&program, &[3, 30, 60, 90]) {
+        run(&mut pipe, &mut now, at);
+        operands.send(now, warp_inst);
+    }
+    run(&mut pipe, &mut now, 150);
+    let mut counters = Counters::default();
+    pipe.stats(&mut counters);
+    // The preset `tiny` has an interval of 8 for the SFU, and of 2 for the pipes of the three others.
+    let of_pipe = ["instructions", "busy_cycles"].map(|name| counters.0[name]);
+    assert_eq!(of_pipe, [4, 2 + 8 + 2 + 2]);
 }

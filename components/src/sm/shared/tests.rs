@@ -84,6 +84,30 @@ fn line_access_waits_for_the_last_pass_of_the_sms_own_access() {
 }
 
 #[test]
+fn access_ends_in_the_last_of_its_passes() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 8192,
+        ..(*grid(PROGRAM, 1)).clone()
+    });
+    // The access of sub-core 0 has 32 passes. That of sub-core 1 waits longer than its latency, so it ends with its own last pass.
+    let second_ends = |stride| {
+        let build = |rig: &mut Rig| {
+            let own = [(0, 128), (1, stride)].map(|(subcore, stride)| (0, access(&grid, (subcore, 1), stride)));
+            let (input, requests) = (
+                rig.input("in", 1, 2, own.into()),
+                rig.input("requests", 1, 2, Vec::new()),
+            );
+            let outputs = ["out0", "out1"].map(|name| rig.output(name, 1, 4, |_| true)).into();
+            memory(input, outputs, requests, rig.output("responses", 1, 2, |_| true))
+        };
+        times(&check(build, 400).unwrap(), "out1")[0]
+    };
+    // Words 32 bytes apart are in 4 of 32 banks: 8 passes. Words 8 bytes apart are in 16 banks: 2 passes.
+    assert_eq!(second_ends(32) - second_ends(4), 7);
+    assert_eq!(second_ends(8) - second_ends(4), 1);
+}
+
+#[test]
 fn line_accesses_of_several_passes_leave_the_sm_its_turn() {
     let grid = Arc::new(Grid {
         shared_bytes: 8192,

@@ -119,6 +119,21 @@ mod tests {
         assert_eq!(file.read(0, Reg(3)).0, [7; WARP_SIZE]);
     }
 
+    #[test]
+    fn predicate_keeps_the_lanes_that_are_not_written() {
+        let mut file = RegFile::new(WARPS * REGISTERS, WARPS);
+        let (upper, even) = (LaneMask(0xffff_0000), LaneMask(0x5555_5555));
+        file.write_predicate(1, Pred(2), LaneMask::ALL, upper);
+        assert_eq!(file.predicates(1)[2], upper);
+        file.write_predicate(1, Pred(2), LaneMask(0x0000_ffff), even);
+        // Of the even lanes the lower ones are set and the upper ones cleared. The odd ones keep their values.
+        assert_eq!(file.predicates(1)[2], LaneMask(0xaaaa_5555));
+        let others = (0..WARPS).flat_map(|warp| (0..Pred::COUNT).map(move |pred| (warp, pred)));
+        for (warp, pred) in others.filter(|&other| other != (1, 2)) {
+            assert_eq!(file.predicates(warp)[pred], LaneMask::NONE, "P{pred} of warp {warp}");
+        }
+    }
+
     /// A warp, a register, the values to write, and the lanes: all or some.
     fn write() -> impl Strategy<Value = (usize, u8, Lanes, LaneMask)> {
         let row = any::<[u32; WARP_SIZE]>().prop_map(Lanes);
