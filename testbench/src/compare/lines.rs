@@ -193,6 +193,8 @@ mod tests {
             [("1, 2".to_owned(), "ld", [12, 42]), ("-, 1".to_owned(), "mul", [0, 3])]
         );
         assert_eq!((rows[0].gain(), rows[0].stall), (30, [NAMES[0]; 2]));
+        // Two issues and one cycle of wait: an issue is no wait.
+        assert_eq!(rows[1].stall, ["", NAMES[0]]);
     }
 
     #[test]

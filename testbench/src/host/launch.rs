@@ -329,3 +329,40 @@ fn describe(arg: &Arg, bytes: usize) -> String {
         Arg::TensorMap(_) => format!("a tensor map ({bytes} bytes)"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::dtype::Dtype;
+
+    #[test]
+    fn structure_is_padded_as_in_c_between_its_fields_and_at_its_end() {
+        let placement = Placement {
+            buffers: Vec::new(),
+            targets: Vec::new(),
+            globals: Vec::new(),
+            references: Vec::new(),
+            print: None,
+            banks: Vec::new(),
+            regions: Vec::new(),
+        };
+        let byte = || Arg::Scalar(Dtype::U8, vec![0xa1]);
+        let word = || Arg::Scalar(Dtype::U32, vec![0xb1, 0xb2, 0xb3, 0xb4]);
+        let wide = || Arg::Scalar(Dtype::F64, vec![0xc1; 8]);
+        let inner = || Arg::Struct(vec![wide(), byte()]);
+        // sizeof as a C compiler for x86-64 gives it.
+        for (fields, size) in [
+            (vec![byte()], 1),
+            (vec![word(), byte()], 8),
+            (vec![byte(), word(), byte()], 12),
+            (vec![wide(), byte()], 16),
+            (vec![inner(), byte()], 24),
+            (vec![byte(), inner()], 24),
+        ] {
+            let bytes = structure(&fields, &placement, &[]).unwrap();
+            assert_eq!(bytes.len(), size, "{fields:?}");
+        }
+        let bytes = structure(&[byte(), word(), byte()], &placement, &[]).unwrap();
+        assert_eq!(bytes, [0xa1, 0, 0, 0, 0xb1, 0xb2, 0xb3, 0xb4, 0xa1, 0, 0, 0]);
+    }
+}

@@ -16,7 +16,7 @@ pub struct Placement {
     /// Address of each buffer, by its index in the scenario.
     pub buffers: Vec<u64>,
     /// Address of the target of each of [`Scenario::pointers`].
-    targets: Vec<u64>,
+    pub(super) targets: Vec<u64>,
     /// Address of each module variable of the scenario. `None` for a constant.
     pub globals: Vec<Option<u64>>,
     /// The image that the scenario binds to each texture, surface or sampler reference of the module.

@@ -188,6 +188,28 @@ mod tests {
     }
 
     #[test]
+    fn data_of_a_written_array_begin_at_a_multiple_of_64_bytes() {
+        // NEP 1: magic, version, the length of the header in two bytes, the header with spaces and a line feed at its end, the data.
+        for shape in [
+            &[1][..],
+            &[128],
+            &[100_000],
+            &[2, 3],
+            &[16, 16, 16],
+            &[1_000_000, 1_000_000],
+        ] {
+            for dtype in [Dtype::F32, Dtype::I8, Dtype::U64, Dtype::Bf16] {
+                let mut file = Vec::new();
+                write(&mut file, dtype, shape, b"data").unwrap();
+                let length = usize::from(u16::from_le_bytes([file[8], file[9]]));
+                let (head, data) = file.split_at(10 + length);
+                assert_eq!((head.len() % 64, data), (0, &b"data"[..]), "{dtype:?} {shape:?}");
+                assert_eq!((&head[..8], head.last()), (&b"\x93NUMPY\x01\x00"[..], Some(&b'\n')));
+            }
+        }
+    }
+
+    #[test]
     fn bf16_is_read_from_uint16_and_from_voids() {
         for descr in ["<u2", "|V2"] {
             let file = file(descr, "False", "(1,)", &[0x80, 0x3f]);

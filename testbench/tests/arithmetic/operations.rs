@@ -106,6 +106,10 @@ fn logic_and_shifts_of_64_bits_match_rust() {
             "cvt.s64.s32 %rd5, %a; shl.b64 %rd6, %rd5, 2; add.s64 %z, %rd6, %y;",
             |x, y| ((x as i32 as i64) << 2).wrapping_add(y as i64) as u64,
         ),
+        (
+            "cvt.s64.s32 %rd5, %a; shl.b64 %rd6, %rd5, 31; add.s64 %z, %rd6, %y;",
+            |x, y| ((x as i32 as i64) << 31).wrapping_add(y as i64) as u64,
+        ),
         ("clz.b64 %r1, %x; cvt.u64.u32 %z, %r1;", |x, _| x.leading_zeros().into()),
         ("popc.b64 %r1, %x; cvt.u64.u32 %z, %r1;", |x, _| x.count_ones().into()),
         ("brev.b64 %z, %x;", |x, _| x.reverse_bits()),
@@ -141,6 +145,14 @@ fn comparisons_of_64_bits_match_rust() {
         (
             "setp.ne.s64 %p1, %x, %y; setp.gt.and.u32 %p2, %a, 31, %p1; selp.b64 %z, 1, 0, %p2;",
             |x, y| u64::from(x != y && x as u32 > 31),
+        ),
+        (
+            "setp.ne.u32 %p1, %b, 31; setp.lt.u64 %p2, %x, %y; and.pred %p3, %p1, %p2; selp.b64 %z, 1, 0, %p3;",
+            |x, y| u64::from(y as u32 != 31 && x < y),
+        ),
+        (
+            "setp.eq.u32 %p1, %b, 31; setp.ge.s64 %p2, %x, %y; or.pred %p3, %p2, %p1; selp.b64 %z, 1, 0, %p3;",
+            |x, y| u64::from(y as u32 == 31 || x as i64 >= y as i64),
         ),
         (
             "setp.lt.u32 %p1, %a, %b; setp.gt.s32 %p2, %a, %b; xor.pred %p3, %p1, %p2; selp.b64 %z, 1, 0, %p3;",
@@ -192,6 +204,30 @@ fn words_and_halves_match_rust() {
             "cvt.u16.u64 %h1, %x; shr.u16 %h2, %h1, 4; cvt.u64.u16 %z, %h2;",
             |x, _| (x as u16 >> 4).into(),
         ),
+        (
+            "cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; setp.lt.u16 %p1, %h1, %h2; selp.b64 %z, 1, 0, %p1;",
+            |x, y| u64::from((x as u16) < y as u16),
+        ),
+        (
+            "cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; mul.wide.u16 %r1, %h1, %h2; cvt.u64.u32 %z, %r1;",
+            |x, y| low(u32::from(x as u16) * u32::from(y as u16)),
+        ),
+        (
+            "cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; max.u16 %h3, %h1, %h2; cvt.u64.u16 %z, %h3;",
+            |x, y| u64::from((x as u16).max(y as u16)),
+        ),
+        ("min.u32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as u32).min(y as u32))
+        }),
+        ("max.u32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as u32).max(y as u32))
+        }),
+        ("min.s32 %r1, %a, %b; cvt.u64.u32 %z, %r1;", |x, y| {
+            low((x as i32).min(y as i32) as u32)
+        }),
+        ("min.u64 %z, %x, %y;", |x, y| x.min(y)),
+        ("cvt.s8.u32 %r1, %a; cvt.s64.s32 %z, %r1;", |x, _| x as i8 as u64),
+        ("cvt.u8.s32 %r1, %a; cvt.u64.u32 %z, %r1;", |x, _| x as u8 as u64),
         ("cvt.s8.s32 %r1, %a; cvt.s64.s32 %z, %r1;", |x, _| x as i8 as u64),
         ("cvt.u32.u8 %r1, %a; cvt.u64.u32 %z, %r1;", |x, _| x as u8 as u64),
         ("mov.b32 {%h1, %h2}, %a; mov.b64 %z, {%h2, %h1, %h1, %h2};", |x, _| {

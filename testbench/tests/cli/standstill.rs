@@ -3,7 +3,12 @@
 use crate::{Answer, assert_fails, scenario, warpwave};
 
 /// Runs a kernel without a limit of cycles. Its parameter is a buffer of 64 zeros.
-fn run(body: &str, [grid, block]: [u32; 2], gpu: &str) -> Answer {
+fn run(body: &str, shape: [u32; 2], gpu: &str) -> Answer {
+    run_with(body, shape, gpu, &["gigathread.standstill_cycles=100000"])
+}
+
+/// As [`run`], with these settings of the preset.
+fn run_with(body: &str, [grid, block]: [u32; 2], gpu: &str, sets: &[&str]) -> Answer {
     let ptx = format!(
         ".version 7.8\n.target sm_20\n.address_size 64\n.visible .entry k(.param .u64 data) {{\n\
          .reg .pred %p; .reg .b32 %t, %n; .reg .b64 %x;\nld.param.u64 %x, [data];\n{body}\nret;\n}}\n"
@@ -13,8 +18,12 @@ fn run(body: &str, [grid, block]: [u32; 2], gpu: &str) -> Answer {
          [[launch]]\ngrid = {grid}\nblock = {block}\nargs = [\"data\"]\n"
     );
     let (_folder, path) = scenario(&text, &[("k.ptx", ptx.as_bytes())]);
-    let search = "gigathread.standstill_cycles=100000";
-    warpwave(&["run", path.to_str().unwrap(), "--gpu", gpu, "--set", search])
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    let arguments: Vec<&str> = ["run", path.to_str().unwrap(), "--gpu", gpu]
+        .into_iter()
+        .chain(sets)
+        .collect();
+    warpwave(&arguments)
 }
 
 /// Each lane takes a lock, adds 1 to another word and frees the lock.
@@ -90,5 +99,18 @@ setp.ne.u32 %p, %n, 0;
 @%p bra LOOP;
 st.global.u32 [%x], %n;";
     let answer = run(body, [1, 32], "tiny");
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn warp_that_waits_long_for_memory_does_not_stand_still() {
+    // The load takes three times as long as the search: a period of 10,000 cycles, and 64 samples that are 97 cycles apart.
+    let sets = ["gigathread.standstill_cycles=10000", "hbm.access_latency=60000"];
+    let answer = run_with(
+        "ld.global.u32 %t, [%x];\nst.global.u32 [%x], %t;",
+        [1, 32],
+        "tiny",
+        &sets,
+    );
     assert_eq!(answer.code, 0, "{}", answer.err);
 }

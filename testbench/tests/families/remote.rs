@@ -1,4 +1,4 @@
-//! Atomics of halves and vectors, and remote accesses that complete on an mbarrier of another CTA.
+//! Atomics of halves and vectors, asynchronous copies, and remote accesses that complete on an mbarrier of another CTA.
 
 use half::f16;
 
@@ -227,4 +227,35 @@ fn bulk_copies_between_blocks_and_bulk_sums_change_every_element() {
         .collect();
     let summed: Vec<u32> = (0..32).map(|n| if n < 16 { 2 * n + 100 } else { 100 + n }).collect();
     Kernel::of(text).sizes(2, 32).output(&copied).output(&summed).holds();
+}
+
+/// `cp.async` with a source size: the rest of the destination is filled with zeros.
+#[test]
+fn asynchronous_copy_of_fewer_bytes_fills_the_rest_with_zeros() {
+    for (size, cache) in [(4, "ca"), (8, "ca"), (16, "cg")] {
+        // Thread t copies t mod (size + 1) bytes, and writes four words.
+        let text = format!(
+            ".version 8.6\n.target sm_80\n.address_size 64\n.entry k(.param .u64 in, .param .u64 out) {{\n\
+             .reg .b32 %t, %s, %n, %r<4>;\n.reg .b64 %i, %o;\n.shared .align 16 .b8 room[512];\n\
+             ld.param.u64 %i, [in];\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %s, room;\nmad.lo.u32 %s, %t, 16, %s;\n\
+             mad.wide.u32 %i, %t, 16, %i;\nmad.wide.u32 %o, %t, 16, %o;\nrem.u32 %n, %t, {};\n\
+             mov.u32 %r0, 0xeeeeeeee;\nst.shared.v4.u32 [%s], {{%r0, %r0, %r0, %r0}};\n\
+             cp.async.{cache}.shared.global [%s], [%i], {size}, %n;\ncp.async.wait_all;\n\
+             ld.shared.v4.u32 {{%r0, %r1, %r2, %r3}}, [%s];\nst.global.v4.u32 [%o], {{%r0, %r1, %r2, %r3}};\nret;\n}}\n",
+            size + 1
+        );
+        let input: Vec<u8> = (0..512).map(|n| (n * 37 % 251 + 1) as u8).collect();
+        let byte = |n: usize| match (n / 16 % (size + 1), n % 16) {
+            (copied, at) if at < copied => input[n],
+            (_, at) if at < size => 0,
+            _ => 0xee,
+        };
+        let words = |byte: &dyn Fn(usize) -> u8| -> Vec<u32> {
+            (0..128)
+                .map(|word| u32::from_le_bytes(std::array::from_fn(|n| byte(4 * word + n))))
+                .collect()
+        };
+        let kernel = Kernel::of(&text).input(&words(&|n| input[n]));
+        kernel.output(&words(&byte)).holds();
+    }
 }

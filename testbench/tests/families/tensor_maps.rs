@@ -363,3 +363,31 @@ fn reduction_of_halves_adds_each_half() {
     let kernel = Kernel::of(&text).sizes(1, 128).input(&before).input(&tile);
     kernel.argument(Arg::TensorMap(map)).traps(TrapKind::OutOfBounds, line);
 }
+
+/// The PTX ISA's swizzle of 128 bytes: chunk c of 16 bytes of row r is in chunk c xor r mod 8 of the row, in shared memory.
+#[test]
+fn tile_with_a_swizzle_is_stored_from_its_chunks() {
+    let (rows, words) = (16, 32);
+    let text = format!(
+        "{HEAD}.entry k(.param .u64 out, .param .u64 in, .param .align 64 .b8 map[128]) {{\n\
+         .reg .b32 %t, %s, %r, %n;\n.reg .b64 %i;\n.reg .pred %p;\n.shared .align 1024 .b8 tile[2048];\n\
+         mov.u32 %t, %tid.x;\nmov.u32 %s, tile;\nld.param.u64 %i, [in];\n\
+         mad.wide.u32 %i, %t, 4, %i;\nld.global.u32 %n, [%i];\nmad.lo.u32 %r, %t, 4, %s;\nst.shared.b32 [%r], %n;\n\
+         fence.proxy.async.shared::cta;\nbar.sync 0;\nsetp.ne.u32 %p, %t, 0;\n@%p ret;\n\
+         cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [map, {{0, 0}}], [%s];\n\
+         cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;\n}}\n"
+    );
+    let tile: Vec<u32> = (0..rows * words).map(|n| n * 7 + 1).collect();
+    let tensor: Vec<u32> = (0..rows * words)
+        .map(|n| {
+            let (row, chunk, word) = (n / words, n % words / 4, n % 4);
+            tile[(row * words + (chunk ^ (row % 8)) * 4 + word) as usize]
+        })
+        .collect();
+    let map = Tiles {
+        swizzle: 3,
+        ..tiles(0, &[rows, words], &[rows, words], Element::U32)
+    };
+    let kernel = Kernel::of(&text).sizes(1, rows * words).output(&tensor).input(&tile);
+    kernel.argument(Arg::TensorMap(map)).holds();
+}

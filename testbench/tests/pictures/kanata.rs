@@ -228,7 +228,10 @@ fn every_instruction_has_a_row_and_lane_one_adds_up_to_the_stall_counters() {
                 "{name}: {state}"
             );
         }
+        // A thread of the picture is one warp slot.
+        let slots: BTreeSet<_> = picture.rows.iter().map(|row| (row.sm, row.subcore, row.slot)).collect();
         let threads: BTreeSet<u64> = rows.iter().map(|row| row.thread).collect();
+        assert_eq!(threads.len(), slots.len(), "{name}");
         assert!(
             threads.len() > 1 && threads.iter().all(|thread| *thread < 2 * 64),
             "{name}"

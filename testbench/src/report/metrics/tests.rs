@@ -191,3 +191,21 @@ fn memory_path_of_known_counters_is_as_busy_as_its_busiest_stage() {
     assert_eq!(number("dram__bytes.sum.per_second"), 6400.0 / seconds);
     assert_eq!(value("lts__t_sector_op_write_hit_rate.pct", &inputs), Value::NotReached);
 }
+
+#[test]
+fn busy_share_of_a_channel_counts_the_cycles_of_the_memory_clock() {
+    // 1530 cycles of the V100's core clock are 877 of its memory clock (1530 and 877 MHz).
+    let config = preset::load("v100-sxm2", &[]).unwrap().config;
+    let channels = config.hbm.channels as usize;
+    for (busy, share) in [(877, 100.0), (0, 0.0)] {
+        let counts = counts(&[("channel", "bus_cycles", &vec![busy; channels])]);
+        let inputs = Inputs {
+            counts: &counts,
+            config: &config,
+            cycles: 1530,
+            launch: None,
+        };
+        let found = value("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", &inputs);
+        assert_eq!(found.number(), Some(share));
+    }
+}
