@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use warpwave::report::counts::Counts;
 use warpwave::report::metrics::{self, Inputs, LaunchShape, Value};
-use warpwave_components::gpu::{Gpu, LaunchError, Launched};
+use warpwave_components::gpu::Gpu;
 use warpwave_components::occupancy::occupancy;
 use warpwave_components::preset;
 use warpwave_components::proto::launch::Grid;
@@ -504,13 +504,6 @@ struct Measured {
 
 impl Measured {
     fn of(case: &Worked) -> Self {
-        let (run, end) = Measured::limited(case, 100_000);
-        end.unwrap_or_else(|error| panic!("{}: {error}", case.name));
-        run
-    }
-
-    /// As [`Measured::of`], for at most `limit` cycles. Returns also how the run ended.
-    fn limited(case: &Worked, limit: u64) -> (Self, Result<Launched, LaunchError>) {
         let sets: Vec<_> = case
             .sets
             .iter()
@@ -527,9 +520,9 @@ impl Measured {
             shared_bytes: SHARED_BYTES,
             occupancy: occupancy(gpu.config(), grid.threads(), REGISTERS, SHARED_BYTES).unwrap(),
         };
-        let end = gpu.launch(grid, Some(limit), &mut |_| true);
+        gpu.launch(grid, Some(100_000), &mut |_| true).unwrap();
         let counts = before.next_snapshot(gpu.components(), gpu.clock().now()).since(&before);
-        (Measured { counts, gpu, shape }, end)
+        Measured { counts, gpu, shape }
     }
 
     fn value(&self, name: &str) -> Value {
@@ -632,22 +625,4 @@ fn block_of_one_exit_is_resident_for_seven_cycles() {
     let (_, latency) = run.counts.latencies().find(|(name, _)| *name == "cta").unwrap();
     let cycles = latency.histogram();
     assert_eq!((cycles.len(), cycles.min(), cycles.max()), (1, 7, 7));
-}
-
-#[test]
-fn scheduler_of_one_warp_is_active_as_long_as_the_warp_is_resident_in_a_stopped_run_too() {
-    let chain = WORKED.iter().find(|case| case.name == "chain of adds").unwrap();
-    // The warp is resident for 37 cycles. The run ends 9 cycles later.
-    let cycles = Measured::of(chain).gpu.latest().cycles();
-    for before_the_end in [1, 9, 10, 20, 45, 46, 60] {
-        let (run, end) = Measured::limited(chain, cycles - before_the_end);
-        assert!(end.is_err(), "stopped {before_the_end} cycles before its end");
-        let resident = (37 + 9u64).saturating_sub(before_the_end).min(37);
-        let of_schedulers = ["active_cycles", "warp_cycles"].map(|name| run.counts.sum("scheduler", name));
-        assert_eq!(
-            of_schedulers,
-            [Some(resident); 2],
-            "{before_the_end} cycles before the end"
-        );
-    }
 }
