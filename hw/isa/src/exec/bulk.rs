@@ -286,8 +286,8 @@ impl TensorMap {
         (is_known && map.is_sound()).then_some(map)
     }
 
-    /// True if the sizes of a tile are within the limits of the CUDA driver API (`cuTensorMapEncodeTiled`, `cuTensorMapEncodeIm2col`), and
-    /// every element is aligned to its size. The API asks for multiples of 16.
+    /// True if a tile's sizes are within the limits of the CUDA driver API, and every element is aligned to its size. The functions are
+    /// `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`. The API asks for multiples of 16.
     fn is_sound(&self) -> bool {
         let size = u64::from(self.element.bytes());
         let strides = &self.strides[1..usize::from(self.rank)];
