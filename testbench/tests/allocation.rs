@@ -25,7 +25,7 @@ fn allocations() -> usize {
 }
 
 /// Launches of the same grid. The test measures the last one, after its first cycles.
-const LAUNCHES: usize = 8;
+const LAUNCHES: usize = 12;
 
 /// Cycles at the begin of a launch that may allocate.
 const BEGINNING: u64 = 1000;

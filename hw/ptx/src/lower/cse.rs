@@ -20,7 +20,7 @@ pub(super) fn run(code: &mut Code) {
         let mut computed = Computed::default();
         let mut out = Vec::with_capacity(block.ops.len());
         for op in block.ops.drain(..) {
-            let op = computed.with_originals(op);
+            let op = computed.with_originals(op, groups);
             if !is_pure(&op, &values, &preds, groups) {
                 out.push(op);
             } else if let Some(first) = computed.ops.get(&key(&op)).copied() {
@@ -50,14 +50,17 @@ impl Computed {
         self.preds.extend(second.pred_defs().zip(first.pred_defs()));
     }
 
-    /// Returns the operation with copies replaced by their originals.
-    fn with_originals(&self, mut op: Op) -> Op {
+    /// Returns the operation with copies replaced by their originals. Those of a wide operand are one aligned part of a group.
+    fn with_originals(&self, mut op: Op, groups: &[(VReg, u8)]) -> Op {
         let shape = op.shape();
         for (arg, words) in op.src.iter_mut().zip(shape.src) {
             let Some(vreg) = arg.as_vreg() else { continue };
             let original = |n| self.vregs.get(&vreg.offset(n)).copied();
             let Some(first) = original(0) else { continue };
-            if (1..words).all(|n| original(n) == Some(first.offset(n))) {
+            let (start, of_group) = groups[first.0 as usize];
+            let at = (first.0 - start.0) as u8;
+            let is_part = at.is_multiple_of(words) && at + words <= of_group;
+            if is_part && (1..words).all(|n| original(n) == Some(first.offset(n))) {
                 arg.bits = Bits::VReg(first);
             }
         }
