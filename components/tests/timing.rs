@@ -466,8 +466,8 @@ fn barrier_takes_the_cycles_of_an_a100() {
     }
 }
 
-/// Measured on an A100, an RTX 2070 Super and an RTX 4090 (burtchell24): two blocks of 16 warps on each SM take 64 cycles a barrier,
-/// two of 8 warps no more than one alone.
+/// Measured on an A100, an RTX 2070 Super and an RTX 4090 (burtchell24). Two blocks of 16 warps on each SM take 64 cycles a barrier. Two
+/// blocks of 8 warps take no more than one alone.
 #[test]
 fn ctas_of_an_sm_share_its_barrier_unit() {
     // Two SMs with two CTAs each.

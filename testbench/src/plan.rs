@@ -142,7 +142,7 @@ impl Plan {
     /// The launches of a scenario.
     ///
     /// # Errors
-    /// If the scenario uses textures, tensor maps, or an address of an unnamed kind.
+    /// If the scenario uses textures, surfaces or tensor maps.
     pub fn of(scenario: &Scenario) -> Result<Plan, NotPortable> {
         let refuse = |what| NotPortable(scenario.name.clone(), what);
         if !scenario.references.is_empty() {
@@ -191,7 +191,7 @@ impl Plan {
     }
 
     /// The files of the folder that the plan needs: names and bytes.
-    pub fn files(&self) -> impl Iterator<Item = (String, &[u8])> {
+    fn files(&self) -> impl Iterator<Item = (String, &[u8])> {
         let data = self.buffers.iter().filter_map(|buffer| match &buffer.init {
             Init::Data(bytes) => Some((name_of(bytes, "bin"), bytes.as_slice())),
             _ => None,
@@ -212,7 +212,7 @@ pub fn write(folder: &Path, plans: &[Plan]) -> io::Result<()> {
             fs::write(folder.join(name), bytes)?;
         }
     }
-    let text = serde_json::to_string_pretty(plans).expect("a plan has no map with keys that are not texts");
+    let text = serde_json::to_string_pretty(plans).expect("every key of a plan is a text");
     fs::write(folder.join("plan.json"), text + "\n")
 }
 

@@ -37,7 +37,7 @@ pub use lab::Lab;
 pub use page::page;
 pub use silicon::{Results, SiliconError};
 pub use summary::{Summary, differences, record};
-pub use text::{csv, rows, table};
+pub use text::{csv, figures, rows, table};
 
 use crate::gpu::GpuError;
 
@@ -102,11 +102,6 @@ impl Point {
         self.y.expect("the family has a second parameter") as u32
     }
 }
-
-/// A point that cannot run, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}: {1}")]
-pub struct PointError(String, String);
 
 /// A point with the model's value.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,6 +1,5 @@
 //! `warpwave validate`: microbenchmarks on the model, beside figures of silicon.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -8,7 +7,8 @@ use std::thread::available_parallelism;
 
 use warpwave::plan;
 use warpwave::validate::{
-    FAMILIES, Family, Lab, Point, Results, Row, Summary, csv, deviations, differences, page, record, rows, table,
+    FAMILIES, Family, Lab, Point, Results, Row, Summary, csv, deviations, differences, figures, page, record, rows,
+    table,
 };
 
 use super::args::Validate;
@@ -25,7 +25,9 @@ pub fn validate(options: &Validate) -> Result<(), Failure> {
     let measured = options.measured.as_deref().map(Results::read).transpose();
     let measured = measured.map_err(Failure::input)?;
     if let (Some(path), Some(results)) = (&options.silicon, &measured) {
-        return silicon(path, options, &families, results);
+        let points = |&family: &&'static Family| Ok((family, measured_points(family, options, results)?));
+        let points = families.iter().map(points).collect::<Result<Vec<_>, Failure>>()?;
+        return write(path, &figures(&points));
     }
     progress::catch_interrupt();
     let results = run(options, &families, measured.as_ref())?;
@@ -82,22 +84,10 @@ fn plan(folder: &Path, gpu: &str, families: &[&Family]) -> Result<(), Failure> {
     ))
 }
 
-/// Writes the figures of a real GPU in the columns of `validation/silicon`, with the family before them.
-fn silicon(path: &Path, options: &Validate, families: &[&Family], results: &Results) -> Result<(), Failure> {
+/// The points of a family with the figures that `measure.py` left.
+fn measured_points(family: &Family, options: &Validate, results: &Results) -> Result<Vec<Point>, Failure> {
     let gpu = options.gpu.as_deref().unwrap_or_default();
-    let mut text = "family,gpu,series,x,y,silicon,unit,grade,source\n".to_owned();
-    for family in families {
-        for point in family.measured(gpu, results) {
-            let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-            let (x, y) = (number(point.x), number(point.y));
-            let _ = writeln!(
-                text,
-                "{},{},\"{}\",{x},{y},{:.4},{},{},{}",
-                family.name, point.gpu, point.series, point.silicon, point.unit, point.grade, point.source
-            );
-        }
-    }
-    write(path, &text)
+    family.measured(gpu, results).map_err(Failure::input)
 }
 
 fn run(
@@ -110,22 +100,23 @@ fn run(
         let is_of_gpu = options.gpu.as_ref().is_none_or(|wanted| *wanted == point.gpu);
         is_of_gpu && (!options.quick || family.is_quick(point))
     };
-    let points = |family: &Family| {
+    let points = |&family: &&'static Family| {
         let points = match measured {
-            Some(results) => family.measured(options.gpu.as_deref().unwrap_or_default(), results),
+            Some(results) => measured_points(family, options, results)?,
             None => family.points(),
         };
-        let points = points.into_iter();
-        points.filter(|point| is_wanted(family, point)).collect::<Vec<_>>()
+        let wanted = points.into_iter().filter(|point| is_wanted(family, point));
+        Ok((family, wanted.collect::<Vec<_>>()))
     };
-    let all: usize = families.iter().map(|family| points(family).len()).sum();
+    let families = families.iter().map(points).collect::<Result<Vec<_>, Failure>>()?;
+    let all: usize = families.iter().map(|(_, points)| points.len()).sum();
     if all == 0 {
         let text = "no row of these families is left; --gpu and --quick leave rows out";
         return Err(Failure::input(text));
     }
-    for family in families {
+    for (_, points) in &families {
         // A fault of a preset concerns every row of the GPU.
-        points(family)
+        points
             .iter()
             .try_for_each(|point| lab.check(&point.gpu))
             .map_err(Failure::input)?;
@@ -133,11 +124,11 @@ fn run(
     let threads = options.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
     let threads = threads.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
     let count = Count::new(all, !options.no_progress);
-    let run = |&family: &&'static Family| {
+    let run = |(family, points): (&'static Family, Vec<Point>)| {
         let each = |row: &Row| count.add(&format!("{}: {} {}", family.name, row.point.gpu, row.point.series));
-        (family, family.run(&lab, points(family), threads, each))
+        (family, family.run(&lab, points, threads, each))
     };
-    let results = families.iter().map(run);
+    let results = families.into_iter().map(run);
     // A family without a row of this GPU, or without a quick row, is left out.
     Ok(results.filter(|(_, rows)| !rows.is_empty()).collect())
 }

@@ -140,11 +140,6 @@ impl Bench<'_> {
         self.config.n_sms()
     }
 
-    /// True for a real GPU, which has time for more data than the model.
-    pub fn is_real(&self) -> bool {
-        !matches!(self.runner, Runner::Model(..))
-    }
-
     /// Core clock in GHz.
     pub fn core_ghz(&self) -> f64 {
         match self.runner {
@@ -187,12 +182,11 @@ impl Bench<'_> {
         args: &[&dyn KernelArg],
     ) -> Result<f64, GpuError> {
         let cycles = self.cycles(kernel, shape, args)?;
-        let latency = f64::from(self.config.gigathread.launch_latency);
-        Ok(if self.is_real() {
-            cycles
-        } else {
-            (cycles - latency).max(0.0)
-        })
+        let latency = match self.runner {
+            Runner::Model(..) => self.config.gigathread.launch_latency,
+            _ => 0,
+        };
+        Ok((cycles - f64::from(latency)).max(0.0))
     }
 
     fn run(&mut self, kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed: bool) -> Result<f64, GpuError> {

@@ -114,12 +114,12 @@ pub(super) fn l2(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let run = point.x() / 512;
     let mut bench = bench(lab, point)?;
     let (a, b) = (bench.zeros::<f64>(2048)?, bench.zeros::<f64>((run * 65536) as usize)?);
-    let (n_sms, is_real) = (bench.n_sms(), bench.is_real());
+    let n_sms = bench.n_sms();
     let mut read =
         |ctas: u32| -> Result<f64, GpuError> { bench.cycles("l2sum", (ctas, 1024), &[&a, &b, &(run as i32)]) };
     read(run.max(n_sms))?;
     // On silicon many waves of CTAs: one CTA on an SM does not reach the full rate.
-    let n_short = if is_real { 32 * n_sms } else { n_sms };
+    let n_short = if lab.is_real() { 32 * n_sms } else { n_sms };
     let cycles = slope([n_short, 2 * n_short], read)?;
     Ok(64.0 * 1024.0 * 8.0 / cycles)
 }
@@ -137,7 +137,7 @@ pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let million = 1 << 20;
     let elements: u32 = match (threads, &point.gpu.as_bytes()[0], kernel) {
         // 1 GB, as `gpubenches` has it.
-        _ if bench.is_real() => 128 * million,
+        _ if lab.is_real() => 128 * million,
         (..=128, ..) => million / 2,
         (_, b'v', _) => 2 * million,
         (_, _, "s_read") => 4 * million,
@@ -214,7 +214,7 @@ const MATRIX_ADD: &str = include_str!("../../validation/kernels/matrix_add.ptx")
 pub(super) fn matrix_add(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     const NX: u32 = 16_384;
     let mut bench = lab.bench(&point.gpu, &kernels::for_target(MATRIX_ADD, &point.gpu))?;
-    let ny: u32 = if bench.is_real() { 16_384 } else { 256 };
+    let ny: u32 = if lab.is_real() { 16_384 } else { 256 };
     let elements = (NX * ny) as usize;
     let (a, b, c) = (
         bench.zeros::<f32>(elements)?,

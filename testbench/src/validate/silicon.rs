@@ -6,11 +6,12 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::{Family, Lab, Point, PointError};
-use crate::plan::{Measured, Plan};
+use super::{Family, Lab, Point};
+use crate::plan::{Measured, Plan, PlannedStep, Repetition};
 
-/// Chains that the vendor's assembler shortens: it joins two additions in one IADD3, and removes a reciprocal of a reciprocal.
-const SHORTENED: [&str; 3] = ["IADD3", "IADD64", "MUFU.RCP"];
+/// Chains that the vendor's assembler shortens: it joins two additions or two maxima in one instruction, and removes a reciprocal of a
+/// reciprocal.
+const SHORTENED: [&str; 4] = ["IADD3", "IADD64", "IMNMX", "MUFU.RCP"];
 
 /// Why there are no figures of a real GPU.
 #[derive(Debug, Error)]
@@ -18,9 +19,9 @@ pub enum SiliconError {
     /// The results cannot be read.
     #[error("cannot read {0}: {1}; `measure.py` writes it into the folder of `--plan`")]
     Read(String, String),
-    /// A microbenchmark cannot be written down.
-    #[error(transparent)]
-    Point(#[from] PointError),
+    /// A microbenchmark cannot be written down: its name, and why.
+    #[error("{0}: {1}")]
+    Point(String, String),
 }
 
 impl Family {
@@ -43,40 +44,75 @@ impl Family {
     /// # Errors
     /// If the GPU has no preset.
     pub fn plans(&self, gpu: &str) -> Result<Vec<Plan>, SiliconError> {
-        let mut plans = Vec::new();
-        for point in self.points_for(gpu) {
-            let lab = Lab::planner();
-            (self.measure)(&lab, &point).map_err(|error| PointError(name(self, &point), error.to_string()))?;
-            for (n, plan) in lab.into_plans().into_iter().enumerate() {
-                let name = format!("{} #{n}", name(self, &point));
-                plans.push(Plan { name, ..plan });
-            }
-        }
-        Ok(plans)
+        let plans = self.points_for(gpu).into_iter().map(|point| self.plans_of(&point));
+        Ok(plans.collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// The points with the figures of a real GPU, each the median of the repetitions. Points that failed there are left out.
-    pub fn measured(&self, gpu: &str, results: &Results) -> Vec<Point> {
-        let points = self.points_for(gpu).into_iter();
-        let figure = |mut point: Point| {
-            let benches: Vec<_> = (0..)
-                .map_while(|n| results.0.get(&format!("{} #{n}", name(self, &point))))
-                .collect();
-            let repetitions = benches.iter().map(|bench| bench.repetitions.len()).min()?;
-            let mut figures = Vec::new();
-            for repetition in 0..repetitions {
-                let of = |bench: &&Measured| (bench.core_ghz, bench.repetitions[repetition].clone());
-                let lab = Lab::measured(benches.iter().map(of).collect());
-                figures.push((self.measure)(&lab, &point).ok()?);
-            }
-            figures.sort_by(f64::total_cmp);
-            point.silicon = *figures.get(figures.len() / 2)?;
+    /// The launches of one point: a plan for each bench, in order.
+    fn plans_of(&self, point: &Point) -> Result<Vec<Plan>, SiliconError> {
+        let name = name(self, point);
+        let lab = Lab::planner();
+        let planned = (self.measure)(&lab, point);
+        planned.map_err(|error| SiliconError::Point(name.clone(), error.to_string()))?;
+        let plans = lab.into_plans().into_iter().enumerate();
+        let named = plans.map(|(n, plan)| Plan {
+            name: format!("{name} #{n}"),
+            ..plan
+        });
+        Ok(named.collect())
+    }
+
+    /// The points with the figures of a real GPU, each the median of the repetitions. Points without all their results are left out.
+    ///
+    /// # Errors
+    /// If the GPU has no preset.
+    pub fn measured(&self, gpu: &str, results: &Results) -> Result<Vec<Point>, SiliconError> {
+        let mut points = Vec::new();
+        for mut point in self.points_for(gpu) {
+            let plans = self.plans_of(&point)?;
+            let Some(figure) = self.figure(&point, &plans, results) else {
+                continue;
+            };
+            point.silicon = figure;
             point.grade = 'A';
             "measured".clone_into(&mut point.source);
-            point.silicon.is_finite().then_some(point)
-        };
-        points.filter_map(figure).collect()
+            points.push(point);
+        }
+        Ok(points)
     }
+
+    /// The median figure of a point. `None` if a result of its plans is missing, or the figure is no number.
+    fn figure(&self, point: &Point, plans: &[Plan], results: &Results) -> Option<f64> {
+        let of_plan = |plan: &Plan| {
+            let found = results.0.get(&plan.name)?;
+            found
+                .repetitions
+                .iter()
+                .all(|one| is_complete(one, plan))
+                .then_some(found)
+        };
+        let benches: Vec<&Measured> = plans.iter().map(of_plan).collect::<Option<_>>()?;
+        let repetitions = benches.iter().map(|bench| bench.repetitions.len()).min()?;
+        let mut figures = Vec::new();
+        for n in 0..repetitions {
+            let of = |bench: &&Measured| (bench.core_ghz, bench.repetitions[n].clone());
+            let lab = Lab::measured(benches.iter().map(of).collect());
+            figures.push((self.measure)(&lab, point).ok()?);
+        }
+        figures.sort_by(f64::total_cmp);
+        figures
+            .get(figures.len() / 2)
+            .copied()
+            .filter(|figure| figure.is_finite())
+    }
+}
+
+/// True if a repetition has a time for each timed launch of the plan, and values for each read.
+fn is_complete(repetition: &Repetition, plan: &Plan) -> bool {
+    let is_timed = |step: &&PlannedStep| matches!(step, PlannedStep::Launch(launch) if launch.is_timed);
+    let is_read = |step: &&PlannedStep| matches!(step, PlannedStep::Read(_));
+    repetition.launches.len() == plan.steps.iter().filter(is_timed).count()
+        && repetition.reads.len() == plan.steps.iter().filter(is_read).count()
 }
 
 /// What a real GPU gave, by the name of the plan.
@@ -107,4 +143,58 @@ fn name(family: &Family, point: &Point) -> String {
         number(point.x),
         number(point.y)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Results of the plans: 100 ns a launch, and clock values from 0 to 100 for each read.
+    fn results(plans: &[Plan]) -> Vec<Measured> {
+        let result = |plan: &Plan| {
+            let n = |is: &dyn Fn(&PlannedStep) -> bool| plan.steps.iter().filter(|step| is(step)).count();
+            let timed = n(&|step| matches!(step, PlannedStep::Launch(launch) if launch.is_timed));
+            let repetition = Repetition {
+                launches: vec![100.0; timed],
+                reads: vec![vec![0, 100]; n(&|step| matches!(step, PlannedStep::Read(_)))],
+            };
+            Measured {
+                name: plan.name.clone(),
+                core_ghz: 1.0,
+                repetitions: vec![repetition],
+                error: None,
+            }
+        };
+        plans.iter().map(result).collect()
+    }
+
+    fn points(family: &Family, results: Vec<Measured>) -> usize {
+        let by_name = results.into_iter().map(|one| (one.name.clone(), one));
+        let points = family.measured("h100-sxm5", &Results(by_name.collect())).unwrap();
+        points.len()
+    }
+
+    #[test]
+    fn point_without_all_its_results_is_left_out() {
+        let family = Family::find("small-kernels").unwrap();
+        let plans = family.plans("h100-sxm5").unwrap();
+        let all = results(&plans);
+        let n = family.points_for("h100-sxm5").len();
+        assert_eq!(points(family, all.clone()), n);
+        // A run that was cut, a launch without a time, and a plan that failed.
+        assert_eq!(points(family, all[1..].to_vec()), n - 1);
+        let mut short = all.clone();
+        short[0].repetitions[0].launches.clear();
+        assert_eq!(points(family, short), n - 1);
+        let mut failed = all;
+        failed[0].repetitions.clear();
+        assert_eq!(points(family, failed), n - 1);
+    }
+
+    #[test]
+    fn gpu_without_a_preset_is_an_error() {
+        let family = Family::find("latency").unwrap();
+        let error = family.measured("h900", &Results(HashMap::new())).unwrap_err();
+        assert!(error.to_string().contains("h900"), "{error}");
+    }
 }

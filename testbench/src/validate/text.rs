@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Family, Row, Summary};
+use super::{Family, Point, Row, Summary};
 
 /// One line per family: errors, limits, and the row with the largest error.
 pub fn table(results: &[(&Family, Summary)]) -> String {
@@ -90,6 +90,33 @@ pub fn csv(results: &[(&Family, Vec<Row>)]) -> String {
                 &number(row.model.as_ref().ok().copied()),
                 &point.silicon.to_string(),
                 &number(row.error()),
+                &point.unit,
+                &point.grade.to_string(),
+                &point.source,
+            ]);
+        }
+    }
+    let bytes = writer.into_inner().expect("memory takes every record");
+    String::from_utf8(bytes).expect("the fields are text")
+}
+
+/// Measured figures in the columns of `validation/silicon`, with the family before them.
+pub fn figures(points: &[(&Family, Vec<Point>)]) -> String {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    let mut write = |fields: &[&str]| writer.write_record(fields).expect("memory takes every record");
+    write(&[
+        "family", "gpu", "series", "x", "y", "silicon", "unit", "grade", "source",
+    ]);
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    for (family, points) in points {
+        for point in points {
+            write(&[
+                family.name,
+                &point.gpu,
+                &point.series,
+                &number(point.x),
+                &number(point.y),
+                &point.silicon.to_string(),
                 &point.unit,
                 &point.grade.to_string(),
                 &point.source,

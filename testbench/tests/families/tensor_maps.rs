@@ -364,7 +364,7 @@ fn reduction_of_halves_adds_each_half() {
     kernel.argument(Arg::TensorMap(map)).traps(TrapKind::OutOfBounds, line);
 }
 
-/// The PTX ISA's swizzle of 128 bytes: chunk c of 16 bytes of row r is in chunk c xor r mod 8 of the row, in shared memory.
+/// The PTX ISA's swizzle of 128 bytes. In shared memory, chunk c of row r is in the place of chunk c xor r mod 8. A chunk has 16 bytes.
 #[test]
 fn tile_with_a_swizzle_is_stored_from_its_chunks() {
     let (rows, words) = (16, 32);

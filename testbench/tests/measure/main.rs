@@ -45,7 +45,7 @@ fn figures_come_from_the_times_that_the_driver_gives() {
         String::from_utf8_lossy(&answer.stdout),
         "stub, CUDA 13.0\n1 plans ran, 0 failed\n"
     );
-    let points = family.measured(gpu, &Results::read(&plans).unwrap());
+    let points = family.measured(gpu, &Results::read(&plans).unwrap()).unwrap();
     // A graph of 50 launches takes 0.1 ms.
     let figures: Vec<_> = points.iter().map(|point| point.silicon).collect();
     assert_eq!(figures.len(), 1, "the other plans were not run");

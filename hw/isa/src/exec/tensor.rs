@@ -175,7 +175,7 @@ pub(super) fn add_floats(input: &ExecInput, results: &mut Results, sum: impl Fn(
 /// Fraction bits of an addend, below the largest exponent.
 const FRACTION: i32 = 25;
 
-/// The exponent of a number: below that of any product of two others if it is zero.
+/// The exponent of a number. A product with a zero has -896 at most, and any other product -298 at least.
 #[inline(always)]
 pub(super) fn exponent(value: f32) -> i32 {
     (f64::from(value).to_bits() >> 52 & 0x7ff) as i32 - 1023
@@ -226,7 +226,7 @@ pub(super) fn aligned_sum<'a>(
     sums
 }
 
-/// 2^n. Beyond the range of f64, an infinity or zero's neighbour: only sums with infinities or NaNs have such exponents.
+/// 2^n, with n limited to the normal exponents of f64. Only sums with an infinity or a NaN have exponents beyond them.
 #[inline(always)]
 fn power_of_two(n: i32) -> f64 {
     f64::from_bits((n.clamp(-1022, 1023) + 1023) as u64 * (1 << 52))

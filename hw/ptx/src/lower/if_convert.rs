@@ -103,7 +103,7 @@ fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }
 
-/// True if the only cost of running the operation needlessly is its issue slot, and no count of a profiler tells.
+/// True if an operation that no lane needs costs an issue slot alone. Floating-point operations also change the FLOP counts of a profiler.
 fn is_cheap(op: &Op) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_float = matches!(opcode, Opcode::Fadd | Opcode::Fmul | Opcode::Ffma);
