@@ -50,6 +50,7 @@ pub(super) const MACHINES: &[&str] = &[
     "h100-sxm5",
     "h200",
     "gh100-full",
+    "b200",
 ];
 
 /// The threads that execute a statement: those of one thread's path, all of a block, or all of the grid.
