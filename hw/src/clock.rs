@@ -102,6 +102,7 @@ impl Clock {
         Clock {
             now: Cycle::ZERO,
             interconnect: role::interconnect_of(&tiles),
+            // Without links between tiles no message bounds a window.
             quantum: latencies.min().unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM),
             tiles,
             due,
@@ -227,6 +228,7 @@ impl Clock {
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
+        // The workers borrow the tiles, so they are made for each run.
         let workers = Worker::split(&mut self.tiles, &self.interconnect, &self.due, self.threads);
         let pool = WorkerPool::new(workers);
         let mut leader = Leader::new(self.now, self.quantum, &self.interconnect, &self.due, &pool);
@@ -239,6 +241,7 @@ impl Clock {
             // Worker 0 runs on this thread.
             let followers: Vec<_> = (1..self.threads).map(spawn_follower).collect();
             let result = leader.with_followers(action);
+            // A follower returns when the leader ends the run or a panic breaks the barrier. Its panic goes on here.
             for follower in followers {
                 follower.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -254,6 +257,7 @@ impl Clock {
     /// with a due component. So one [horizon](crate::tile::HORIZON) after that cycle is beyond every window.
     pub fn settle(&mut self, limit: Cycle) {
         let last = self.tiles.iter().map(Tile::last_due).max().unwrap_or(self.now);
+        // `max`, because a later run may begin after the horizon of the last due cycle.
         self.now = self.now.max((last + 1 + HORIZON).min(limit));
         self.begin_passed_trace_windows();
     }

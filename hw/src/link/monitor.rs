@@ -110,6 +110,7 @@ impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
 
     fn taken(&mut self, now: Cycle, message: &T) {
         let LinkConfig { path, latency, .. } = &self.link;
+        // `send_after` and stalls may make a message later than the latency, never earlier.
         let oldest = self.in_flight.lock().expect("no monitor panics").pop_front();
         assert!(
             oldest

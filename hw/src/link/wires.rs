@@ -46,7 +46,7 @@ pub struct LinkEnd<'a> {
     pub is_sender: bool,
     /// The meaning of a message's number ([`Payload::NAME`]).
     pub payload: &'static str,
-    /// Cycles from taking a message until its slot is free for the sender.
+    /// Cycles from taking a message until its slot is free for the sender. 0 for the sending end, which does not know it.
     pub credit_latency: u64,
 }
 

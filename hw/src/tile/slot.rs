@@ -54,6 +54,7 @@ impl TileState {
 
     /// A number that no other existing tile has.
     pub(crate) fn identity(&self) -> usize {
+        // The tile and its links keep the state alive, so its address is not used twice.
         std::ptr::from_ref(self).addr()
     }
 
@@ -67,7 +68,9 @@ impl TileState {
     /// Wakes a component in cycle `at`. Called by another tile.
     #[inline(never)]
     pub(crate) fn wake_remote(&self, component: u8, at: Cycle) {
+        // The mailbox before the entry. The tile raises its entry before it empties the mailbox, so one thread sees the other's write.
         self.remote.mail.post(at, component);
+        // The host's end of a link has no entry: it is part of no machine.
         if let Some((due, tile)) = self.remote.due.get() {
             due.lower(*tile, at);
         }
@@ -80,6 +83,7 @@ impl TileState {
 
     /// Wakes a component when the tile's next window begins. On the tile's own thread only.
     pub(crate) fn wake_in_next_window(&self, component: u8) {
+        // A load and a store are enough, because no other thread writes.
         let waiting = self.window_waiters.load(Ordering::Relaxed);
         self.window_waiters.store(waiting | 1 << component, Ordering::Relaxed);
     }
@@ -126,6 +130,7 @@ impl TileSlot {
     pub fn outside() -> TileSlot {
         TileSlot {
             outside: true,
+            // A tile of its own, which no clock runs.
             ..TileBuilder::new().slot()
         }
     }
