@@ -14,6 +14,7 @@ impl Reg {
 
     /// Returns the register `n` further, as in a pair or quad. The zero register stays the zero register.
     pub const fn offset(self, n: u8) -> Reg {
+        // A group of RZ reads zero in every word.
         if self.0 == 255 { self } else { Reg(self.0 + n) }
     }
 

@@ -260,9 +260,11 @@ fn modifiers(f: &mut Formatter, inst: &Inst) -> fmt::Result {
     if op.is_comparison() {
         suffix(f, COMPARISONS, (mods.cmp, mods.unordered), true)?;
         suffix(f, JOINS, mods.join, true)?;
+    // Comparisons have it in their name (EQU).
     } else if mods.unordered {
         write!(f, ".{NAN_WINS}")?;
     }
+    // The reader takes the first type as `ty`. So `ty` is written even as the default if `from` follows.
     suffix(f, TYPES, mods.ty, mods.from != Ty::default())?;
     suffix(f, TYPES, mods.from, false)?;
     suffix(f, SPACES, mods.space, false)?;

@@ -65,6 +65,7 @@ fn opcode(head: &str) -> Result<Opcode, TextError> {
         head.strip_prefix(op.info().name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
+    // IMAD.WIDE is an opcode, not IMAD with a modifier.
     let longest = Opcode::ALL.iter().filter(begins).max_by_key(|op| op.info().name.len());
     longest
         .copied()
@@ -95,6 +96,7 @@ fn read_modifiers(inst: &mut Inst, suffixes: &str) -> Result<(), TextError> {
 
 /// Sets the modifier with this suffix. `None` if there is no such modifier.
 fn read_modifier(op: Opcode, mods: &mut Mods, name: &str) -> Option<()> {
+    // AND, OR and XOR are also joins of comparisons, so the opcode decides first.
     if op.is_atomic()
         && let Some(atom) = value_of(ATOMICS, name)
     {
@@ -131,6 +133,7 @@ fn read_word(mods: &mut Mods, name: &str) -> Option<()> {
         || set(SCOPES, name, &mut mods.scope)
         || set(ROUNDINGS, name, &mut mods.round);
     if !known {
+        // Last, because other names begin with N too (NC).
         mods.count = name.strip_prefix('N')?.parse().ok()?;
     }
     Some(())
