@@ -103,6 +103,7 @@ impl Signal {
 pub fn declare(component: &dyn Component) -> Vec<Signal> {
     let scope: Vec<String> = component.path().as_str().split('.').map(String::from).collect();
     let mut declaration = Declaration {
+        // `leave` must not leave the component's own scope.
         depth: scope.len(),
         scope,
         signals: Vec::new(),
@@ -246,6 +247,7 @@ impl Scope {
         };
         let same = |scope: &Scope| split_index(&scope.name).0 == base;
         match self.scopes.iter().rposition(before) {
+            // Components of one kind may come apart in the list. A viewer shows them together.
             Some(last) => last + 1,
             None => self.scopes.iter().position(same).unwrap_or(self.scopes.len()),
         }

@@ -136,6 +136,7 @@ impl Waveform {
         clock: &mut Clock,
         recorded: Range<Cycle>,
     ) -> Result<Waveform, WaveError> {
+        // Markers and trigger read recorded signals only, so they are made before derived signals are appended.
         let (mut signals, merge, links) = attach(selection, clock, &recorded)?;
         let trigger = (selection.trigger()).map(|trigger| TriggerDetector::new(trigger, &signals, recorded.start));
         let markers = MarkerFinder::new(&signals, recorded.start);
@@ -228,6 +229,7 @@ impl Waveform {
     /// # Errors
     /// If a file cannot be written.
     pub fn collect(&mut self, now: Cycle) -> Result<(), WaveError> {
+        // An earlier cycle than in the last call changes nothing.
         self.now = self.now.max(now);
         let result = self.process();
         self.close_on_error(result)
@@ -310,6 +312,7 @@ impl Waveform {
     fn close(&mut self) -> Result<(), WaveError> {
         self.closed = true;
         let end = self.end();
+        // The outputs have ended at the limit.
         if self.limited_at.is_some() {
             return Ok(());
         }
@@ -335,6 +338,7 @@ impl Waveform {
     pub fn collect_after_panic(&mut self, clock: &mut Clock) -> Result<Cycle, WaveError> {
         clock.tiles_mut().iter_mut().for_each(Tile::flush_after_panic);
         self.read_buffers();
+        // A tile that has run further shows changes of cycles that another tile has not run. They help to find the cause.
         let last = self.merge.last().unwrap_or(self.now);
         self.now = self.now.max(last + 1);
         let result = self.process_cycles();
