@@ -10,11 +10,12 @@
 //! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later.
 //!
 //! If the tile graph is bipartite, each tile has a *role*: leaf or interconnect (module `role`). The roles then run in turn. A role runs
-//! at most L cycles ahead of the other role.
+//! at most L cycles ahead of the other role: what the other role sends later is visible only after that.
 //!
-//! A *window* is the range of cycles that one role runs in one turn. The first window of a run has at most L cycles, a later one at most
-//! 2 L. If the earliest due cycle is beyond both roles, the clock jumps to it. The first window after a jump has at most L cycles.
-//! Without two such roles, all tiles are leaves and a window has at most L cycles.
+//! A *window* is the range of cycles that one role runs in one turn. The picture numbers the windows in the order in which they run. The
+//! first window of a run has at most L cycles, a later one at most 2 L. Long windows mean few barriers. If the earliest due cycle is beyond
+//! both roles, the clock jumps to it. The first window after a jump has at most L cycles. Without two such roles, all tiles are leaves and
+//! a window has at most L cycles.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -148,7 +149,7 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins each trace window whose first cycle has passed.
+    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins each trace window that starts before the clock's cycle.
     ///
     /// # Panics
     /// If a component of a tile with idle-skipping is due before cycle `at`.
@@ -262,7 +263,7 @@ impl Clock {
         self.begin_passed_trace_windows();
     }
 
-    /// Begins the trace windows whose first cycle is before the current one.
+    /// Begins the trace windows that start before the clock's cycle.
     fn begin_passed_trace_windows(&mut self) {
         let now = self.now;
         self.tiles

@@ -278,6 +278,7 @@ impl Machine {
             self.clock.run(now + 1, |_| false);
             // `run` does not advance the clock if no component is due.
             self.clock.skip_to(now + 1);
+            // Messages in links of the rig count, the component's own state does not: `is_quiescent` speaks of that.
             let is_at_rest = self.in_flight.load(Ordering::Relaxed) == 0 && self.all_sent();
             record.add(now, self.component(), &sampled.get(), is_at_rest);
         }

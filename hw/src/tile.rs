@@ -209,7 +209,7 @@ impl Tile {
         self.skips_idle
     }
 
-    /// Samples the components whose bit is set in `watched`, in the cycles of `window`.
+    /// Samples the components of the mask `watched`, in the cycles of `window`.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
         // No component is sampled before the trace window begins (`begin_trace_window`).

@@ -151,7 +151,7 @@ pub struct DerivedSignals {
 }
 
 impl DerivedSignals {
-    /// Appends the derived signals whose inputs are among `signals`. The first interval begins in cycle `start`.
+    /// Appends each derived signal that has an input among `signals`. The first interval begins in cycle `start`.
     ///
     /// `clock_khz` is the frequency of the core clock, in kHz.
     pub fn new(signals: &mut Vec<Signal>, start: Cycle, clock_khz: u64) -> DerivedSignals {
@@ -398,7 +398,7 @@ pub fn is_warp_state(signal: &Signal) -> bool {
     signal.name == "state" && signal.scope.last().is_some_and(|scope| scope.starts_with("warp["))
 }
 
-/// True for the signal `name` of a component whose scope begins with `part`.
+/// True for the signal `name` of a component with a scope that begins with `part`.
 fn is_part(signal: &Signal, name: &str, part: &str) -> bool {
     signal.name == name && signal.scope.last().is_some_and(|scope| scope.starts_with(part))
 }

@@ -54,7 +54,7 @@ pub struct Instruction {
     pub tooltip: String,
     /// The stages. Stages of one lane must not overlap.
     pub stages: Vec<Stage>,
-    /// The numbers of earlier instructions whose results this one uses.
+    /// The numbers of earlier instructions that produce its operands.
     pub producers: Vec<u64>,
     /// True if the instruction was flushed and did not retire.
     pub flushed: bool,

@@ -177,7 +177,7 @@ impl Waveform {
         file::header(&self.selection, &self.run)
     }
 
-    /// Adds signals whose changes are known. The views open on them. Call it once, before the first output is added.
+    /// Adds signals with known changes. The views open on them. Call it once, before the first output is added.
     ///
     /// # Panics
     /// If there is an output.

@@ -96,7 +96,7 @@ pub struct Flow {
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
-    /// Lanes of `syncing` whose next instruction exchanges values.
+    /// Lanes of `syncing` that exchange values in their next instruction.
     exchanging: LaneMask,
     /// Lanes of a split exchange, until the caller takes them.
     split_exchange: LaneMask,

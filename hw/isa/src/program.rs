@@ -103,6 +103,7 @@ impl Decoded {
     fn add_source(&mut self, slot: usize, source: Source, words: u8) {
         self.first_word[slot] = self.source_words;
         for n in 0..words {
+            // The low word first. RZ is zero in every word, and holds no register.
             self.sources[self.source_words as usize] = match source {
                 Source::Reg(reg) if reg.is_zero() => WordSource::Zero,
                 Source::Reg(reg) => WordSource::Reg(reg.offset(n)),

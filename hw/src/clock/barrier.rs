@@ -16,9 +16,13 @@ const SPINS: u32 = 1024;
 pub(crate) struct ThreadBarrier {
     threads: usize,
     spins: u32,
+    /// Threads that have arrived in this round.
     arrived: AtomicUsize,
+    /// The number of the round. It rises when all threads have arrived.
     round: AtomicUsize,
+    /// True once a thread has panicked.
     broken: AtomicBool,
+    /// Threads that sleep, or are about to.
     sleepers: AtomicUsize,
     sleep_lock: Mutex<()>,
     wake: Condvar,

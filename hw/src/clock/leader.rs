@@ -100,7 +100,7 @@ impl PostedWindow {
     }
 }
 
-/// The progress of the tiles of each role. Chooses the next window.
+/// The leader of the threads: it chooses the next window by the progress of the two roles.
 pub(super) struct Leader<'a> {
     /// The first cycle that interconnect tiles have not run.
     interconnect_at: Cycle,

@@ -86,6 +86,7 @@ impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
             link: link.clone(),
             in_flight: in_flight.clone(),
         };
+        // Both ends share the list: the sender appends, the receiver compares.
         output.watch(Box::new(end()));
         input.watch(Box::new(end()));
         end()

@@ -22,7 +22,7 @@ pub struct LinkEvent {
     pub sent: Option<u64>,
 }
 
-/// The events of watched links, shared by their ends.
+/// The events of watched links, shared by their ends. It has a lock, because two ends may run on two threads.
 #[derive(Clone, Default, Debug)]
 pub struct LinkEventLog(Arc<Mutex<Vec<LinkEvent>>>);
 

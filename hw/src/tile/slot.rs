@@ -16,8 +16,11 @@ use crate::time::Cycle;
 
 /// The state of a tile that ports share.
 pub(crate) struct TileState {
+    /// The wake-ups of the components. Only one thread at a time uses it.
     pub(crate) wheel: Wheel,
+    /// The part that other threads write.
     pub(crate) remote: CachePadded<RemoteState>,
+    /// The shortest latency of a link to another tile, in cycles. `u32::MAX` without one.
     pub(super) remote_latency: AtomicU32,
     /// The [identities](TileState::identity) of the tiles with links to this one.
     pub(super) neighbors: Mutex<Vec<usize>>,
@@ -122,6 +125,7 @@ impl TileState {
 pub struct TileSlot {
     pub(super) shared: Arc<TileState>,
     pub(super) index: usize,
+    /// True for the host's end of a link.
     pub(super) outside: bool,
 }
 

@@ -23,7 +23,7 @@ impl Tile {
         self.note_due(end);
     }
 
-    /// Begins a trace window whose first cycle is before cycle `now`.
+    /// Begins a trace window that starts before cycle `now`.
     pub(crate) fn begin_passed_trace_window(&mut self, now: Cycle) {
         if self.next_trace_window() < now {
             // A window of no cycles: it begins the trace window and ticks nothing.

@@ -135,7 +135,7 @@ impl Layout {
 struct LayoutBuilder<'a> {
     signals: &'a [Signal],
     empty_slots: &'a [usize],
-    /// True before the first SM, the only one whose group is open.
+    /// True before the first SM. Its group is the only open one.
     sm_is_open: bool,
 }
 
@@ -264,6 +264,7 @@ impl LayoutBuilder<'_> {
     fn warps(&self, subcores: &[&Scope]) -> (Option<Item>, Option<Item>) {
         let (mut first, mut items, mut more) = (None, Vec::new(), Vec::new());
         for (n, scheduler) in schedulers(subcores) {
+            // Slots that never held a warp go into a closed group.
             let (mut states, mut empty) = (Vec::new(), Vec::new());
             for warp in &scheduler.scopes {
                 // No dot between the numbers: GTKWave would cut the label there.

@@ -283,6 +283,7 @@ impl TensorMap {
                 upper: corner(98),
             }),
         };
+        // Memory may hold anything, so every field is checked.
         let is_known = (1..=5).contains(&rank) && swizzle <= 3 && interleave == 0 && fill <= 1 && mode <= 1;
         (is_known && map.is_sound()).then_some(map)
     }
@@ -312,6 +313,7 @@ impl TensorMap {
             Some(_) if n > 1 => 1,
             Some(_) => self.tile[n],
             None if n == 0 => self.tile[0],
+            // Steps skip elements of the tile: a tile of 5 with steps of 2 has 3.
             None => self.tile[n].div_ceil(self.steps[n].into()),
         }
     }

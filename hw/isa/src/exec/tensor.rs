@@ -19,7 +19,7 @@ use super::{ExecInput, Results, fp8, fp32, fp64};
 use crate::inst::{MmaShape, Ty};
 use crate::lane::WARP_SIZE;
 
-/// Rows of A and C, and columns of B and C, in all shapes except M8n8k4.
+/// Rows of A and C, and columns of B and C, in all shapes other than M8n8k4.
 pub(super) const M: usize = 16;
 pub(super) const N: usize = 8;
 

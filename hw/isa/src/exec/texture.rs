@@ -66,8 +66,8 @@ pub struct Texture {
 }
 
 impl Texture {
-    /// Returns the image of a handle of `images`. The low word of a handle counts images from 1. The high word, unless it is 0, counts the
-    /// image whose sampler applies: address mode, filter, and normalized coordinates.
+    /// Returns the image of a handle. The low word of a handle is the image's number in `images`, from 1. The high word is the number of
+    /// the image that gives the sampler, or 0 for the same image. A sampler is address mode, filter, and normalized coordinates.
     pub fn of_handle(images: &[Texture], handle: u64) -> Option<Texture> {
         let image = |number: u32| images.get(number.checked_sub(1)? as usize);
         let found = image(handle as u32)?;
