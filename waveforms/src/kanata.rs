@@ -163,6 +163,7 @@ impl<W: Write> KanataWriter<W> {
                 Command::End(row, lane, name) => writeln!(self.to, "E\t{row}\t{lane}\t{name}")?,
                 Command::Retire(row, flushed) => {
                     writeln!(self.to, "R\t{row}\t{}\t{}", self.retired, u8::from(flushed))?;
+                    // Konata numbers the rows in the order in which they retire.
                     self.retired += 1;
                 }
             }

@@ -176,6 +176,7 @@ impl LinkSignals {
                 link.sent = Some(payload);
                 link.occupancy += 1;
                 link.used_slots += 1;
+                // Events are applied in the order of cycles, so the ends are in order too.
                 self.valid_ends.push_back((now + 1, event.link));
             }
             None => {

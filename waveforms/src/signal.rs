@@ -208,6 +208,7 @@ impl Scope {
     fn build(signals: &[Signal], alias_scope: impl Fn(&Signal) -> Option<&Vec<String>>) -> Scope {
         let mut top = Scope::default();
         for (n, signal) in signals.iter().enumerate() {
+            // An alias is the same index in a second scope.
             for scopes in [Some(&signal.scope), alias_scope(signal)].into_iter().flatten() {
                 let scope = scopes.iter().fold(&mut top, |scope, name| scope.child(name));
                 assert!(

@@ -193,6 +193,7 @@ impl Waveform {
     /// If a file cannot be created.
     pub fn add_vcd(&mut self, path: &Path) -> Result<(), WaveError> {
         let sink = file::create_vcd(path, &self.header(), &self.run, &self.signals)?;
+        // With an empty range, so that a run that breaks off has views too.
         view::write_views(path, &self.signals, &self.run, &ViewRange::EMPTY)?;
         self.add_sink(path, sink);
         Ok(())
@@ -243,6 +244,7 @@ impl Waveform {
         self.collect(now)?;
         let result = self.close();
         self.close_on_error(result)?;
+        // The range and the markers are known only now. This replaces the views that `add_vcd` has written.
         let range = self.view_range(self.first_shown.unwrap_or(self.end()), self.end());
         for output in &self.outputs {
             view::write_views(&output.path, &self.signals, &self.run, &range)?;
@@ -266,6 +268,7 @@ impl Waveform {
         let Some(flight) = self.flight.as_ref().filter(|_| self.begun) else {
             return Ok(None);
         };
+        // `now` is the first cycle that is not collected.
         let last = Cycle(self.now.0.saturating_sub(1));
         let mut header = self.header();
         header.push(format!("flight recorder: the cycles before {event} in cycle {last}"));

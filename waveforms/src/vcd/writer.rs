@@ -60,6 +60,7 @@ impl<W: Write> VcdWriter<W> {
     pub fn new(out: W, comments: &[String], axis: TimeAxis, signals: &[Signal]) -> io::Result<Self> {
         let mut writer = VcdWriter {
             out,
+            // Room for the line that crosses the size of a block.
             text: Vec::with_capacity(BLOCK + BLOCK / 4),
             codes: id_codes(signals),
             axis,

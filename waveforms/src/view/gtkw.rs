@@ -129,6 +129,7 @@ impl SaveFile<'_> {
             Item::Row(row) if self.rows < MAX_ROWS => self.row(row),
             Item::Row(_) => {}
             Item::Group { label, is_open, items } => {
+                // Beyond the limit a group would be empty.
                 if self.rows >= MAX_ROWS {
                     return;
                 }

@@ -152,6 +152,7 @@ impl LayoutBuilder<'_> {
             items.extend(self.sms(scope, &scope.name));
         }
         items.extend(memory.and_then(|scope| group(MEMORY, true, self.contents(scope))));
+        // Scopes without a title of their own, such as the front end.
         for scope in others
             .iter()
             .filter(|scope| scope.name != MEMORY && scope.name != TRANSACTION)

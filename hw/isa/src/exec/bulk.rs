@@ -44,6 +44,7 @@ pub struct Extent {
 impl Extent {
     /// Returns the parts for an instruction with these modifiers.
     pub fn of(mods: &Mods) -> Extent {
+        // A plain copy has no coordinates, but one word with its size.
         let first = usize::from(mods.count.max(1));
         let behind = first + 2 * usize::from(mods.trans);
         Extent {
@@ -339,6 +340,7 @@ impl TensorMap {
     }
 
     fn tiled_pieces(&self, at: [i32; 5], shared: u32, each: &mut impl FnMut(Piece)) {
+        // Dimension 0 is contiguous in both memories, so a tile is copied row by row.
         let rows = (1..5).map(|n| self.count(n)).product::<u32>();
         let row_bytes = self.tile[0] * u32::from(self.element.bytes());
         for row in 0..rows {

@@ -73,6 +73,7 @@ impl Default for WarpContext {
 impl WarpContext {
     /// Returns the value of a special register in one lane.
     pub fn word(&self, special: Special, lane: usize) -> u32 {
+        // Threads of a block are counted along x, then y, then z (CUDA programming guide).
         let thread = self.first_thread + lane as u32;
         let [width, height, _] = self.block_size;
         let bit = 1u32 << lane;

@@ -52,6 +52,7 @@ impl FromStr for Inst {
         let op = opcode(head)?;
         let mut inst = Inst::new(op);
         inst.guard = predicate(guard)?;
+        // Empty, or it begins with a dot: see `opcode`.
         let suffixes = &head[op.info().name.len()..];
         read_modifiers(&mut inst, suffixes)?;
         read_operands(&mut inst, rest)?;
@@ -77,6 +78,7 @@ fn value_of<T: Copy>(names: Names<T>, name: &str) -> Option<T> {
 }
 
 fn read_modifiers(inst: &mut Inst, suffixes: &str) -> Result<(), TextError> {
+    // The first type is `ty`, the second `from`. All other suffixes are found by name, in any order.
     let mut n_types = 0;
     for name in suffixes.split('.').skip(1) {
         if let Some(ty) = value_of(TYPES, name) {
