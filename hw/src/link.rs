@@ -135,6 +135,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &TileSlot, to: &TileSlot) -> (Ou
         from.note_link(to, *latency);
         to.note_link(from, *latency);
     }
+    // One place per slot, so a free slot has room in the channel.
     let (sender, receiver) = bounded(*depth as usize);
     let stamps = stamps(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.tile_and_number(), to.tile_and_number());
@@ -200,6 +201,7 @@ impl<T> OutPort<T> {
             tile.wake_in_next_window(*sender);
         } else {
             let header = &self.stamps[HEADER];
+            // The receiver, in this tile, reads it when it next takes a message (`free_slot`).
             header.set_header(header.header() | WAITED_FOR);
         }
         Activity::Idle
@@ -223,6 +225,7 @@ impl<T> OutPort<T> {
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
+            // Only tests and waveforms attach something.
             return self.send_attached(now, extra, 0, message);
         }
         self.put(now, u64::from(self.latency) + extra, 0, message);
@@ -236,6 +239,7 @@ impl<T> OutPort<T> {
             visible = self.keep_order(visible);
         }
         let stamp = &self.stamps[self.slot as usize];
+        // Past `max_latency` a wake-up could share its bit of the wheel with an earlier cycle.
         if !stamp.is_free(now) || visible > now + u64::from(self.max_latency) {
             self.cannot_send(now, visible);
         }

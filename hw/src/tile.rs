@@ -72,11 +72,17 @@ impl TileBuilder {
     }
 
     /// Puts a component into its slot.
+    ///
+    /// # Panics
+    /// If the slot is one of another tile.
     pub fn fill(&mut self, slot: &TileSlot, component: impl Component + 'static) {
         self.fill_boxed(slot, Box::new(component));
     }
 
     /// Puts a boxed component into its slot.
+    ///
+    /// # Panics
+    /// If the slot is one of another tile.
     pub fn fill_boxed(&mut self, slot: &TileSlot, component: Box<dyn Component>) {
         assert!(
             Arc::ptr_eq(&self.shared, &slot.shared),
@@ -162,6 +168,7 @@ impl Tile {
     /// The shortest latency of a link to another tile. `None` without such a link.
     pub fn remote_latency(&self) -> Option<u64> {
         match self.shared.remote_latency.load(Ordering::Relaxed) {
+            // The initial value: no link has noted its latency.
             u32::MAX => None,
             latency => Some(u64::from(latency)),
         }
@@ -179,6 +186,9 @@ impl Tile {
     }
 
     /// Sets the tick order within a cycle, a permutation of the slot indices. No result may depend on it.
+    ///
+    /// # Panics
+    /// If `order` has another length than the list of components.
     pub fn set_order(&mut self, order: Vec<usize>) {
         assert_eq!(
             order.len(),
@@ -199,14 +209,16 @@ impl Tile {
         self.skips_idle
     }
 
-    /// Samples the components whose bit is set in `watched`, in the cycles of `window`.
+    /// Samples the components of the mask `watched`, in the cycles of `window`.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
+        // No component is sampled before the trace window begins (`begin_trace_window`).
         self.trace = Some(TraceWindow::new(sampler, watched, window));
     }
 
     /// Flushes the sampler after a panic during a window.
     pub fn flush_after_panic(&mut self) {
+        // Cycle 0 is not after the end of a trace window, so the sampler is kept.
         self.flush_sampler(Cycle::ZERO);
     }
 
@@ -217,6 +229,7 @@ impl Tile {
         self.next_overflow = Cycle::NEVER;
         self.pulses = 0;
         self.pulse_end = Cycle::NEVER;
+        // Older wake-ups stay on the wheel. Each costs one tick, which changes nothing.
         self.wake_all(now);
     }
 
@@ -308,11 +321,13 @@ impl Tile {
             self.last_due = now;
         }
         if !self.skips_idle {
+            // An early tick changes nothing: the contract of components.
             due = self.all_mask();
         }
         if self.watched != 0 || self.pulses != 0 {
             due |= self.take_pulses(now, due);
         }
+        // The order of slots needs no list: the bits are taken from the lowest up.
         if self.in_order {
             ones(due).for_each(|index| self.tick(index, now));
         } else {
@@ -328,6 +343,7 @@ impl Tile {
     #[inline]
     fn tick(&mut self, index: usize, now: Cycle) {
         let activity = self.components[index].tick(now);
+        // After the tick, so the sample has the values that this cycle ends with.
         if self.watched >> index & 1 == 1 {
             self.sample(index, now);
         }
@@ -343,8 +359,9 @@ impl Tile {
         }
     }
 
-    /// Returns the watched components to tick once more in this cycle. Notes those in `due` for the next cycle.
+    /// Returns the watched components to tick once more in this cycle. Notes the watched components in `due` for the next cycle.
     fn take_pulses(&mut self, now: Cycle, due: u64) -> u64 {
+        // The trace window may have ended, so only components in `watched` count.
         let ended = match self.pulse_end <= now {
             true => self.pulses & self.watched,
             false => 0,
@@ -373,7 +390,7 @@ impl Tile {
         self.next_overflow = self.next_overflow.min(at);
     }
 
-    /// Removes the components from the overflow list that are due in cycle `now`.
+    /// Removes and returns the components of the overflow list that are due in cycle `now`.
     fn take_overflow(&mut self, now: Cycle) -> u64 {
         let mut due = 0;
         self.next_overflow = Cycle::NEVER;

@@ -158,6 +158,7 @@ impl Sampler for Recorder {
         }
         // The first probe has set `values`. These are initial values, not changes.
         self.batch.changes.clear();
+        // A clock window may begin before the trace window. Until then only `values` are kept up to date.
         if now >= self.window.start {
             self.begin_window();
         }
@@ -217,6 +218,7 @@ impl ChangeDetector<'_> {
                 self.component.path()
             )
         };
+        // A signal without a change ends here: most do.
         if index == NOT_SELECTED || self.values[index as usize] == value {
             return;
         }

@@ -96,7 +96,7 @@ pub struct Flow {
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
-    /// Lanes of `syncing` whose next instruction exchanges values.
+    /// Lanes of `syncing` that exchange values in their next instruction.
     exchanging: LaneMask,
     /// Lanes of a split exchange, until the caller takes them.
     split_exchange: LaneMask,
@@ -238,6 +238,7 @@ impl Flow {
         let n = conv.0 as usize;
         let members = self.conv_barriers[n].members;
         let arriving = self.active & members;
+        // A BSSY of a barrier in use, or a BREAK, has removed these lanes. They pass without waiting.
         if arriving.is_empty() {
             self.pc += 1;
             return;
@@ -248,6 +249,7 @@ impl Flow {
             self.pc += 1;
             return;
         }
+        // Lanes of the running group that are no members go on behind the barrier.
         let others = self.active & !members;
         if !others.is_empty() {
             self.push_pending(self.pc + 1, others);
@@ -324,6 +326,7 @@ impl Flow {
     /// Runs the oldest pending group. The running group becomes the newest pending one, so a spinning lane cannot starve the lock's holder.
     fn rotate_pending(&mut self) {
         let (spinning, n) = ((self.pc, self.active), self.n_pending as usize);
+        // The array stays in order of age: the oldest leaves at the front, the spinning group enters at the back.
         let pending = &mut self.diverged_mut().pending[..n];
         let oldest = pending[0];
         pending.copy_within(1.., 0);
@@ -353,6 +356,7 @@ impl Flow {
     fn hold_active(&mut self) -> LaneMask {
         let (lanes, pc) = (self.active, self.pc);
         let diverged = self.diverged_mut();
+        // Per lane, because the lanes of one barrier may be held at different instructions.
         lanes.iter().for_each(|lane| diverged.resume_at[lane] = pc + 1);
         std::mem::take(&mut self.active)
     }
@@ -406,6 +410,7 @@ impl Flow {
             .iter_mut()
             .find(|convergence| !(convergence.arrived & awaited).is_empty())?;
         let lanes = std::mem::take(&mut convergence.arrived);
+        // The released lanes are no members any more, so the others do not wait for them.
         convergence.members &= !lanes;
         Some(lanes)
     }
