@@ -241,7 +241,7 @@ impl WritePolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tma {
-    /// Cycles from an instruction's arrival to its first request: the extra latency of a copy over an ordinary load.
+    /// Cycles from an instruction's arrival to the begin of its first copy: the extra latency of a copy over an ordinary load.
     pub latency: u32,
     /// Maximum number of pieces of up to 128 bytes in flight.
     pub pieces: u32,

@@ -25,7 +25,9 @@ pub fn read_operands(
             WordSource::Reg(reg) => *file.read(warp, reg),
             WordSource::Zero => Lanes::ZERO,
             WordSource::Imm(bits) => Lanes::splat(bits),
+            // Present by now: the scheduler issues only after a hit in the immediate constant cache.
             WordSource::Const { bank, word } => Lanes::splat(warp_inst.grid.constant(bank, word)),
+            // A closure: few instructions read a special register, and the values depend on the cycle.
             WordSource::Special(register) => special().lanes(register),
         };
     }
