@@ -52,6 +52,7 @@ pub trait Replacement: Send {
 
     /// A fill of a new line in `way` of `set`. Counts as a hit unless the policy says otherwise.
     fn insert(&mut self, set: usize, way: usize) {
+        // A fill is mostly caused by an access, so the line counts as used.
         self.touch(set, way);
     }
 
