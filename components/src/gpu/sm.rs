@@ -52,6 +52,7 @@ impl<'a> SmSlots<'a> {
     pub(super) fn new(config: &'a GpuConfig, path: Path, factory: &Factory) -> Self {
         let mut tile = TileBuilder::new();
         let mut blocks = Blocks::new(config, path);
+        // Before the sub-cores: links from outside the SM need these slots first.
         blocks.reserve(&mut tile, &[Block::Cta, Block::Lsu, Block::L1, Block::Shared]);
         if config.cluster.max_ctas > 0 {
             blocks.reserve(&mut tile, &[Block::Tma]);
@@ -107,6 +108,7 @@ pub(super) fn build_sm(
     }
     let path = path.child("l1");
     let l1 = match config.sm.ideal_memory_latency {
+        // 0 stands for the real memory hierarchy.
         0 => factory.build_l1(path, l1_config(config, number, map), ports.l1),
         latency => build_ideal_memory(path, latency, ports.l1, storage),
     };
@@ -153,6 +155,7 @@ fn join_cluster(
         lsu: Some(split.lsu),
         engine: Some(engine.input),
         l1: Some(engine.l1),
+        // The two sources of shared memory's round robin.
         lines: vec![split.lines, engine.lines],
     }
 }
@@ -294,6 +297,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         associativity: l1.associativity,
         replacement: l1.replacement.new_replacement(),
         write_policy: l1.write_policy,
+        // The preset counts from issue to dependent issue, the L1 only its own stages.
         latency: l1.hit_latency - OUTSIDE_L1,
         mshr_sectors: l1.mshr_entries,
         mshr_merges: l1.mshr_merges,

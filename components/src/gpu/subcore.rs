@@ -173,6 +173,7 @@ fn build_pipes(
         Block::BranchUnit,
         BranchUnit::new(here.path.child("branch"), ports),
     );
+    // In the order of `Pipe`: the math pipes, the LSU, the branch unit.
     pipes.extend([keep_input(&mut ends.memory, here.join_to(sm, &MEMORY)), to_branch]);
     results.push(from_branch);
     (pipes, results)
@@ -225,6 +226,7 @@ fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8)) -> dispatch::Co
         subcore,
         subcores: config.sm.subcores,
         warps: warps(config) as usize,
+        // A warp-wide register is one register of each of the 32 lanes.
         warp_registers: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
         sm: (u32::from(sm), config.n_sms()),
         core_khz: config.clocks.core_khz,

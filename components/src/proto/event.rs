@@ -4,7 +4,7 @@
 //! in any order of the components, so a reader sorts them: [`Event`] is ordered for that.
 //!
 //! ```text
-//! Start  { Fetch  Wait*  Issue  [Gather  Send  [Take  [Access]]  Store] }*  Wait  End      of each warp
+//! Start  { Fetch  Wait*  Issue  [Collect  Dispatch  [Take  [Access]]  Complete] }*  Wait  End      of each warp
 //! ```
 //!
 //! The waits of a warp cover its resident cycles without gap or overlap. Its state `selected` counts as a wait of one cycle.

@@ -120,6 +120,7 @@ impl Hang {
                 continue;
             };
             let (held, running) = (warp.flow.held(), warp.flow.active());
+            // A warp that waits as a whole is told with its barrier.
             if held.is_empty() || warp.flow.is_at_barrier() {
                 continue;
             }
@@ -200,6 +201,7 @@ fn cycle(edges: &Edges) -> Option<Vec<usize>> {
         }
         false
     }
+    // A search without memory is fast enough: a block has 16 barriers, and a warp waits at one.
     edges.keys().find_map(|&start| {
         let mut path = vec![start];
         walk(edges, &mut path).then_some(path)

@@ -98,6 +98,7 @@ impl<'a> Block<'a> {
         let line = |warp: &Warp, pc: u32| warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
         let Some((subcore, slot, warp)) = self.warp(index) else {
             let ended = self.last_warp(index).map(|(.., warp)| warp);
+            // EXIT has moved the program counter behind itself.
             return Place::Ended(ended.map(|warp| line(warp, warp.flow.pc() - 1)));
         };
         let flow = &warp.flow;
@@ -113,6 +114,7 @@ impl<'a> Block<'a> {
             let line = line(warp, waits_at);
             return Place::Barrier { number, line };
         }
+        // After the barriers, where no lane is active either.
         if flow.active().is_empty() {
             let line = line(warp, waits_at);
             return Place::Held { line };

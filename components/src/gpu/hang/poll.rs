@@ -47,6 +47,7 @@ pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<P
         slot,
         lane: warp.flow.active().lowest()?,
     };
+    // An address in these windows has one word, any other two.
     let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);
     let low = access.address_word(0);
     let base = if is_narrow {
@@ -125,9 +126,11 @@ impl Access<'_> {
             return None;
         }
         let pc = self.warp.flow.pc() as usize;
+        // The load of this round has returned.
         let is_back = self.warp.loads == 0 && pc > self.at;
         let since = self.at + 1..pc.max(self.at + 1);
         let is_kept = is_back && !since.into_iter().any(|n| self.defines(n, inst.dst));
+        // Or nothing else in the loop writes the register: it holds what an earlier round has read.
         let is_only = || !self.body.clone().any(|n| n != self.at && self.defines(n, inst.dst));
         (is_kept || is_only()).then(|| self.register(inst.dst))
     }
