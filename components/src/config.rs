@@ -77,6 +77,7 @@ impl GpuConfig {
             .iter()
             .map(|tpcs| (tpcs * self.topology.sms_per_tpc) as usize);
         sms.map(|n| {
+            // SMs are numbered GPC by GPC.
             first += n;
             first - n..first
         })
@@ -95,6 +96,7 @@ impl GpuConfig {
 
     /// Bytes of the L1 when shared memory takes `carveout` bytes of the unified array.
     pub fn l1_bytes(&self, carveout: u32) -> u32 {
+        // Not negative: `check` refuses a carve-out that takes the whole array.
         self.sm.l1.size - carveout
     }
 }

@@ -194,6 +194,7 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
         "the largest of `limits.shared_carveouts` less `limits.shared_reserved_per_block`",
     );
     let set_bytes = u64::from(l1.line) * u64::from(l1.associativity);
+    // A larger carve-out has been refused above.
     for &carveout in carveouts.iter().filter(|&&carveout| carveout < l1.size) {
         let rule = format_args!(
             "be a multiple of `sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout} of \
@@ -362,6 +363,7 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
         "all of `hbm.queue_depth`",
     );
     let why = "fewer than `hbm.write_drain_start`";
+    // Not 0: `check_zeros` has passed.
     faults.at_most(entry!(config.hbm.write_drain_stop), hbm.write_drain_start - 1, why);
     faults.multiple(entry!(config.memory_bytes), "`l2.line`", config.l2.line);
     let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);

@@ -161,7 +161,7 @@ impl Constant {
     }
 }
 
-/// Barriers of the CTAs of an SM, and of a warp. One unit counts the arrivals of CTAs, and releases the warps after the last one.
+/// Barriers of the CTAs of an SM, and of a warp. One unit counts the arrivals of the warps of all CTAs, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
@@ -173,8 +173,8 @@ pub struct Barrier {
     pub warp_latency: u32,
 }
 
-/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues after
-/// the warp's earlier accesses have been performed, and waits for those of the SM.
+/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues
+/// after the warp's earlier accesses have been performed. It also waits for the earlier accesses of the SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {

@@ -80,6 +80,7 @@ impl Grid {
 
     /// True if its CTAs run in clusters, also in clusters of one CTA.
     pub fn in_clusters(&self) -> bool {
+        // A kernel with a cluster barrier needs the barrier unit, even in clusters of one CTA.
         self.cluster_ctas() > 1 || self.program.has_cluster_barrier()
     }
 
@@ -200,6 +201,7 @@ impl TrapKind {
         match op {
             Opcode::Trap => TrapKind::Trapped,
             Opcode::Bar | Opcode::BarRed => TrapKind::Barrier,
+            // Only exchanges between lanes are left, such as SHFL.
             _ => TrapKind::SplitExchange,
         }
     }

@@ -118,8 +118,8 @@ pub struct Resolved {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(8))]
 pub enum LsuAck {
-    /// The LSU has accepted an instruction of this warp. Its entry in the sub-core's memory queue is free, and every later access of the SM is
-    /// ordered after it.
+    /// The LSU has accepted an instruction of this warp. Its entry in the sub-core's memory queue is free, and every later access of the SM
+    /// is ordered after it.
     QueueCredit {
         /// Slot in the sub-core.
         warp: u8,
@@ -291,6 +291,7 @@ impl WarpInst {
     pub fn address_lanes(&self) -> LaneMask {
         let inst = self.inst();
         match inst.op {
+            // Eight rows of each matrix, one address each.
             Opcode::Ldsm => LaneMask::first(8 * u32::from(inst.mods.count)),
             _ => self.lanes,
         }
