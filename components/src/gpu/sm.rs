@@ -57,6 +57,7 @@ impl<'a> SmSlots<'a> {
         if config.cluster.max_ctas > 0 {
             blocks.reserve(&mut tile, &[Block::Tma]);
         }
+        // If every constant access hits, no line is fetched, and the SM needs no L1.5.
         if config.sm.constant.has_misses() {
             blocks.reserve(&mut tile, &[Block::Constant]);
         }
@@ -277,6 +278,7 @@ fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
         tag_banks: config.sm.l1.tag_banks,
         constant: config.sm.constant,
         fence: config.sm.fence,
+        // Local memory has a slot for each warp slot of the chip.
         first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
         warps_per_subcore: warps(config),
     }

@@ -157,6 +157,7 @@ fn build_pipes(
     for (pipe, (row, preset)) in slots.math.iter().zip(math_pipes()) {
         let (to_pipe, input) = pipe.join_to(here, &PIPE);
         let (output, result) = pipe.join_deep(here, &PIPE_DONE, result_depth(row, preset, config));
+        // Warpgroup products came together with clusters.
         let has_groups = row.pipe == Pipe::Tensor && config.cluster.max_ctas > 0;
         let group = has_groups.then(|| keep_input(&mut ends.products, here.join_among(&[pipe, sm], &PRODUCTS)));
         let component = MathPipe::new(pipe.path.clone(), math::Ports { input, output, group });

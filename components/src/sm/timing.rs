@@ -159,6 +159,7 @@ fn is_long(inst: &Inst) -> bool {
 
 /// True if the result comes from a unit of the SM with a queue: it stalls its reader as short scoreboard.
 fn is_short(inst: &Inst) -> bool {
+    // Profilers count the SFU here too, although its pipe has a fixed latency in this model.
     matches!(inst.op.info().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
 }
 
@@ -187,6 +188,7 @@ fn route(inst: &Inst) -> Route {
         (Opcode::Membar | Opcode::CctlIvall, _) => Route::Fence,
         (Opcode::Ld | Opcode::St, Space::Shared) => Route::Shared,
         (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, Space::Global) => Route::Device,
+        // The AGU finds the memory of a generic address. Other kinds have rules of their own.
         _ => Route::Other,
     }
 }

@@ -34,6 +34,7 @@ impl Hang {
         let mut edges = Edges::new();
         for (number, arrived, expected) in block.cta.barriers.pending() {
             let waiting = block.cta.barriers.waiting(number);
+            // Also the warps that went on after bar.arrive: they may be what another barrier waits for.
             let mut others = self.places(block, !waiting);
             let needs = if expected == 0 { block.cta.live } else { expected };
             // A barrier of the whole block does not wait for ended warps.

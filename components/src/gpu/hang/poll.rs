@@ -36,6 +36,7 @@ pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<P
     let pc = warp.flow.pc() as usize;
     let code = &warp.grid.program.code()[..=pc];
     let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
+    // Backwards from the program counter: the access that this round has made.
     let at = pc - code.iter().rev().take(LOOP_REACH).position(is_poll)?;
     let body = loop_around(&warp.grid.program, at).filter(|body| body.contains(&pc))?;
     let inst = &code[at];
@@ -240,6 +241,7 @@ impl Hang {
                 stale.extend(poll.may_be_stale().then_some(poll.line));
                 let [x, y, z] = warp.block;
                 let first = || format!("block ({x}, {y}, {z}) warp {}", warp.index);
+                // Warps that poll one value in one line share a sentence.
                 let of = polls.entry((poll.line, poll.what())).or_insert_with(|| (0, first()));
                 of.0 += 1;
             }

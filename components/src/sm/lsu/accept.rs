@@ -53,7 +53,7 @@ impl Lsu {
         if needs_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
             return false;
         }
-        // The credit leaves at once. An access without packets to wait for also returns at once.
+        // The credit leaves at once, and so does the result of a constant load that hits.
         if !self.ports.ack[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
             return false;
         }

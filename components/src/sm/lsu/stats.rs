@@ -71,6 +71,7 @@ impl Stats {
             Opcode::St if is_local => &mut self.local_stores,
             Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
             Opcode::St | Opcode::Sust => &mut self.stores,
+            // A prefetch returns nothing to the warp, so it is no access of the warp.
             Opcode::Cctl => return,
             _ => &mut self.atomics,
         };
