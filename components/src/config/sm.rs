@@ -114,7 +114,7 @@ pub struct Shared {
     pub bank_bytes: u32,
     /// Issue to dependent issue of a 32-bit load without bank conflict, cycles.
     pub latency: u32,
-    /// Cycles of each pass beyond the first.
+    /// Cycles that each pass beyond the first adds to the latency.
     pub conflict_latency_per_pass: u32,
     /// Issue to dependent issue of an atomic that returns the old value, with each lane on a different word, cycles.
     pub atomic_latency: u32,
@@ -132,13 +132,13 @@ pub struct Constant {
     pub line: u32,
     /// Bytes of a sub-core's cache for operands.
     pub immediate_size: u32,
-    /// Ways of a set of it.
+    /// Ways of a set of this cache.
     pub immediate_ways: u32,
-    /// Delay of the issue by a miss of it whose line is in the L1.5, in cycles.
+    /// Cycles of delay of an issue by a miss, if the L1.5 has the line.
     pub immediate_miss_latency: u32,
     /// Bytes of the SM's cache for constant loads.
     pub indexed_size: u32,
-    /// Ways of a set of it.
+    /// Ways of a set of this cache.
     pub indexed_ways: u32,
     /// Maximum number of constant loads that wait for lines.
     pub indexed_loads: u32,

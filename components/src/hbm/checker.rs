@@ -55,7 +55,7 @@ pub enum BusCommand {
 
 /// An observer of the commands of a channel, with their edges of the command clock.
 pub trait CommandObserver: Send {
-    /// A command is on its bus.
+    /// Sees a command at the edge at which it is on its bus.
     fn command(&mut self, edge: u64, command: BusCommand);
 }
 

@@ -46,9 +46,9 @@ pub(super) struct Entry {
 /// The next command of a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NextCommand {
-    /// That of this entry, at this edge.
+    /// The command of this entry, at this edge.
     Now(usize),
-    /// No entry before this edge. `u64::MAX` if none without another event.
+    /// No command before this edge. `u64::MAX` if only another event can allow one.
     At(u64),
 }
 

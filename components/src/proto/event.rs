@@ -108,11 +108,11 @@ pub struct Request {
     pub line: u64,
     /// Sectors, bit i for bytes 32*i on.
     pub sectors: u8,
-    /// Bytes of the line that it wrote, bit i for byte i.
+    /// Bytes of the line that the request wrote, bit i for byte i.
     pub written: u128,
-    /// True if the L1 had all of them.
+    /// True if the L1 had all sectors.
     pub l1_hit: bool,
-    /// True if the L2 had all of them.
+    /// True if the L2 had all sectors.
     pub l2_hit: bool,
     /// Cycle in which it passed each stage.
     pub stamps: Stamps,

@@ -28,7 +28,7 @@ pub struct Grid {
     pub cluster: [u32; 3],
     /// Shared memory of a CTA, static and dynamic together, in bytes.
     pub shared_bytes: u32,
-    /// The dynamic part of it.
+    /// Dynamic shared memory of a CTA in bytes, a part of `shared_bytes`.
     pub dynamic_shared_bytes: u32,
     /// Registers of a thread, as allocated.
     pub registers: u32,
@@ -218,7 +218,7 @@ pub struct Trap {
     pub line: u32,
     /// Block in the grid, x, y, z.
     pub block: [u32; 3],
-    /// Thread in the block, x, y, z. Of several it is that of the lowest lane.
+    /// Thread in the block, x, y, z. If several lanes trap, the thread of the lowest one.
     pub thread: [u32; 3],
     /// The address, for the trap of an access.
     pub address: Option<u64>,

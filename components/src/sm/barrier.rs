@@ -15,7 +15,7 @@ struct Barrier {
     arrived: u32,
     /// Arrived warps that wait, bit i for warp i of the CTA.
     waiting: u64,
-    /// Warps needed to complete it; 0 for all live warps of the CTA.
+    /// Number of warps that complete the barrier; 0 for all live warps of the CTA.
     expected: u32,
     /// Threads whose predicate holds so far, at a counting barrier (BAR.RED).
     count: Option<u32>,

@@ -1,6 +1,7 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. Its latency begins there.
+//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. Its latency counts from
+//! the issue.
 //! Such a fence also waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs, and the fence closes
 //! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
