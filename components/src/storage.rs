@@ -167,7 +167,7 @@ impl Storage {
         self.host_wrote.store(true, Ordering::Relaxed);
         // As in `read`: bytes, whole words by chunk, bytes.
         let (head, mut body) = from.split_at(unaligned(address, from.len()));
-        // Bytes one by one: at most 7 at each end of a copy or of a chunk.
+        // Bytes one by one: at most 7 at each end of a copy.
         self.write_bytes(address, head);
         let mut at = address + head.len() as u64;
         while !body.is_empty() {

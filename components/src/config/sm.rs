@@ -134,7 +134,7 @@ pub struct Constant {
     pub immediate_size: u32,
     /// Ways of a set of this cache.
     pub immediate_ways: u32,
-    /// Cycles of delay of an issue by a miss, if the L1.5 has the line.
+    /// Cycles that an issue waits after a miss, if the L1.5 has the line.
     pub immediate_miss_latency: u32,
     /// Bytes of the SM's cache for constant loads.
     pub indexed_size: u32,

@@ -76,8 +76,7 @@ pub struct Config {
     pub hbm: Hbm,
     /// Command cycles from acceptance to the queue: `hbm.access_latency` less the cycles of all other stages.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, or the part of `hbm.access_latency`
-    /// outside the banks if that is less.
+    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, at most the time outside the banks.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -205,6 +204,7 @@ impl Channel {
     fn step(&mut self, now: Cycle, edge: u64) {
         self.state.row_command = Command::None;
         self.state.column_command = Command::None;
+        // From the last stage to the first, so a request passes one stage per edge.
         self.respond(now, edge);
         if self.state.command_from <= edge {
             self.command(edge);

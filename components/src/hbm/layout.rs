@@ -39,7 +39,6 @@ impl Layout {
     pub(super) fn locate(&self, local: u64) -> Location {
         // Line numbers have 32 bits, and the host divides 32-bit numbers faster.
         let (local, per_group) = (local as u32, self.banks / self.groups);
-        // The lowest digit is the bank group, then the column, then the bank of the group, then the row.
         let (in_rows, group) = (local / self.groups, local % self.groups);
         let (rest, column) = (in_rows / self.lines_per_row, in_rows % self.lines_per_row);
         let row = rest / per_group;

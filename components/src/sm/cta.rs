@@ -302,7 +302,7 @@ impl CtaManager {
             index,
             started: 0,
             barriers: Barriers::default(),
-            // Before a warp starts, its entry is not read: masks of warps name started warps only.
+            // The entry of a warp has no meaning before its start.
             warp_slots: [(0, 0); 64],
             admitted: now,
             member,

@@ -234,7 +234,6 @@ impl L1 {
     /// When to tick next.
     fn activity(&mut self, now: Cycle) -> Activity {
         // A packet stays in the link while the return queue is full, or if it came behind the one taken.
-        // One packet is taken from the crossbar per cycle, so a second one waits in the link.
         if self.ports.from_xbar.is_ready(now) || self.is_bulk_busy(now) {
             return Activity::Busy;
         }

@@ -335,6 +335,7 @@ impl Component for Lsu {
         self.end_fences(now);
         // After the stages that complete instructions: they leave in the cycle of their completion.
         self.return_complete(now);
+        // Before `accept`: when the last packet of an access leaves, the next access enters in the same cycle.
         self.send(now);
         self.accept(now);
         self.activity(now)

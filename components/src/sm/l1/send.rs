@@ -44,7 +44,7 @@ impl L1 {
     /// Queues a packet for the crossbar. It leaves in the next cycle at the earliest.
     pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>, now: Cycle) {
         packet.sm = self.config.sm;
-        // The output of the request network is known from here on.
+        // The header below names the slice, so the line is hashed here.
         packet.slice = self.config.map.home(packet.line).slice;
         let header = Header::of(&packet, Direction::Request);
         self.state.xbar_queue.push(packet, header, now);

@@ -305,6 +305,7 @@ impl Component for Dispatch {
         self.state.dispatched = None;
         let in_flight = self.arrivals.in_flight();
         if in_flight & WARP_INFO != 0 {
+            // Before `collect`: the first instruction of a warp needs its registers assigned.
             self.take_warp_info(now);
         }
         // Before `collect`, so a result can be read in the cycle of its write (bypass).

@@ -52,8 +52,9 @@ states! {
     ShortScoreboard "short_scoreboard",
     // For a result with a fixed latency, or for the guard.
     Wait "wait",
-    // Ready from here on, but the memory queue is full: first for local and global memory, then for the rest.
+    // Ready, as all states from here on. The memory queue is full, for an access to local or global memory.
     LgThrottle "lg_throttle",
+    // The memory queue is full, for the rest: shared memory, shuffles, constant loads.
     MioThrottle "mio_throttle",
     // The issue interval of the pipe is not over.
     MathPipeThrottle "math_pipe_throttle",
