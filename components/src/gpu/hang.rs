@@ -138,6 +138,7 @@ impl<'a> Sm<'a> {
     /// The SM of a tile, if it has a block.
     fn of(number: usize, tile: &'a Tile) -> Option<Self> {
         let manager = find::<CtaManager>(tile).next()?;
+        // An SM without blocks has no part in a hang.
         manager.residents().next()?;
         let path = manager.path().to_string();
         let schedulers: Vec<&Scheduler> = find(tile).collect();

@@ -173,6 +173,7 @@ fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -
     }
     let (lsu_out, from_lsu) = sm.join(&BEFORE_L1_REQUEST);
     let (to_lsu, lsu_in) = sm.join(&BEFORE_L1_RESPONSE);
+    // The L1 keeps its links. Only the block at their other end is another one.
     let (to_l1, l1_in) = sm.join(&L1_REQUEST.from(Block::BeforeL1));
     let (l1_out, from_l1) = sm.join(&L1_RESPONSE.to(Block::BeforeL1));
     let ports = BeforeL1Ports {
@@ -286,6 +287,7 @@ fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
 
 fn shared_config(config: &GpuConfig) -> shared::Config {
     shared::Config {
+        // The largest carve-out costs nothing: host memory is allocated at its first use.
         bytes: config.limits.shared_carveouts.iter().copied().max().unwrap_or(0),
         shared: config.sm.shared,
     }

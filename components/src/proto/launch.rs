@@ -104,6 +104,7 @@ impl Grid {
             rank / self.cluster[0] % self.cluster[1],
             rank / (self.cluster[0] * self.cluster[1]),
         ];
+        // Clusters tile the grid along each axis.
         let [x, y, z] =
             [0, 1, 2].map(|axis| of_cluster[axis] * u64::from(self.cluster[axis]) + u64::from(of_rank[axis]));
         x + u64::from(self.grid[0]) * (y + u64::from(self.grid[1]) * z)

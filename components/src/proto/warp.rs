@@ -177,6 +177,7 @@ impl IssueInfo {
         IssueInfo {
             pipe: decoded.pipe,
             dst: inst.dst,
+            // RZ drops the result.
             result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },
             sets_predicates: decoded.pred_defs != 0,
             is_posted: timing.is_posted,
@@ -304,6 +305,7 @@ impl WarpInst {
         let source = |slot: usize| {
             let first = usize::from(self.decoded().first_word[slot]);
             let word = |n: usize| u128::from(self.operands.words[first + n].0[lane]);
+            // The lowest register holds the lowest word.
             (0..words).fold(0, |value, n| value | word(n) << (32 * n))
         };
         match inst.op == Opcode::Atom && inst.mods.atom == AtomOp::Cas {

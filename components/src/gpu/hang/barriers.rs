@@ -36,6 +36,7 @@ impl Hang {
             let waiting = block.cta.barriers.waiting(number);
             // Also the warps that went on after bar.arrive: they may be what another barrier waits for.
             let mut others = self.places(block, !waiting);
+            // 0 stands for all live warps, as in the barrier itself.
             let needs = if expected == 0 { block.cta.live } else { expected };
             // A barrier of the whole block does not wait for ended warps.
             others.retain(|(place, _)| expected != 0 || !matches!(place, Place::Ended(_)));

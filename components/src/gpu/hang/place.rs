@@ -79,6 +79,7 @@ impl<'a> Block<'a> {
         let (subcore, slot) = self.cta.warp_slots[index as usize];
         let (subcore, slot) = (usize::from(subcore), usize::from(slot));
         let warp = self.sm.schedulers.get(subcore)?.last_warp(slot)?;
+        // A later warp may have taken the slot.
         let is_it = warp.block == self.cta.block() && warp.index == index && warp.grid.id == self.cta.grid.id;
         is_it.then_some((subcore, slot, warp))
     }

@@ -246,6 +246,7 @@ impl Warp {
 
     fn change(&mut self, group: Group, change: impl FnOnce(&mut AsyncGroups)) {
         self.groups(group).map(change);
+        // One flag for the three kinds, in the host cache line that each evaluation reads.
         self.awaits_groups = self.copies.is_awaited() || self.products.is_awaited() || self.bulk.is_awaited();
     }
 
