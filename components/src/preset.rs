@@ -72,6 +72,7 @@ const SOURCES: &str = include_str!("../presets/sources.toml");
 /// Keys of a complete preset, with valid values.
 static PATTERN: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let (id, text) = BUILT_IN[0];
+    // A panic here is a mistake in the embedded file.
     let layer = Layer::parse(id, text).unwrap_or_else(|error| panic!("{error}"));
     let values = layer.entries.into_iter().map(|(key, entry)| (key, entry.value));
     keys::flatten(&deserialize(id, values).unwrap_or_else(|reason| panic!("{reason}")))
@@ -115,8 +116,8 @@ pub fn source_titles() -> BTreeMap<String, String> {
     toml::from_str(SOURCES).expect("the embedded list of sources is a table of texts")
 }
 
-/// Loads a built-in preset by name or a file by path, applies `sets`, and checks the result. Each of `sets` is a dotted key and a TOML value;
-/// words need no quotes.
+/// Loads a built-in preset by name or a file by path, applies `sets`, and checks the result. Each of `sets` is a dotted key and a TOML
+/// value. Words need no quotes.
 ///
 /// # Errors
 ///
@@ -125,6 +126,7 @@ pub fn source_titles() -> BTreeMap<String, String> {
 pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, PresetError> {
     let mut chain = Vec::new();
     let mut layer = resolve(&Origin::find(name_or_path, Path::new(""))?, &mut chain)?;
+    // After the bases: a change replaces the entry of any file.
     set(&mut layer.entries, sets)?;
     let name = layer.name.unwrap_or_default();
     let config = build(&name, &layer.entries)?;
@@ -158,6 +160,7 @@ impl Origin {
         if let Some(&(name, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok(Self::BuiltIn(name, text));
         }
+        // Any other word is a misspelt name, and gets suggestions.
         if name.ends_with(".toml") || name.contains(std::path::is_separator) {
             return Ok(Self::File(folder.join(name)));
         }
@@ -176,6 +179,7 @@ impl Origin {
     fn id(&self) -> String {
         match self {
             Self::BuiltIn(name, _) => (*name).to_owned(),
+            // Two spellings of one path are one file in the search for cycles.
             Self::File(path) => fs::canonicalize(path)
                 .unwrap_or_else(|_| path.clone())
                 .display()

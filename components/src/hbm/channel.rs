@@ -12,7 +12,7 @@
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `slices`, two links for each slice that uses the channel | fetches (loads) and write-backs (stores); each packet returns as its response |
+//! | `slices`, two links for each slice of the channel | fetches (loads) and write-backs (stores); each packet returns as its response |
 //!
 //! | Stage at a command-clock edge, in this order | What it does |
 //! |---|---|
@@ -76,8 +76,7 @@ pub struct Config {
     pub hbm: Hbm,
     /// Command cycles from acceptance to the queue: `hbm.access_latency` less the cycles of all other stages.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, or the part of `hbm.access_latency`
-    /// outside the banks if that is less.
+    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, at most the time outside the banks.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -136,9 +135,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. An idle
     /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0: the next edge searches for one.
-    /// These set it to 0: an opened or closed row, a switch between reads and writes, a completed request. So does a new request whose row
-    /// is not open.
+    /// First edge at which a request can get a row command. 0, to search at the next edge, after: an opened or closed row, a turn of the
+    /// bus, a completed request, a new request with its row closed.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -206,6 +204,7 @@ impl Channel {
     fn step(&mut self, now: Cycle, edge: u64) {
         self.state.row_command = Command::None;
         self.state.column_command = Command::None;
+        // From the last stage to the first, so a request passes one stage per edge.
         self.respond(now, edge);
         if self.state.command_from <= edge {
             self.command(edge);
@@ -241,6 +240,7 @@ impl Channel {
             return u64::MAX;
         }
         self.choose_direction(edge);
+        // Column first: a request completed here no longer keeps its row open.
         let column = self.try_column_command(edge);
         let row = self.try_row_command(edge);
         let State { queue, scheduler, .. } = &self.state;

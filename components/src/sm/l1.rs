@@ -264,11 +264,14 @@ impl Component for L1 {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         // From the last stage to the first, so a packet passes one stage per cycle.
+        // Frees the hit pipe and the return queue for the stages below.
         self.respond(now);
         self.send_to_xbar(now);
+        // Before the lookups: a load that is looked up in the cycle of a fill already hits.
         self.take_from_xbar(now);
         self.look_up_requests(now);
         if self.ports.bulk.is_some() {
+            // Last: the LSU's packets take the room in the crossbar queue first.
             self.run_bulk(now);
         }
         self.activity(now)
@@ -285,6 +288,7 @@ impl Component for L1 {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
+        // Lines may stay: a cache with lines is quiescent.
         state.mshr.table.n_targets() == 0
             && state.mshr.table.n_in_flight() == 0
             && state.xbar_queue.len() == 0

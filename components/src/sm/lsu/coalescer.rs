@@ -22,6 +22,7 @@ pub struct CoalescedAccess {
 /// Coalesces an access of `bytes` bytes per lane, naturally aligned, and appends its requests to `access`.
 pub fn coalesce(addresses: &WarpAddresses, lanes: LaneMask, bytes: u32, access: &mut CoalescedAccess) {
     // Accesses are aligned, so no lane straddles two lines.
+    // One request moves at most 128 bytes, as wide as a line: 32 lanes of 4 bytes, or fewer wider ones.
     for request_lanes in requests(lanes, bytes) {
         access.add_request(addresses, request_lanes);
     }
@@ -63,6 +64,7 @@ impl CoalescedAccess {
 
     /// Appends the lines of one request.
     fn add_request(&mut self, addresses: &WarpAddresses, request_lanes: LaneMask) {
+        // The search starts at `begin`: requests share no packet, even on one line.
         let (lines, begin) = (&mut self.lines, self.n);
         let (mut n, mut last, mut highest) = (begin, begin, 0);
         addresses.for_each_line(request_lanes, |next| {

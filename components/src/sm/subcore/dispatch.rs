@@ -13,7 +13,7 @@
 //! | take warp info | takes starts of warps, and results of counting barriers | 0 |
 //! | write back | writes results to the register file, and sends a [`Release`] to the scheduler | 1 to the scheduler |
 //! | dispatch | sends the instruction in the latch into its pipe | 1 to the pipe |
-//! | collect | reads the operands of the next issued instruction into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
+//! | collect | reads the next issued instruction's operands into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
 //!
 //! Without a bank conflict, collect and dispatch take one cycle together: the instruction is in the pipe 2 cycles after its issue.
 //!
@@ -223,6 +223,7 @@ impl Dispatch {
         let pipe = warp_inst.info.pipe;
         self.state.stats.count(warp_inst.inst(), warp_inst.lanes.count());
         self.state.dispatched = Some((pipe, warp_inst.warp, warp_inst.pc));
+        // A scheduler issues one instruction per cycle, so the cycle of issue identifies it.
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Dispatch { number });
         // Without lanes there is nothing to compute. Only the LSU, for its credit, and the branch unit must see such an instruction.
@@ -230,6 +231,7 @@ impl Dispatch {
         if skips_pipe && self.ports.release.has_room(now) {
             self.complete(warp_inst, now);
         } else {
+            // `can_go` has seen room in the pipe, also for an instruction without lanes.
             self.ports.pipes[pipe as usize].send(now, warp_inst);
         }
     }
@@ -271,6 +273,7 @@ impl Dispatch {
                 ..special_registers(&self.config, start, now)
             }
         });
+        // The first of the operand cycles is the collect itself.
         let conflict_cycles = u64::from(timing.operand_cycles) - 1;
         state.stats.bank_conflict_cycles += conflict_cycles;
         // A conflict delays the instruction, and with it every later one.
@@ -302,10 +305,12 @@ impl Component for Dispatch {
         self.state.dispatched = None;
         let in_flight = self.arrivals.in_flight();
         if in_flight & WARP_INFO != 0 {
+            // Before `collect`: the first instruction of a warp needs its registers assigned.
             self.take_warp_info(now);
         }
         // Before `collect`, so a result can be read in the cycle of its write (bypass).
         self.write_back(in_flight >> FIRST_RESULT, now);
+        // The latch first: an instruction delayed by a conflict or a full pipe makes room for the next one.
         self.dispatch(now);
         if self.state.latch.is_none() {
             self.collect(now);
