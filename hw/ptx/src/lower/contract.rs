@@ -78,11 +78,15 @@ fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
     for (index, op) in ops.iter().enumerate() {
         for vreg in op.uses() {
             if let Some(&product) = by_result.get(&vreg) {
-                let Product { at, has_stale_factor, .. } = products[product];
+                let Product {
+                    at, has_stale_factor, ..
+                } = products[product];
                 let operand = operand_for(&ops[at], op).filter(|_| !has_stale_factor);
                 // The second word of a value is the same reader.
                 match operand.map(|operand| (index, operand)) {
-                    Some(reader) if !products[product].readers.contains(&reader) => products[product].readers.push(reader),
+                    Some(reader) if !products[product].readers.contains(&reader) => {
+                        products[product].readers.push(reader)
+                    }
                     Some(_) => {}
                     None => products[product].contracts = false,
                 }
@@ -107,6 +111,7 @@ fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
             });
         }
     }
+    // A sum of a product with itself is one reader with two reads, so it stays.
     products.retain(|product| {
         let reads = ops[product.at].dst.map_or(0, |vreg| totals.reads[vreg.0 as usize]);
         product.contracts && product.readers.len() == reads as usize
@@ -117,19 +122,17 @@ fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
 /// Returns the product that each sum takes: index of the sum, then index of the product and operand of the sum.
 fn assign(products: &[Product]) -> HashMap<usize, (usize, usize)> {
     let mut taken: HashMap<usize, (usize, usize)> = HashMap::new();
-    for (product, &Product { ref readers, .. }) in products.iter().enumerate() {
-        if let &[(sum, operand)] = &readers[..] {
+    for (product, Product { readers, .. }) in products.iter().enumerate() {
+        if let &[(sum, operand)] = readers.as_slice() {
             let taken = taken.entry(sum).or_insert((product, operand));
             if operand < taken.1 {
                 *taken = (product, operand);
             }
         }
     }
-    for (product, &Product { ref readers, .. }) in products.iter().enumerate() {
-        // A sum of a product with itself has it as both operands.
-        let is_sum_of_itself = readers.windows(2).any(|pair| pair[0].0 == pair[1].0);
+    for (product, Product { readers, .. }) in products.iter().enumerate() {
         let all_free = readers.iter().all(|(sum, _)| !taken.contains_key(sum));
-        if readers.len() > 1 && all_free && !is_sum_of_itself {
+        if readers.len() > 1 && all_free {
             taken.extend(readers.iter().map(|&(sum, operand)| (sum, (product, operand))));
         }
     }
