@@ -1,6 +1,7 @@
-//! Dead code elimination. An atomic with an unread old value becomes a reduction, or returns the value to RZ. So no instruction waits for it.
+//! Dead code elimination: removes operations without effects and without readers.
 //!
-//! Operations with effects stay, in order.
+//! Operations with effects stay, in order. An atomic with an unread old value becomes a reduction, or returns the value to RZ.
+//! Then no scoreboard entry waits for the value.
 
 use super::code::{Code, Op, OpKind};
 use warpwave_isa::inst::AtomOp;
@@ -8,6 +9,7 @@ use warpwave_isa::opcode::Opcode;
 
 pub(super) fn run(code: &mut Code) {
     let mut reads = Reads::of(code);
+    // A reader in an earlier block of a loop may be removed after its source was visited.
     loop {
         let mut removed = false;
         // Backwards, so a chain of unread operations goes in one pass.

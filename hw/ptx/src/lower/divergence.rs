@@ -31,6 +31,7 @@ impl Divergence {
             divergent_block: vec![false; n],
             leaves_spin: spin::spin_exits(code, graph),
         };
+        // `|` does not short-circuit, so each round runs both.
         while divergence.mark_values(code) | divergence.mark_regions(code, graph) {}
         divergence
     }
@@ -56,13 +57,14 @@ impl Divergence {
 
     fn is_uniform(&self, op: &Op) -> bool {
         let from_memory = match op.kind {
-            // All lanes get the same result.
+            // With uniform sources, all lanes get the same result.
             OpKind::Machine(Opcode::Vote) => false,
             // Constants do not change, so the address decides.
             OpKind::Machine(Opcode::Ldc) => false,
             OpKind::Machine(opcode) => matches!(opcode.info().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
             OpKind::Wide(_) => false,
         };
+        // Equal for all threads of a CTA. Thread, lane and warp numbers are not in the list.
         let special = |bits| match bits {
             Bits::Special(special) => matches!(
                 special,
@@ -109,6 +111,7 @@ impl Divergence {
             return false;
         };
         let conditional = op.is(Opcode::Bra) && op.guard != VGuard::ALWAYS && graph.successors[block].len() > 1;
+        // `bra.uni` is a promise of the text. Without the pass `uniformity` it is not used.
         let promised = op.uniform && !code.all_diverge;
         let is_uniform = promised || op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize]);
         conditional && !is_uniform
@@ -116,6 +119,7 @@ impl Divergence {
 
     /// Returns the blocks between a branch and its reconvergence.
     fn region(&self, graph: &Graph, branch: BlockId) -> Vec<bool> {
+        // Lanes that leave a spin loop do not wait, so this region has no end.
         let join = graph.post_dominator[branch].filter(|_| !self.leaves_spin[branch]);
         let mut sides = graph.successors[branch]
             .iter()

@@ -4,9 +4,9 @@
 //! entry and no other exit than the branch's target. The target is merged too if nothing else leads there, so the scheduler
 //! sees one block.
 //!
-//! Memory accesses, floating-point operations and results read later get the guard. Integer operations run unguarded if no later code
-//! reads them. The vendor's assembler guards floating-point operations too, so a profiler counts only the lanes that need them.
-//! The pass needs legalized code after `jumps`.
+//! Memory accesses, floating-point operations and results read later get the guard. Integer operations run unguarded if no later
+//! code reads their results. The vendor's assembler guards floating-point operations too, so a profiler counts only the lanes
+//! that need them. The pass needs legalized code after `jumps`.
 
 use super::code::{BlockId, Code, Op, OpKind, VGuard};
 use super::graph::Graph;
@@ -20,6 +20,7 @@ pub(super) fn run(code: &mut Code) {
     let live_vregs: Vec<Vec<usize>> = live::live_after_blocks::<live::GeneralRegs>(code, &Graph::of(code));
     let live_preds: Vec<Vec<usize>> = live::live_after_blocks::<live::Predicates>(code, &Graph::of(code));
     for block in 0..code.blocks.len() {
+        // The merged target may end in another short branch.
         while let Some(skip) = Skip::after(code, block) {
             let is_live = |op: &Op| {
                 op.defs()
@@ -31,6 +32,7 @@ pub(super) fn run(code: &mut Code) {
             let ops = std::mem::take(&mut code.blocks[skip.skipped].ops);
             code.blocks[block].ops.pop();
             for mut op in ops {
+                // An unguarded operation does not wait for the predicate.
                 if is_live(&op) || !is_cheap(&op) {
                     op.guard = skip.guard;
                 }
@@ -61,6 +63,7 @@ impl Skip {
         let skipped = next_nonempty(code, block + 1)?;
         let target = next_nonempty(code, branch.target?)?;
         let ops = &code.blocks[skipped].ops;
+        // Forward only: a skipped block that jumps back is a loop.
         let reaches_target = skipped < target && next_nonempty(code, skipped + 1) == Some(target);
         let fits = ops.len() <= MAX_OPS && ops.iter().all(|op| can_be_guarded(op, branch.guard));
         if !reaches_target || !fits || predecessors(code, skipped) != [block] {

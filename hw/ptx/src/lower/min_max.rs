@@ -62,6 +62,7 @@ fn fused(ops: &[Op], at: usize, last: &Positions, n_reads: &[u32]) -> Option<(us
             && op.guard == VGuard::ALWAYS
             && other.as_vreg() != Some(vreg)
             && last.reads.get(&vreg).is_none_or(|&read| read <= first);
+        // The first instruction goes, so nothing else may read its result.
         let is_unread = n_reads[vreg.0 as usize] == 1 || is_overwritten;
         let can_fuse = is_unread && is_unchanged(x) && is_unchanged(y);
         can_fuse.then(|| {

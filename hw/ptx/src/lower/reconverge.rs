@@ -69,6 +69,7 @@ fn regions(graph: &Graph, divergence: &Divergence) -> Vec<Region> {
     let mut regions: Vec<Region> = Vec::new();
     for region in branches.filter_map(|branch| region_of(graph, branch)) {
         match regions.iter_mut().find(|other| other.join == region.join) {
+            // One BSYNC at a join is enough if its BSSY dominates every branch that meets there.
             Some(other) if graph.dominates(region.fork, other.fork) => *other = region,
             Some(_) => {}
             None => regions.push(region),
@@ -115,6 +116,7 @@ fn barriers(graph: &Graph, divergence: &Divergence, regions: &[Region]) -> Vec<O
             .filter(|&m| is_nested(m) || is_on_other_side(m))
             .filter_map(|m| assigned[m])
             .collect();
+        // Outer regions are first in the list, so an inner region goes without a barrier if all are taken.
         let free = (0..ConvBarrier::COUNT as u8)
             .map(ConvBarrier)
             .find(|conv| !used.contains(conv));

@@ -75,6 +75,7 @@ fn is_spin_exit(code: &Code, body: &[bool], exit: BlockId) -> bool {
 fn polled_accesses<'c>(ops: &[&'c Op], pred: VPred) -> Vec<&'c Op> {
     let (mut vregs, mut preds) = (BTreeSet::new(), BTreeSet::from([pred]));
     let mut polls: Vec<&Op> = Vec::new();
+    // The backward slice of the predicate, until it stops growing. An access ends it: its address is tested apart.
     loop {
         let known = (vregs.len(), preds.len());
         for op in ops {
