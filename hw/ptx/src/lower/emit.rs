@@ -1,4 +1,4 @@
-//! Emission: allocated code to a [`Program`].
+//! Emission: turns allocated code into a [`Program`].
 
 use super::arg::source;
 use super::code::{Arg, Bits, Code, Op, OpKind, VGuard};
@@ -18,6 +18,7 @@ pub(super) fn run(
     preds: &[Pred],
     local_bytes: u32,
 ) -> Program {
+    // Program address of each block, in instructions.
     let starts: Vec<u32> = code
         .blocks
         .iter()
@@ -72,6 +73,7 @@ impl Emitter<'_> {
         };
         let mut inst = Inst::new(opcode);
         inst.guard = self.guard(op.guard);
+        // RZ and PT take results that nothing reads.
         inst.dst = op.dst.map_or(Reg::ZERO, |vreg| self.registers[vreg.0 as usize]);
         inst.pdst = op
             .pdst

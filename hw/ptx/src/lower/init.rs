@@ -131,6 +131,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         let mut at = first;
         for item in items {
             if let Init::List(inner, span) = item {
+                // As in C: values before the brace leave the rest of their part zero.
                 at = first + (at - first).next_multiple_of(part);
                 if at + part > end {
                     return self.too_many(*span);
@@ -177,6 +178,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             return Err(typed("an initial value").help(bits));
         }
         match init {
+            // Zero has the same bits in every type.
             Init::Int(value, _) if ty.is_float() && *value != 0 => {
                 Err(typed("an integer").help("write a float: `1.0`, or its bits: `0f3F800000`"))
             }
@@ -247,6 +249,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             })),
             Some(&VarLoc::Const(at)) => {
                 self.generic_constants |= generic;
+                // A plain address of a constant is its offset in the bank.
                 let window = if generic { CONST_WINDOW } else { 0 };
                 let address = (window + u64::from(at)).wrapping_add(offset as u64);
                 Ok(Value::Bits(address.into()))

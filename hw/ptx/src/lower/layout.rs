@@ -1,4 +1,4 @@
-//! Locations of variables: parameters in constant bank 0, shared and local offsets, the constant image, global variables.
+//! Layout: the location of each variable.
 //!
 //! Every variable that a kernel can name gets a [`VarLoc`]. The address of a global variable is known only at load time. The host
 //! then writes it to bank [`ADDRESS_BANK`], 8 bytes per variable.
@@ -87,6 +87,7 @@ impl<'m> Layout<'m> {
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
         if layout.has_stack() {
+            // Aligned as `alloca` aligns by default.
             layout.stack_offset = layout.local_bytes.next_multiple_of(8);
             layout.local_bytes = layout.stack_offset.saturating_add(STACK_BYTES);
         }
@@ -94,6 +95,7 @@ impl<'m> Layout<'m> {
     }
 
     pub fn location(&self, symbol: SymbolId) -> Option<VarLoc> {
+        // The offset depends on the kernel's static variables, so the module layout has none.
         if self.dynamic.contains(&symbol) || self.module.dynamic.symbols.contains(&symbol) {
             return Some(VarLoc::Shared(self.dynamic_offset));
         }
@@ -187,6 +189,7 @@ impl<'m> Layout<'m> {
         let Some(align) = dynamic.align else { return };
         let start = u64::from(self.shared_bytes).next_multiple_of(align);
         self.dynamic_offset = u32::try_from(start).unwrap_or(u32::MAX);
+        // A launch adds its dynamic bytes from here.
         self.shared_bytes = self.dynamic_offset;
         let named = dynamic.names.into_iter().map(|name| isa::Variable {
             name,

@@ -28,6 +28,7 @@ pub(super) fn max_registers(function: &Function<'_>, option: Option<u8>) -> usiz
     let size = block_size(function, ".reqntid").or_else(|| block_size(function, ".maxntid"));
     let by_occupancy = size.map(|size| {
         let threads: u64 = size.iter().map(|&n| u64::from(n)).product();
+        // A warp has registers for 32 threads, even if some do not exist.
         let threads = threads.next_multiple_of(32) * number(".minnctapersm").unwrap_or(1).max(1);
         SM_REGISTERS / threads.max(32) / ALLOCATION_UNIT * ALLOCATION_UNIT
     });

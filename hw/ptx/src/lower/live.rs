@@ -1,6 +1,6 @@
 //! Live ranges: the times at which each register holds a value that is read later.
 //!
-//! Operation *i* reads at time 2*i* and writes at time 2*i*+1. So a result can take the register of a source.
+//! Operation *i* reads at time 2*i* and writes at time 2*i*+1. So a result can take the register of a source that ends there.
 
 use super::code::{BlockId, Code, Op, VGuard, VPred};
 use super::graph::{Graph, indexed_ops};
@@ -178,6 +178,7 @@ pub(super) fn killing_defs<F: RegClass>(code: &Code, graph: &Graph) -> Vec<bool>
         }
     }
     let in_loop = graph.in_cycles();
+    // In a loop, a lane with a false guard keeps the value of an earlier iteration.
     let outside = |position: Option<(BlockId, usize)>| position.is_none_or(|(block, _)| !in_loop[block]);
     let mut before: Vec<bool> = position.iter().map(|&position| outside(position)).collect();
     let mut local_uses = vec![true; F::count(code)];

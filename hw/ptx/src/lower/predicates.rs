@@ -32,6 +32,7 @@ fn length(ranges: &LiveRanges) -> u32 {
 /// Assigns by first fit in order of start. On failure, returns the predicates live together with the one that did not fit.
 fn assign(ranges: &[LiveRanges]) -> Result<Vec<Pred>, Vec<usize>> {
     let mut order: Vec<usize> = (0..ranges.len()).filter(|&pred| !ranges[pred].is_empty()).collect();
+    // For ranges without holes, first fit in this order needs no more predicates than are live at a time.
     order.sort_by_key(|&pred| ranges[pred][0]);
     let mut taken: [LiveRanges; Pred::COUNT] = Default::default();
     let mut preds = vec![Pred::TRUE; ranges.len()];
@@ -60,6 +61,7 @@ fn keep_in_vreg(code: &mut Code, pred: VPred) {
                 out.push(op);
                 continue;
             }
+            // Each use has a new predicate, which lives for this operation only.
             let temp = code.new_pred();
             // A guarded write keeps the old value in other lanes.
             if reads || op.guard != VGuard::ALWAYS {
@@ -89,6 +91,7 @@ fn restore(vreg: VReg, pred: VPred, line: u32) -> Op {
 fn save(vreg: VReg, pred: VPred, line: u32) -> Op {
     let mut op = Op::machine(Opcode::Sel)
         .dst(vreg)
+        // A literal is never the first operand, and `operands` has run before.
         .src(&[Arg::ZERO, Arg::imm(1)])
         .psrc(VGuard::pred(pred).negated());
     op.line = line;

@@ -146,6 +146,7 @@ impl Bundles {
         let Some((shift_a, shift_b)) = self.fit(a, slot_a, b, slot_b) else {
             return;
         };
+        // The emptied bundle has width 0, and `orders` leaves it out.
         let merged = std::mem::take(&mut self.bundles[b]);
         self.shift(a, shift_a);
         let bundle = &mut self.bundles[a];
@@ -246,6 +247,7 @@ impl Bundles {
             .collect();
         by_time.sort_by_key(|&n| self.bundles[n].start());
         let mut by_width = by_time.clone();
+        // Wide bundles first, while aligned registers are free. Bundles of one width stay in order of time.
         by_width.sort_by_key(|&n| MAX_GROUP_WIDTH - self.bundles[n].width().next_power_of_two());
         [by_time, by_width]
     }
@@ -259,6 +261,7 @@ impl Bundles {
             let bundle = &self.bundles[n];
             let mut base = 0;
             while !fits(&taken_ranges, bundle, base) {
+                // There is a free place at the latest after all taken registers.
                 base += bundle.alignment();
             }
             count = count.max(base + bundle.width());
@@ -295,6 +298,7 @@ fn grouped_vregs(code: &Code) -> Vec<bool> {
         for (vreg, _) in sources.chain([(op.dst, shape.dst)]).filter(|&(_, words)| words > 1) {
             let Some(vreg) = vreg else { continue };
             let (first, length) = code.groups[vreg.0 as usize];
+            // A part of a group is encoded by its first register, so the group stays together.
             for n in 0..length {
                 is_grouped[first.offset(n).0 as usize] = true;
             }
@@ -333,6 +337,7 @@ fn drop_moves(code: &mut Code, registers: &[Reg]) {
             let (Some(to), Some(from)) = (op.dst, move_source(op)) else {
                 return true;
             };
+            // A move to itself does nothing, under any guard.
             registers[to.0 as usize] != registers[from.0 as usize]
         });
     }

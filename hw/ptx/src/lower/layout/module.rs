@@ -50,7 +50,7 @@ impl Constant {
 /// Size of constant bank 3 in bytes.
 const CONST_BYTES: usize = 1 << 16;
 
-/// True for a variable with bytes in device or constant memory. Dynamic shared memory has none.
+/// True for a variable with bytes in device or constant memory.
 fn is_in_image(variable: &Variable<'_>) -> bool {
     matches!(variable.space, Space::Global | Space::Const) && !is_reference(variable)
 }
@@ -191,6 +191,7 @@ impl ModuleLayout {
             Space::Const => {
                 let mut end = self.constant_image.len() as u32;
                 let offset = append_variable(&mut end, variable);
+                // `of` reports the size. The cap bounds the host memory until then.
                 let capped = (end as usize).min(2 * CONST_BYTES);
                 self.constant_image.resize(capped.max(self.constant_image.len()), 0);
                 self.constants.push(Constant {

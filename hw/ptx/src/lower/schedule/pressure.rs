@@ -96,6 +96,7 @@ impl RegPressure {
             }
         }
         for &register in &self.writes[op] {
+            // A result without a reader is dead at once.
             if self.reads_left[register] > 0 {
                 self.n_live += usize::from(!std::mem::replace(&mut self.is_live[register], true));
             }
