@@ -78,6 +78,7 @@ enum VLoc {
     VPred(VPred),
 }
 
+/// State of the selection of one kernel.
 struct Selector<'s, 't, 'a> {
     checked: &'t Checked<'t, 'a>,
     layout: &'s Layout<'s>,
@@ -236,6 +237,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             match step {
                 Step::Label(label) => {
                     self.label(self.frame().labels + label.0 as usize);
+                    // A jump to the label may come from code after another writer.
                     self.carry = self.frame().carry_flag.map(VGuard::pred);
                 }
                 Step::Param(symbol) => {
@@ -245,6 +247,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                 Step::Op(op) => {
                     self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
                     self.guard = VGuard::ALWAYS;
+                    // Without the guard: the checker made these registers for this instruction alone.
                     op.sums.iter().for_each(|sum| self.sum_register(sum));
                     self.guard = self.guard_of(op);
                     if let Err(finding) = self.instruction(op) {
@@ -283,6 +286,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     /// Appends an operation. It gets the instruction's guard if its results or effects are visible.
     fn emit(&mut self, mut op: Op) {
         op.line = self.line;
+        // Temporaries run without a guard, because `copy_prop` and `cse` treat only unguarded definitions as fixed.
         let is_visible = op.defs().any(|vreg| self.is_ptx_register(vreg))
             || op.pred_defs().any(|pred| self.frame().preds.contains(&pred.0));
         if op.guard == VGuard::ALWAYS && (is_visible || op.has_effect()) {
@@ -306,6 +310,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 
     fn is_param_vreg(&self, vreg: VReg) -> bool {
+        // Ranges are appended with new registers, so they are in ascending order.
         let index = self.param_ranges.partition_point(|range| range.end <= vreg.0);
         self.param_ranges
             .get(index)
@@ -344,6 +349,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
     fn instruction(&mut self, op: &'t check::Op<'t, 'a>) -> Selected {
         let form = Form::of(op);
+        // The library comes first: it has forms of opcodes that are also selected below.
         if let Some(code) = library::code_of(&form) {
             return self.expand(&form, code);
         }
@@ -369,6 +375,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "set" => self.set(&form),
             "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),
             "mapa" => self.mapa(&form),
+            // `vote` has gone above, so the rest of these are video instructions.
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
             _ if self.is_carry_chain(&form) => self.carry_chain(&form),
             _ if form.ty().is_float() => self.float(&form),
@@ -387,6 +394,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         if self.code.blocks.last().is_some_and(|block| block.ops.is_empty()) {
             self.code.blocks.pop();
         }
+        // Only now every label has a block: a branch may come before its label.
         for op in self.code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
             op.target = op.target.and_then(|label| self.label_blocks[label]);
         }

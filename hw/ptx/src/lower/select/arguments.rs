@@ -54,6 +54,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Copies the words of parameters to the registers that the function declares for them.
     pub(super) fn receive_arguments(&mut self, callee: &Body<'_, '_>) {
+        // Results come first in `params`.
         for param in &callee.params[callee.function.returns.len()..] {
             if let Some(registers) = callee.param_registers.get(param) {
                 let words = self.param_words(*param);

@@ -49,6 +49,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let address = usize::from(returns);
         let mem = self.mem_operand(form, address, self.access_space(form, address))?;
         let mut args = [mem.base, Arg::ZERO, Arg::ZERO];
+        // A cache policy is the last operand, and has no effect.
         let hints = usize::from(form.has(".L2::cache_hint"));
         for n in address + 1..(form.operands().len().saturating_sub(hints)).min(address + 3) {
             args[n - address] = self.src(form, n)?;
@@ -96,6 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let to = self.mem_operand(form, 0, Space::Shared)?;
         let from = self.mem_operand(form, 1, Space::Global)?;
+        // The displacement of LDGSTS belongs to the global address.
         let to_address = match to.offset {
             0 => to.base,
             offset => self.compute(Op::machine(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),

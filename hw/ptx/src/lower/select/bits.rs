@@ -105,6 +105,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let position = self.src32(form, n)?;
         let length = self.src32(form, n + 1)?;
         let (position, length) = (self.compute(byte(position)), self.compute(byte(length)));
+        // PTX takes a longer field as one of 64 bits.
         let clamped = Op::machine(Opcode::Imnmx)
             .src(&[length, Arg::imm(64)])
             .psrc(VGuard::ALWAYS);
@@ -131,6 +132,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
         let (position, length) = self.field_of(form, 3)?;
         let left = |value, count| Op::wide(Wide::Shl).src(&[value, count]);
+        // A shift by the whole width gives 0, and 0 - 1 is all ones.
         let power = self.compute(left(Arg::imm(1), length));
         let ones = self.compute(Op::wide(Wide::Sub).src(&[power, Arg::imm(1)]));
         let mask = self.compute(left(ones, position));
@@ -175,6 +177,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             ("brev", false) => self.emit(Op::machine(Opcode::Brev).dst(result).src(&[a])),
             ("brev", true) => {
+                // Kept in a temporary: the result may be the source.
                 let low = self.compute(Op::machine(Opcode::Brev).src(&[a.part(1)]));
                 self.emit(Op::machine(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
                 self.copy(result, low, Type::B32);

@@ -71,6 +71,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for body in candidates {
             let address = callgraph::address(self.checked, body.function.name.text).unwrap_or(0);
             let other = self.code.new_pred();
+            // Function addresses fit in the low word.
             let compare = Op::machine(Opcode::Isetp).src(&[pointer.part(0), Arg::imm(address)]);
             self.emit(compare.pdst(other).mods(|mods| mods.cmp = Cmp::Ne));
             let next = self.branch_if(VGuard::pred(other));
@@ -128,6 +129,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let line = self.line;
         let (returns, params) = callee.params.split_at(callee.function.returns.len());
         self.pass_arguments(form, params, given.1)?;
+        // `alloca` memory is free when its function returns. A recursive function keeps the pointer itself.
         let stack = (!recursive && callgraph::uses_stack(callee)).then(|| {
             let stack = Arg::vreg(self.stack());
             self.compute(Op::machine(Opcode::Mov).src(&[stack]))

@@ -40,6 +40,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             } else {
                 b.part(n)
             };
+            // The carry of each word is the carry-in of the next one.
             let mut op = Op::machine(Opcode::Iadd3)
                 .dst(result.offset(n))
                 .src(&[a.part(n), addend]);

@@ -13,6 +13,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `and.pred`, `or.pred`, `xor.pred` and `not.pred`.
     pub(super) fn predicate_logic(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
+        // Columns of the truth table of PLOP3, with index 2p + q.
         const P: u8 = 0b1100;
         const Q: u8 = 0b1010;
         let first = self.src_pred(form, form.operand(1)?)?;

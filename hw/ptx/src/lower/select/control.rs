@@ -16,6 +16,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "ret" | "exit" => {
                 form.only(&[".uni"])?;
                 let mut op = Op::machine(Opcode::Exit);
+                // `ret` of an inlined function goes on after its code.
                 if form.opcode() == "ret" && self.frames.len() > 1 {
                     op = Op::machine(Opcode::Bra);
                     op.target = Some(self.frame().end());
@@ -82,6 +83,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             op
         };
         let [lower @ .., last] = targets else { return };
+        // Equal targets in a row need no further comparison. An index beyond the table is undefined in PTX.
         if lower.iter().all(|target| target == last) {
             self.emit(jump(*last));
             return;
@@ -139,6 +141,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             *arg = self.arg(form, value, Type::U32)?;
         }
         let (op, count) = match form.has(".warp") {
+            // `count` 1 marks a sync of the text, which `reconverge` keeps.
             true => (Op::machine(Opcode::Warpsync).src(&args[..1]), 1),
             false => (Op::machine(Opcode::Bar).src(&args), u8::from(form.has(".arrive"))),
         };
@@ -200,6 +203,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         match () {
             () if form.has(".acquire") => self.acquire(scope),
+            // At CTA scope a MEMBAR both releases and acquires.
             () if form.has(".release") || scope == Scope::Cta => self.release(scope),
             () => {
                 self.release(scope);

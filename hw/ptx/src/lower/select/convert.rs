@@ -95,6 +95,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Writes a value of one word, or of two if `whole`, to a register of one, two or four words.
     pub(super) fn widen(&mut self, result: VReg, words: u8, value: Arg, whole: bool, signed: bool) {
+        // One word: bits above a narrower value are undefined, or extended by the caller.
         if words == 1 {
             self.copy(result, value.part(0), Type::B32);
             return;
@@ -154,6 +155,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let low = self.arg(form, form.operand(2)?, from)?;
                 Op::machine(Opcode::F2fp).src(&[source, low])
             }
+            // F2FP takes only f32. Widening a half is exact.
             (pair, Ty::F16x2) if is_byte_pair(to) => {
                 let halves = [0x4432, 0x4410].map(|half| byte_permute(source, Arg::ZERO, half));
                 let [high, low] = halves.map(|half| {

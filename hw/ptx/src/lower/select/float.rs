@@ -94,6 +94,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Type::F16x2 | Type::Bf16x2 => 0x8000_8000,
             _ => 0x8000_0000,
         };
+        // The sign is in the last word. An FADD would also change a NaN.
         let last = form.ty().bits().div_ceil(32) as u8 - 1;
         // Truth tables of LOP3 for a ^ b and a & b.
         let (lut, mask) = if form.opcode() == "neg" {
@@ -195,6 +196,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn scale_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
         let choice = |x: f32, y: Arg, pred| Op::machine(Opcode::Sel).src(&[float_imm(x), y]).psrc(pred);
         let product = |x: Arg, y: Arg| Op::machine(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
+        // MUFU.RCP reads a denormal divisor as zero.
         let tiny = self.magnitude_test(b, Cmp::Lt, MIN_NORMAL);
         let factor = self.compute(choice(SCALE_UP, float_imm(1.0), tiny));
         // Above 2^126 the reciprocal is denormal.
@@ -265,6 +267,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if is_exact(form) {
             return self.exact_float(form, rounding(form), result, &[a]);
         }
+        // Without a rounding mode the function is approximate: MUFU itself.
         let function = match form.opcode() {
             "rcp" => Mufu::Rcp,
             "sqrt" => Mufu::Sqrt,

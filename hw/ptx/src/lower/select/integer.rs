@@ -98,6 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         match (ty.bits(), wide, form.has(".hi")) {
             (16, true, _) => {
+                // A product of two 16-bit values fits in a word.
                 let (a, b) = (self.extended(a, ty), self.extended(b, ty));
                 self.emit(multiply_add(ty, a, b, c).dst(result));
             }
@@ -123,6 +124,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn high_half(&mut self, ty: Type, result: VReg, [a, b, c]: [Arg; 3]) {
         let (a, b) = (self.extended(a, ty), self.extended(b, ty));
         let product = self.compute(multiply_add(ty, a, b, Arg::ZERO));
+        // PRMT: the upper half of the product, as the low half of a word.
         let high = self.compute(byte_permute(product, Arg::ZERO, 0x4432));
         self.emit(Op::machine(Opcode::Iadd3).dst(result).src(&[high, c]));
     }
@@ -133,6 +135,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let low = multiply_add(Type::U32, a.part(0), b.part(0), Arg::ZERO);
         let low = self.compute(low.mods(|mods| mods.high = true));
         let carried = self.zero_extended(low);
+        // This sum cannot overflow: a product of words plus a word is below 2^64.
         let middle = self.compute(wide(a.part(1), b.part(0), carried));
         let other = self.compute(wide(a.part(0), b.part(1), Arg::ZERO));
         let [below, above] = [(); 2].map(|()| self.code.new_pred());
@@ -154,6 +157,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Corrects an unsigned product for a negative factor: `value - (number < 0 ? other : 0)`.
     fn minus_where_negative(&mut self, value: Arg, number: Arg, other: Arg) -> Arg {
+        // Read as unsigned, a negative factor is 2^64 too large, so the upper half is `other` too large.
         let mask = self.compute(shift_right_signed(number.part(1), 31));
         let pair = self.temp_pair();
         for n in 0..2 {
@@ -207,6 +211,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let ty = form.ty();
         let result = self.dst(form, 0)?;
         let right = form.opcode() == "shr";
+        // Bits above a narrow value would be shifted in from the left.
         let value = if right {
             self.extended_src(form, 1)?
         } else {
@@ -329,6 +334,7 @@ fn multiply_add(ty: Type, a: Arg, b: Arg, c: Arg) -> Op {
 /// Negates an integer: a literal by value, a register by its operand modifier.
 pub(super) fn negated_integer(arg: Arg) -> Arg {
     match arg.known() {
+        // Then the literal is plain, and later passes can add it to a displacement.
         Some(value) => Arg::imm(u64::from((value as u32).wrapping_neg())),
         None => arg.negated(),
     }

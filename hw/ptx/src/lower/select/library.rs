@@ -139,6 +139,7 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
     if let Some(body) = cache.get(code) {
         return Some(body);
     }
+    // A target that allows every instruction the library uses.
     let text = format!(".version 8.6\n.target sm_90a\n.address_size 64\n.func f() {{\n{code}}}\n").leak();
     let output = parse::parse(text);
     let module = Box::leak(Box::new(output.module));
@@ -192,6 +193,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut locations = locations.iter();
         let mut n_results = 0;
         for (n, operand) in form.operands().iter().enumerate() {
+            // The first operand of a store is its address.
             let is_result = n == 0 && !matches!(operand, Value::Address(..));
             for value in flattened(operand) {
                 let Some(&(location, ty)) = locations.next() else {
@@ -218,6 +220,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let wide = ty.bits() == 64;
         if let Value::Address(..) = value {
             let space = match space_of(form) {
+                // The library declares the address register, and its width decides.
                 Space::Global | Space::Generic if !wide => Space::Shared,
                 Space::Shared | Space::Cluster if wide => Space::Global,
                 space => space,

@@ -87,6 +87,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
         let mem = self.mbarrier_operand(form, 0)?;
         let count = self.src32(form, 1)?;
+        // One product puts the count into both fields.
         let state = Op::machine(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
         let state = self.compute(state);
         self.emit(at_mbarrier(Op::machine(Opcode::St).src(&[mem.base, state]), &mem));
@@ -112,6 +113,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (true, false) => (given.unwrap_or(Arg::imm(1)), Arg::ZERO),
             (false, true) => (Arg::ZERO, given.unwrap_or(Arg::ZERO)),
             (false, false) => {
+                // Completed bytes lower the expected count.
                 let come = Op::machine(Opcode::Iadd3).src(&[Arg::ZERO, given.unwrap_or(Arg::ZERO).negated()]);
                 (Arg::ZERO, self.compute(come))
             }
@@ -124,6 +126,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.release(Scope::Gpu);
         }
         let drops = form.has(".arrive_drop");
+        // A remote arrival returns no state, so nothing waits for a response.
         let opcode = if remote { Opcode::Red } else { Opcode::Atom };
         let mut op = at_mbarrier(Op::machine(opcode).src(&[mem.base, Arg::vreg(operand)]), &mem).mods(|mods| {
             mods.atom = if drops { AtomOp::ArriveDrop } else { AtomOp::Arrive };

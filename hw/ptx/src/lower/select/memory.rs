@@ -57,6 +57,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 (self.generic_address(form, *symbol)?, *offset)
             }
             Value::Symbol(symbol, _) => match (self.layout.location(*symbol), space) {
+                // The address is known, so it becomes a displacement from RZ.
                 (Some(VarLoc::Shared(at)), Space::Shared | Space::Cluster)
                 | (Some(VarLoc::Local(at)), Space::Local) => (Arg::ZERO, i64::from(at) + offset),
                 (Some(VarLoc::Global(_)), Space::Global | Space::Generic) => {
@@ -165,6 +166,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn acquire(&mut self, scope: Scope) {
         self.emit(match scope {
             Scope::Cta => membar(scope),
+            // The L1s are not coherent: a later load must not hit a line from before the acquire.
             Scope::Gpu | Scope::Sys => Op::machine(Opcode::CctlIvall),
         });
     }
@@ -249,6 +251,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             },
             _ => None,
         };
+        // An `ld.param` at a computed address reads the parameters in bank 0.
         let bank = if form.has(".const") { CONST_BANK } else { 0 };
         match constant {
             // An operand is a whole word of a bank.
@@ -392,6 +395,7 @@ pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
 pub(super) fn cache_of(form: &Form<'_, '_>) -> CacheOp {
     let any = |names: &[&str]| names.iter().any(|&name| form.has(name));
     match () {
+        // A strong access must see stores of other SMs, which the L1 does not follow.
         () if any(&[".volatile", ".cv", ".wt", ".relaxed", ".acquire", ".release", ".mmio"]) => CacheOp::Volatile,
         () if form.has(".nc") => CacheOp::ReadOnly,
         () if form.has(".cg") => CacheOp::Global,

@@ -53,6 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn begin_recursion(&mut self) {
         self.code.min_registers = CALL_REGISTERS;
         let return_site = self.temp();
+        // Zero: the outer call enters from above.
         self.emit(Op::machine(Opcode::Mov).dst(return_site));
         let entry = self.new_label();
         self.label(entry);
@@ -82,6 +83,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let stack = self.stack();
             self.emit(Op::machine(Opcode::Mov).dst(stack).src(&[Arg::vreg(outer)]));
         }
+        // Without a match the outer call falls through. Calls from different lanes may diverge here.
         for (number, site) in (1..).zip(sites) {
             let is_site = self.code.new_pred();
             self.emit(
@@ -117,6 +119,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         jump.target = Some(entry);
         self.emit(jump);
         self.label(site);
+        // Copied before `pop`, which may restore the words of the results.
         let results: Vec<(SymbolId, Vec<Arg>)> = returns
             .iter()
             .map(|&result| (result, self.param_copy(result)))
@@ -185,6 +188,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, value) in (0..).zip(values) {
             self.emit(on_stack(Op::machine(Opcode::St).src(&[Arg::vreg(stack), value]), n));
         }
+        // The stack grows upwards.
         let grown = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(4 * u64::from(saved.n_words()))]);
         self.emit(grown.dst(stack));
     }

@@ -80,6 +80,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let word = if wide { self.temp_pair() } else { self.temp() };
         self.read_special(word, low);
         if wide {
+            // A 32-bit special register is zero-extended.
             self.emit(Op::machine(Opcode::Mov).dst(word.offset(1)));
         }
         Ok(Arg::vreg(word))

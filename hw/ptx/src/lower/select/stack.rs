@@ -52,6 +52,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let stack = self.stack();
         let up = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(u64::from(align - 1))]);
         let up = self.compute(up);
+        // 0xc0 is `and`: the start, rounded up to the alignment.
         self.emit(lop(up, Arg::imm(u64::from(!(align - 1))), Arg::ZERO, 0xc0).dst(first));
         self.emit(Op::machine(Opcode::Iadd3).dst(stack).src(&[Arg::vreg(first), bytes]));
     }

@@ -74,14 +74,17 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             });
         let reserved = self.compute(reserved);
         let count = self.temp();
+        // The result if the buffer is full.
         self.emit(Op::machine(Opcode::Mov).dst(count).src(&[Arg::imm(0xffff_ffff)]));
         let full = self.code.new_pred();
+        // The last offset at which the record fits.
         let last = printf::BUFFER_BYTES - printf::FIRST_RECORD - record;
         let compare = Op::machine(Opcode::Isetp)
             .src(&[reserved, Arg::imm(last.into())])
             .pdst(full);
         self.emit(compare.mods(|mods| mods.cmp = Cmp::Gt));
         let skip_label = self.branch_if(VGuard::pred(full));
+        // Adds a 32-bit offset to a 64-bit address in one instruction.
         let address = self.compute(Op::machine(Opcode::ImadWide).src(&[reserved, Arg::imm(1), buffer]));
         let thread = self.thread_number();
         let block = [Special::CtaidX, Special::CtaidY, Special::CtaidZ].map(|axis| self.special_word(axis));
@@ -94,6 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         );
         for n in 0..n_words {
             let load = Op::machine(Opcode::Ld).src(&[list]).mods(|mods| {
+                // The text passes a generic address of its argument buffer.
                 (mods.space, mods.access, mods.offset) = (Space::Generic, Access::one(4), 4 * n as i32);
             });
             let word = self.compute(load);

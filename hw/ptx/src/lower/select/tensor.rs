@@ -98,6 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if *shape == MmaShape::M8n8k4F16 {
             return self.mma_m8n8k4(form, accumulator(sums));
         }
+        // MMA has one layout: A by rows, B by columns.
         let layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         if !layouts.map(|name| name.text).eq([".row", ".col"]) {
             return Err(form.unsupported());
@@ -151,6 +152,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if given != [2 * each, 2, 2, 2 * each] {
             return Err(wrong_fragments(form));
         }
+        // This shape takes any layout of A and B.
         let mut layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         let [a_transposed, b_transposed] =
             [".row", ".col"].map(|usual| layouts.next().is_none_or(|name| name.text != usual));

@@ -52,6 +52,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             false if form.has(".global") => (".global", 64),
             false => ("", 64),
         };
+        // The map holds the number of dimensions itself.
         let rank = if name == ".rank" {
             "add.u32 %value, %value, 1;\n"
         } else {

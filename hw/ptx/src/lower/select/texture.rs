@@ -68,11 +68,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let words = dimensions + u8::from(layered);
         let group = self.code.new_group(words.max(2));
         let mut coordinates = parts(coordinates).to_vec();
+        // A `.v4` of PTX may have unused elements behind these.
         coordinates.truncate(words.into());
         if coordinates.len() < words.into() {
             return Err(form.malformed("fewer coordinates than the image has dimensions"));
         }
         if layered {
+            // PTX writes the layer first, TEX reads it last.
             coordinates.rotate_left(1);
         }
         for n in 0..words.max(2) {
@@ -183,6 +185,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .src(&[handle, Arg::vreg(no_coordinates)])
             .guard(self.guard);
         self.emit(op.mods(|mods| {
+            // From 16 on, `lut` numbers a query.
             (mods.count, mods.from, mods.lut) = (1, Ty::S32, 16 + index as u8);
         }));
         self.copy(result, Arg::vreg(group), Type::B32);

@@ -98,6 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .vreg_of(*reg)
                 .ok_or_else(|| form.malformed("the result must be a number, not a predicate")),
             Value::Sink => Ok(self.code.new_group(ty.bits().div_ceil(32) as u8)),
+            // The second part of `d|p` is a predicate.
             Value::Pair(first, _) => self.dst_of(form, first, ty),
             _ => Err(form.malformed("the result must be a register")),
         }
@@ -151,6 +152,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Some(VarLoc::Shared(at) | VarLoc::Local(at) | VarLoc::Const(at) | VarLoc::Param(at)) => {
                 Ok(Arg::imm(i64::from(at).wrapping_add(offset) as u64))
             }
+            // The host writes the address into the bank, so it is an operand and no load.
             Some(VarLoc::Global(index)) => {
                 let address = Arg::of(Bits::Const {
                     bank: ADDRESS_BANK,
@@ -260,7 +262,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             match each {
                 32 => self.copy(result, word, Type::B32),
                 64 => self.copy(result, word, Type::B64),
+                // Bits above a 16-bit value are undefined, so the whole word serves.
                 16 if bit.is_multiple_of(32) => self.copy(result, word, Type::B32),
+                // PRMT: bytes 2 and 3, then zeros from the second source.
                 16 => self.emit(byte_permute(word, Arg::ZERO, 0x4432).dst(result)),
                 8 => {
                     let selector = 0x4440 | u64::from(bit % 32 / 8);
@@ -288,10 +292,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             16 => {
                 let halves: Vec<Arg> = words
                     .chunks(2)
+                    // The low halves of both words.
                     .map(|pair| self.compute(byte_permute(pair[0], pair[1], 0x5410)))
                     .collect();
                 self.pack_words(result, &halves);
             }
+            // Byte 0 of both words. The upper half of a 16-bit value is undefined.
             8 if parts.len() == 2 => self.emit(byte_permute(words[0], words[1], 0x5540).dst(result)),
             8 if parts.len() == 4 => {
                 let low = self.compute(byte_permute(words[0], words[1], 0x5540));
@@ -331,6 +337,7 @@ pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
 fn literal(number: i128, ty: Type) -> u64 {
     let bits = number as u64;
     match ty {
+        // Extended here, so that an instruction needs no extension of a literal.
         Type::S8 => bits as i8 as u32 as u64,
         Type::S16 => bits as i16 as u32 as u64,
         _ => match ty.bits() {

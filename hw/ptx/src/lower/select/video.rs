@@ -33,6 +33,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let result = self.dst_of(form, form.operand(0)?, Type::B32)?;
         let (a, b) = (self.src32(form, 1)?, self.src32(form, 2)?);
+        // `.add` sums all parts and a third source in one word.
         let sums = form.has(".add");
         let start = if sums { self.src32(form, 3)? } else { Arg::ZERO };
         if form.opcode() == "vabsdiff4" && !form.has(".sat") {
@@ -64,6 +65,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let op = match results[..] {
             [low, high] => byte_permute(low, high, 0x5410),
             _ => {
+                // Byte 0 of each part.
                 let low = self.compute(byte_permute(results[0], results[1], 0x0040));
                 let high = self.compute(byte_permute(results[2], results[3], 0x0040));
                 byte_permute(low, high, 0x5410)

@@ -19,6 +19,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "activemask" => {
                 form.only(&[])?;
                 let result = self.dst(form, 0)?;
+                // A ballot of true has a bit for each active lane.
                 self.emit(Op::machine(Opcode::Vote).dst(result).psrc(VGuard::ALWAYS));
                 Ok(())
             }

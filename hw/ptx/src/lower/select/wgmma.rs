@@ -85,6 +85,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 mods.high = in_shared;
                 mods.right = right;
                 mods.trans = trans;
+                // Number of the eight columns in the product.
                 mods.count = n;
                 mods.sat = form.has(".satfinite");
             });

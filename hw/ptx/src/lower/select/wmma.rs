@@ -225,6 +225,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
+        // D^T = B^T A^T + C^T: the factors change places.
         let (left, right) = if shape.is_transposed() { (b, a) } else { (a, b) };
         let row = Op::machine(Opcode::Mma).mods(|mods| {
             (mods.mma, mods.ty) = (mma, ty);
@@ -247,6 +248,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ];
             sums.push(self.compute(row.src(&args)));
         }
+        // After all products, because the result registers may be those of C.
         for (tile, sums) in (0..).zip(sums) {
             self.write_sums(form, results, tile, of_result, sums, is_packed)?;
         }

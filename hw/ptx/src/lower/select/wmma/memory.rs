@@ -33,6 +33,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for run in &fragment.runs {
             loaded.extend((run.register..).zip(self.load_run(&fragment, &matrix, run)));
         }
+        // After all loads, because a result may be a register of the address.
         for (register, value) in loaded {
             let target = targets.get(usize::from(register)).ok_or_else(|| too_few(form))?;
             let ty = fragment.register_type();
@@ -129,6 +130,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Adds a product of two words to the address.
     fn advance(&mut self, mem: &mut MemOperand, x: Arg, y: Arg) {
+        // Shared addresses have 32 bits.
         let row = match mem.space {
             Space::Shared => Opcode::Imad,
             _ => Opcode::ImadWide,
