@@ -43,7 +43,7 @@ pub(crate) struct Checked<'t, 'a> {
     pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
     /// Compute capability that the text is written for: 80 for `sm_80`.
     pub capability: u32,
-    /// All functions, with and without a body: by name, the span of the first declaration.
+    /// Span of the first declaration of each function, with or without a body, by name.
     pub functions: HashMap<&'a str, Span>,
     /// Function bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
@@ -162,10 +162,12 @@ pub(crate) enum Value<'a> {
 /// Checks a module. The result can be lowered if there are no findings.
 pub(crate) fn check<'t, 'a>(module: &'t Module<'a>) -> (Checked<'t, 'a>, Vec<Diagnostic>) {
     let mut checker = Checker::new(module);
+    // All names first, because a function may name one that comes later.
     checker.module_symbols();
     for function in &module.functions {
         checker.function(function);
     }
+    // Last, because an alias may come before its function.
     checker.number_aliases();
     (checker.checked, checker.findings)
 }
@@ -289,6 +291,7 @@ impl<'t, 'a> Checker<'t, 'a> {
 
     fn block(&mut self, block: &'t Block<'a>) {
         self.scopes.open();
+        // A branch may come before its label.
         self.labels(block);
         for statement in &block.statements {
             match statement {

@@ -185,6 +185,7 @@ impl TextPos {
             .rfind('\n')
             .map_or(first_byte(text).min(start), |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        // The marker covers the first line of a longer span.
         let end = floor_char(text, span.end as usize).clamp(start, line_end);
         let column = text[line_start..start].chars().count() + 1;
         let source = text[line_start..line_end].trim_end();
@@ -217,6 +218,7 @@ impl Excerpt {
                 before: at,
             };
         }
+        // The excerpt has its full length at the end of a line too.
         let first = at.saturating_sub(CHARS_BEFORE_SPAN).min(n - MAX_LINE_CHARS);
         let part: String = source.chars().skip(first).take(MAX_LINE_CHARS).collect();
         let (left, right) = (

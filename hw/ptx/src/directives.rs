@@ -140,6 +140,7 @@ fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
 
 fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
     let bytes = function.params.iter().fold(0u64, |bytes, param| {
+        // As the layout places them: each at a multiple of its alignment.
         let align = param.alignment().clamp(1, MAX_ALIGN);
         bytes.next_multiple_of(align).saturating_add(param.bytes())
     });

@@ -42,6 +42,7 @@ fn with_modules<R>(apply: impl FnOnce(&mut VecDeque<Arc<Module>>) -> R) -> R {
 
 /// Returns the module of a text, and makes it the latest used.
 fn find(modules: &mut VecDeque<Arc<Module>>, text: &str, options: Options) -> Option<Arc<Module>> {
+    // From the latest used one: a host usually launches one text many times.
     let at = modules.iter().rposition(|module| module.is_of(text, options))?;
     let module = modules.remove(at)?;
     modules.push_back(Arc::clone(&module));

@@ -135,6 +135,7 @@ impl Linked {
             let begin = linked.text.len();
             linked.first_lines.push(line);
             edits.apply(n, unit.text, &mut linked.text, &mut linked.pieces);
+            // No line may hold parts of two texts.
             if !linked.text.ends_with('\n') {
                 linked.text.push('\n');
             }

@@ -1,4 +1,4 @@
-//! A module and its kernels, each compiled when it is first asked for.
+//! A module and its kernels. Each kernel is compiled on first use.
 //!
 //! ```text
 //! text ──> read ──> Module: variables, names of kernels ──> Entry::program ──> lower ──> Program
@@ -229,6 +229,7 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
     if !findings.is_empty() {
         return Err(findings);
     }
+    // After the checker, so that one mistake is not reported by both.
     let directives = directives::check(module);
     if !directives.is_empty() {
         return Err(directives);
@@ -237,6 +238,7 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
         Cow::Borrowed(_) => build((text, text.len()), module, &checked, options, is_wanted),
         Cow::Owned(whole) => {
             let module = parse::parse(&whole).module;
+            // The text had no findings before, and the library has none.
             let (checked, _) = check::check(&module);
             build((&whole, text.len()), &module, &checked, options, is_wanted)
         }

@@ -43,6 +43,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             let first = RegId(self.body.registers.len() as u32);
             let n = count.unwrap_or(1) * registers.vector;
             if self.body.registers.len() as u32 + n > MAX_REGISTERS {
+                // Reported once. Then no undefined register is reported, because it may be a dropped one.
                 if !std::mem::replace(&mut self.body.has_dropped_registers, true) {
                     self.report(
                         name.span,
@@ -131,6 +132,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         if before.space != variable.space || !(is_extern(before) || is_extern(variable)) {
             return None;
         }
+        // The symbol keeps its number, so uses before the definition stay valid.
         if is_extern(before) {
             *before = variable;
         }

@@ -137,6 +137,7 @@ impl<'a> Modifiers<'_, 'a> {
         let not_weak = order.filter(|order| order.text != ".weak");
         let volatile = order.filter(|order| order.text == ".volatile");
         let read_only = self.named(".nc");
+        // A strong access must be coherent, so it takes no cache operator. Read-only data has no order.
         let pairs = [
             (not_weak, cache),
             (read_only, order),

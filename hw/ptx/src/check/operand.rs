@@ -108,6 +108,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             Some(Meaning::Targets(table)) => Value::Targets(table),
             None if name.text == "_" => Value::Sink,
             None if self.checked.functions.contains_key(name.text) => Value::Function(name.text),
+            // The predefined constant of PTX.
             None if name.text == "WARP_SZ" => Value::Int(32),
             None if is_special(name.text, "") => Value::Special(name.text, ""),
             None if self.in_vector_move && is_special(name.text, ".x") => {

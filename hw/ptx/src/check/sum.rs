@@ -85,6 +85,7 @@ impl<'a> Checker<'_, 'a> {
             });
             return Value::Register(base);
         }
+        // A new register for each use, because `base` may change between two instructions.
         let result = RegId(self.body.registers.len() as u32);
         self.body.registers.push(ty);
         self.sums.push(Sum { result, base, offset });

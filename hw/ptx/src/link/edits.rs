@@ -52,6 +52,7 @@ impl Edits {
             out.push_str(slice);
         };
         for (span, with) in self.replaced.into_values() {
+            // A span inside a replaced one is gone from the text.
             if span.start < at {
                 continue;
             }

@@ -26,6 +26,7 @@ pub(super) fn merge(units: &[Unit<'_>], edits: &mut [Edits], findings: &mut Vec<
             remove_header(unit, edits);
             renumber_files(unit, files, edits);
         }
+        // The files of the next text are numbered after all files so far.
         let last = unit.module.files.iter().map(|&(index, _)| index).max();
         files = files.max(last.map_or(0, |last| last.saturating_add(files)));
     }

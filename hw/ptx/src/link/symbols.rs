@@ -196,6 +196,7 @@ fn remove(unit: &Unit<'_>, symbol: &Symbol<'_, '_>, used: &mut HashSet<Cow<'_, s
         .tokens
         .partition_point(|token| token.span.start < symbol.span.start);
     let is_linkage = |token: &Token| LINKAGES.contains(&unit.slice(token.span));
+    // Back from the name to the first directive of the definition.
     let directives = unit.tokens[..at].iter().rposition(is_linkage).unwrap_or(at);
     let others = unit.tokens[..directives]
         .iter()

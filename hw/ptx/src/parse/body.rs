@@ -1,4 +1,4 @@
-//! Function bodies: scopes, declarations, labels and instructions.
+//! Parser of function bodies: scopes, declarations, labels and instructions.
 
 use super::data::duplicate;
 use super::{Parsed, Parser};
@@ -29,6 +29,7 @@ impl<'a> Parser<'a> {
                         let start = parser.at;
                         let is_label = parser.peek(1).kind == Kind::Punct(b':');
                         if let Err(finding) = parser.statement(&mut statements) {
+                            // After a lost register or label, its uses would be reported as undefined.
                             parser.lost_declarations |= first == Kind::Dotted || is_label;
                             parser.recover(start, finding);
                         }
@@ -94,6 +95,7 @@ impl<'a> Parser<'a> {
         self.parameters()?;
         self.word("`_`")?;
         self.parameters()?;
+        // Directives such as `.noreturn` change nothing here.
         while self.dotted().is_some() {
             self.next();
         }

@@ -1,4 +1,4 @@
-//! Variables, parameters and initial values.
+//! Parser of variables, parameters and initial values.
 
 use super::{Parsed, Parser};
 use crate::ast::{Init, Linkage, Space, Type, Variable};
@@ -118,6 +118,7 @@ impl<'a> Parser<'a> {
 
     fn attribute(&mut self) -> Parsed<()> {
         self.expect(b'(')?;
+        // Attributes such as `.managed` change no instruction.
         while !self.eat(b')') {
             if self.token().kind == Kind::End {
                 return Err(self.unexpected("`)`"));
@@ -160,6 +161,7 @@ impl<'a> Parser<'a> {
             }
             Kind::Float => Ok(Init::Float(self.float()?, start.span)),
             Kind::Word => self.init_symbol(),
+            // A mask before parentheses: one byte of an address.
             Kind::Int if self.peek(1).kind == Kind::Punct(b'(') => self.init_byte(),
             _ => Ok(Init::Int(
                 self.integer("an initial value")?,

@@ -1,4 +1,4 @@
-//! Module scope: directives, variables and function heads.
+//! Parser of module scope: directives, variables and function heads.
 
 use super::{Parsed, Parser};
 use crate::ast::{Function, Linkage, Module, Name, Variable};
@@ -55,6 +55,7 @@ impl<'a> Parser<'a> {
     fn version(&mut self) -> Parsed<(u32, u32)> {
         self.next();
         let token = self.next();
+        // The lexer reads `7.8` as a float.
         let halves = self.slice(token.span).split_once('.');
         let version = halves.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
         version.ok_or_else(|| {
@@ -163,6 +164,7 @@ impl<'a> Parser<'a> {
     }
 
     fn function(&mut self, linkage: Linkage, is_entry: bool) -> Parsed<Function<'a>> {
+        // A kernel returns nothing. A `.func` writes its results before its name.
         let returns = if is_entry { Vec::new() } else { self.parameters()? };
         let name = self.word("the function's name")?;
         let params = self.parameters()?;
@@ -221,6 +223,7 @@ impl<'a> Parser<'a> {
                 let message = "`.maxntid` and `.reqntid` exclude each other";
                 Diagnostic::malformed(span, message).help("leave out one of them")
             };
+            // Recorded and not returned, because the body can be parsed in any case.
             self.findings.extend(wrong.or_else(|| excludes.then(excluded)));
             limits.push((directive, numbers));
         }

@@ -55,6 +55,7 @@ impl Modifiers<'_, '_> {
             return Some(finding.help(format!("write {}", either(&self.form.words(Kind::Proxy)))));
         };
         let (order, scope) = (self.of(Kind::Order), self.of(Kind::Scope));
+        // A tensor-map fence has an order and a scope, and `.async::generic` a restriction too. Other proxies have none.
         let is_map = proxy.text == ".tensormap::generic";
         let is_restricted = proxy.text == ".async::generic";
         let space = self.of(Kind::Space).filter(|_| proxy.text != ".async");
