@@ -63,6 +63,7 @@ impl<'t, 'a> Checked<'t, 'a> {
         let of_module = (0..self.n_module_symbols as u32).map(SymbolId);
         let of_functions = self.bodies.iter().flat_map(|body| body.symbols.iter().copied());
         let variable = |symbol: SymbolId| (symbol, self.symbols[symbol.0 as usize]);
+        // As `static` in C: one instance, wherever it is declared.
         let is_static = |(_, variable): &(SymbolId, &Variable<'_>)| is_static(variable);
         of_module
             .map(variable)
@@ -278,6 +279,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             };
             self.body.params.push(symbol);
         }
+        // The body opens a scope of its own, so a local name may hide a parameter.
         self.block(block);
         self.scopes.close();
         let mut finished = std::mem::replace(&mut self.body, Body::of(&EMPTY));
@@ -301,6 +303,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     self.function_variable(variable, symbol);
                     self.body.symbols.push(symbol);
                     if variable.space == Space::Param {
+                        // The lowering may have to zero the variable each time control comes here.
                         self.body.code.push(Step::Param(symbol));
                     }
                 }

@@ -235,6 +235,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     fn check_operand(&mut self, rules: &OperandRules, letter: char, value: &Value<'a>, span: Span) {
         match letter {
             'd' | 'a' => self.check_typed(rules.ty, rules.ty.bits(), value, span),
+            // `.wide` doubles the result and the addend only.
             'D' | 'A' => self.check_typed(rules.ty, rules.ty.bits() << u32::from(rules.wide), value, span),
             'u' => self.check_typed(Type::B32, 32, value, span),
             'p' => self.check_predicate(value, span),
@@ -266,6 +267,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     self.clash(ty, found, span);
                 }
             }
+            // A bit type takes the bits of a float literal.
             Value::Float(_) if !ty.is_float() && !ty.is_bits() => {
                 self.report(
                     span,
@@ -375,6 +377,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     }
                     let each = ty.bits() / (parts.len() as u32).max(1);
                     for part in parts {
+                        // Any bit type will do: only the width of a part counts.
                         self.check_typed(Type::B8, each, part, operand.span);
                     }
                 }

@@ -143,7 +143,8 @@ impl Op {
         let OpKind::Machine(opcode) = self.kind else {
             return false;
         };
-        // Exchanges and matrix products count: a lane with a false guard must not take part in them.
+        // Exchanges and matrix products count: a lane with a false guard must not take part in them. Volatile loads and clock
+        // reads happen as often as the text says.
         matches!(
             opcode,
             St | Atom
@@ -306,6 +307,7 @@ impl Code {
         let last = self.blocks[block].ops.last();
         // A guarded jump or end falls through in the lanes where its guard is false.
         let jump = last.filter(|op| op.is(Opcode::Bra)).and_then(|op| op.target);
+        // BRX is never selected: `brx.idx` becomes a search by BRA.
         let goes_on = !last.is_some_and(Op::ends_flow) && block + 1 < self.blocks.len();
         let next = goes_on.then_some(block + 1);
         // A jump to the next block is one edge, not two.

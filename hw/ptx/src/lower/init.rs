@@ -67,6 +67,7 @@ pub(super) struct Image<'i> {
 impl<'i> Image<'i> {
     pub fn new(variable: &Variable<'_>, bytes: &'i mut [u8]) -> Self {
         let dims = variable.dims.iter().map(|dim| dim.unwrap_or(0));
+        // A vector is one more dimension, the innermost one.
         let vector = (variable.vector > 1).then_some(u64::from(variable.vector));
         let dims: Vec<u64> = dims.chain(vector).collect();
         let mut sizes = vec![variable.ty.bytes() as usize];
@@ -83,6 +84,7 @@ impl<'i> Image<'i> {
 
     /// Returns the bytes of a part at brace depth `depth`.
     fn size(&self, depth: usize) -> usize {
+        // Never zero, because lists are rounded up to whole parts.
         self.sizes[depth.min(self.sizes.len() - 1)].max(1)
     }
 

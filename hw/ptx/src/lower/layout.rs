@@ -163,6 +163,7 @@ impl<'m> Layout<'m> {
             .map(|function| function.function.name.text.to_owned())
             .collect();
         let own = functions.iter().flat_map(|body| body.symbols.iter().copied());
+        // The first function is the kernel, with its parameters in bank 0.
         let of_functions = functions.iter().skip(1).flat_map(|body| body.params.iter().copied());
         let mut dynamic = DynamicShared {
             align: self.module.dynamic.align,
@@ -172,6 +173,7 @@ impl<'m> Layout<'m> {
         for symbol in own.chain(of_functions) {
             let variable = checked.symbols[symbol.0 as usize];
             let ends = (&mut self.shared_bytes, &mut self.local_bytes);
+            // Call parameters are in registers, not in memory.
             if variable.space == Space::Param {
                 self.locations.insert(symbol, VarLoc::Call);
             } else if is_dynamic(variable) {

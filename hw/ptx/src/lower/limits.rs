@@ -3,7 +3,7 @@
 use crate::ast::Function;
 use warpwave_isa::reg::Reg;
 
-/// Registers of an SM. All GPUs from Kepler have this number.
+/// Registers of an SM. GPUs since Maxwell have this number.
 const SM_REGISTERS: u64 = 1 << 16;
 /// Allocation unit of registers per thread.
 const ALLOCATION_UNIT: u64 = 8;

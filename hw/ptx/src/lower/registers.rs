@@ -4,8 +4,8 @@
 //! count is the highest number plus one, and at least 8. Source and destination of a move share a register if possible, and the
 //! move is removed.
 //!
-//! A bundle is a set of registers for up to four consecutive slots. Registers of several groups share a slot if their live
-//! ranges are disjoint.
+//! A bundle is a set of registers for consecutive slots: up to four, or the eight of one wide group. Registers of several groups
+//! share a slot if their live ranges are disjoint.
 
 use super::code::{Bits, Code, Op, VReg};
 use super::graph::Graph;
@@ -140,6 +140,7 @@ impl Bundles {
         else {
             return;
         };
+        // In one bundle the distance of the two registers is fixed.
         if a == b {
             return;
         }
@@ -210,6 +211,7 @@ impl Bundles {
     /// Assigns at most `limit` registers by first fit in two orders, by time and by width. Keeps the result with fewer registers.
     fn assign(&self, limit: usize) -> Option<Allocation> {
         let [by_time, by_width] = self.orders();
+        // The encoding names R0 to R254, and R255 is RZ.
         let first = self.first_fit(&by_time, limit.min(Reg::COUNT));
         // The second order counts only if it needs fewer registers.
         let fewer = first

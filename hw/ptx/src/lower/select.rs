@@ -85,8 +85,9 @@ struct Selector<'s, 't, 'a> {
     lines: &'s Lines,
     /// The kernel, and the functions being inlined, innermost last.
     frames: Vec<Frame<'t, 'a>>,
-    /// First register of each call parameter, and other register ranges that a guarded write must preserve.
+    /// First register of each call parameter.
     call_params: HashMap<SymbolId, VReg>,
+    /// Registers of call parameters, in ascending order. A guarded write must keep their old values.
     param_ranges: Vec<Range<u32>>,
     n_calls: usize,
     n_ops: usize,
@@ -219,6 +220,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         let carry = self.frame().carry_flag.map(VGuard::pred);
         let outer_carry = std::mem::replace(&mut self.carry, carry);
         if let Some(flag) = self.frame().carry_flag {
+            // Defined on every path: a reader before any writer gets no carry.
             self.copy_pred(Some(flag), VGuard::NEVER);
         }
         self.select_body();
@@ -256,6 +258,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                 }
             }
         }
+        // A routine has no `ret`, so nothing jumps to its end.
         if line.is_none() {
             self.label(self.frame().end());
         }
@@ -387,6 +390,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     fn finish(mut self) -> Result<Code, Vec<Diagnostic>> {
         self.guard = VGuard::ALWAYS;
         let last = self.code.blocks.last();
+        // A thread that reaches the end of the text ends. After a final jump `jumps` clears this EXIT.
         let open = last.is_none_or(|block| !block.ops.last().is_some_and(Op::ends_flow));
         if open {
             self.emit(Op::machine(Opcode::Exit));

@@ -38,12 +38,14 @@ pub(super) fn spin_exits(code: &Code, graph: &Graph) -> Vec<bool> {
 fn back_edges(graph: &Graph) -> Vec<(BlockId, BlockId)> {
     let edges = graph.successors.iter().enumerate();
     let edges = edges.flat_map(|(from, nexts)| nexts.iter().map(move |&to| (from, to)));
+    // An edge to a dominator closes a natural loop.
     edges.filter(|&(from, to)| graph.dominates(to, from)).collect()
 }
 
 /// Marks the blocks of a loop: its header, and all blocks that reach the latch without passing it.
 fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
     let mut body = vec![false; graph.successors.len()];
+    // Marked first, so that the walk stops at the header.
     body[header] = true;
     let mut worklist = vec![latch];
     while let Some(block) = worklist.pop() {

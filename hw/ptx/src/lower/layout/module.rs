@@ -151,6 +151,7 @@ impl ModuleLayout {
             }
             for finding in initializers.findings.drain(..) {
                 match finding.severity {
+                    // Only kernels that can reach the variable fail.
                     Severity::Unsupported => self.unsupported.push((symbol, finding)),
                     _ => findings.push(finding),
                 }
@@ -162,6 +163,7 @@ impl ModuleLayout {
 
     /// Returns the findings for unsupported data that a kernel can reach.
     pub fn unsupported_for(&self, checked: &Checked<'_, '_>, kernel: &Body<'_, '_>) -> Vec<Diagnostic> {
+        // The reachability is rarely needed.
         if self.unsupported.is_empty() {
             return Vec::new();
         }

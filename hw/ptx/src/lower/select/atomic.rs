@@ -31,6 +31,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let ty = ty.filter(|ty| is_ptx_atomic(op, *ty));
         let ty = ty.ok_or_else(|| form.unsupported())?;
+        // As PTX defines them: a release is a fence and then the access, an acquire the reverse.
         if form.has(".release") || form.has(".acq_rel") {
             self.release(scope_of(form));
         }
@@ -173,6 +174,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         check_matrix_count(form, n)?;
         let registers: String = (0..n).map(|n| format!("%v{n}, ")).collect();
         let mut code = format!(".reg .b32 %at, {registers}%l, %from, %in, %line, %x;\nmov.u32 %l, %laneid;\n");
+        // Lane `%from` has the address of the row, and `%in` is the offset in it.
         let line = "shfl.sync.idx.b32 %line, %at, %from, 31, 0xffffffff;\nadd.u32 %line, %line, %in;\n";
         if form.has(".trans") {
             code += "and.b32 %from, %l, 3;\nshl.b32 %from, %from, 1;\nshr.u32 %in, %l, 2;\nshl.b32 %in, %in, 1;\n";

@@ -82,6 +82,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             true => form.has(".im2col") || multicast,
             false => only_to_global,
         };
+        // A copy completes at an mbarrier, or in a bulk group if it writes global memory.
         if to_global == has_barrier || !form.has(".global") || is_mixed {
             return Err(form.unsupported());
         }

@@ -93,6 +93,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             expected.len() == values.len()
                 && expected.iter().zip(values).all(|(&param, value)| {
                     let given = self.argument_bytes(value);
+                    // A literal and `_` fit any parameter.
                     given.is_none_or(|bytes| bytes == self.param_bytes(param))
                 })
         };

@@ -175,6 +175,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let (full, ftz) = (form.has(".full"), form.has(".ftz"));
+        // `.full` keeps its accuracy for huge divisors too. Without `.ftz` denormal divisors count.
         let (a, b) = match (full, ftz) {
             (true, false) => self.scale_quotient(a, b),
             (true, true) => self.scale_down_quotient(a, b),
@@ -242,6 +243,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Returns the value, multiplied by a factor where the predicate holds.
     fn scaled_where(&mut self, guard: VGuard, value: Arg, factor: f32) -> Arg {
+        // A guarded product on a copy: other lanes keep the value as it is.
         let scaled = self.compute(Op::machine(Opcode::Mov).src(&[value]));
         self.overwrite_where(
             guard,

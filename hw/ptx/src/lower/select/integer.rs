@@ -81,6 +81,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[".lo", ".hi", ".wide"])?;
         let ty = form.ty();
         let wide = form.has(".wide");
+        // Valid forms of `mul24` come from the library. No product has 128 bits.
         if form.opcode().ends_with("24") || (wide && ty.bits() == 64) {
             return Err(form.unsupported());
         }
@@ -245,6 +246,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Ok(());
         }
         let pred = self.code.new_pred();
+        // There is no 64-bit IMNMX: a comparison and a selection.
         let cmp = if is_min { Cmp::Lt } else { Cmp::Gt };
         self.emit(self.comparison(ty, cmp, a, b).pdst(pred));
         self.emit(self.selection(ty).dst(result).src(&[a, b]).psrc(VGuard::pred(pred)));

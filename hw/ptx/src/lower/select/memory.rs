@@ -118,6 +118,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Returns an address with the width of its register.
     fn address(&mut self, form: &Form<'t, 'a>, base: &Value<'a>) -> Result<Arg, Diagnostic> {
+        // Shared and local addresses may be in 32-bit registers.
         let narrow = matches!(base, Value::Register(_)) && self.word_count(base) == 1;
         self.arg(form, base, if narrow { Type::U32 } else { Type::U64 })
     }
@@ -280,6 +281,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         for (n, target) in (0u16..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
             let offset = at + n * u16::from(access.bytes);
+            // A word of a constant bank is an operand: it takes no load, and often no register.
             let value = Arg::of(Bits::Const { bank, offset });
             let result = self.dst_of(form, target, form.ty())?;
             let words = self.word_count(target);
@@ -326,6 +328,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         access: Access,
     ) -> Result<Arg, Diagnostic> {
         let each = (access.words() / access.count).max(1);
+        // A single value needs no group of its own.
         if let [value] = values {
             return self.arg(form, value, form.ty());
         }

@@ -60,6 +60,7 @@ pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) ->
     });
     let stores = ops.filter_map(|op| access(op).filter(|(_, stores)| *stores));
     let parts = stores.filter(|(access, _)| {
+        // The last word may end with the parameter.
         let ends_word = access.bytes.is_multiple_of(4) || access.first + access.bytes == bytes_of(access.symbol);
         !(access.first.is_multiple_of(4) && ends_word)
     });

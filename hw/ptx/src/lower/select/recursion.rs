@@ -162,6 +162,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 }
             }
             if let Some(recursion) = &frame.recursion {
+                // The inner activation overwrites its caller's return site and frame pointers.
                 saved.words.push(recursion.return_site);
                 saved
                     .words

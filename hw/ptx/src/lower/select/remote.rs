@@ -92,6 +92,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             _ => return Err(form.unsupported()),
         };
+        // The operand after the size is a cache policy, or the mbarrier to signal.
         let (address, tail, complete_tx) = match to_global {
             true => ("b64", ".reg .b64 %policy;", String::new()),
             false => (
@@ -133,6 +134,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             String::new()
         };
         code += &format!(".reg .b64 %at; .reg .b{bits} {}; .reg .b64 %policy;\n", list('v'));
+        // PTX promises atomicity for each element, not for the vector.
         for n in 0..n {
             let result = if returns { format!("%d{n}, ") } else { String::new() };
             code += &format!(

@@ -92,6 +92,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let shape = shapes.iter().find(|(known, _)| *known == shape_and_types);
         let (_, shape) = shape.ok_or_else(|| form.unsupported())?;
         let sums = *form.types.last().unwrap_or(&Type::F32);
+        // Only integer sums saturate.
         if form.has(".satfinite") && sums != Type::S32 {
             return Err(form.unsupported());
         }
@@ -128,6 +129,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if given != [words.dst, words.src[0], words.src[1], words.src[2]] {
             return Err(wrong_fragments(form));
         }
+        // A new group, because a result register may be a source of the product.
         let Some(group) = self.compute(op).as_vreg() else {
             return Ok(());
         };
@@ -200,6 +202,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     fn gather_registers(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>]) -> Result<Arg, Diagnostic> {
+        // MMA reads aligned registers. `copy_prop` and the allocator remove most of these moves.
         let group = self
             .code
             .new_group(values.iter().map(|part| self.word_count(part)).sum());

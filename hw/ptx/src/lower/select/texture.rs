@@ -66,6 +66,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let (dimensions, layered) = geometry(form)?;
         let words = dimensions + u8::from(layered);
+        // TEX reads at least two coordinates.
         let group = self.code.new_group(words.max(2));
         let mut coordinates = parts(coordinates).to_vec();
         // A `.v4` of PTX may have unused elements behind these.
@@ -101,6 +102,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let &[ty, coordinates @ (Type::F32 | Type::S32)] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
+        // A level or derivatives are accepted and not read: an image has one level.
         let more = match () {
             () if form.has(".grad") => 2,
             () if form.has(".level") => 1,

@@ -29,6 +29,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     pub(super) fn gather_lanes(&mut self, form: &Form<'t, 'a>, mask: usize) -> Selected {
+        // Forms from before PTX 6.0 have no mask and wait for no lane.
         let Some(value) = form.operands().get(mask) else {
             return Ok(());
         };

@@ -47,6 +47,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let in_shared = !matches!(a, Value::Vector(_));
         let is_float = tile.sums != Type::S32;
         let ints: Vec<i128> = rest.iter().filter_map(int_of).collect();
+        // Float products have two scale factors, and then the layouts.
         let (signs, layouts) = ints.split_at(if is_float { ints.len().min(2) } else { 0 });
         let (right, trans) = match (in_shared, layouts) {
             (_, []) => (false, false),
@@ -58,6 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.malformed("scale factors must be 1 or -1, and layouts 0 or 1"));
         }
         let registers = parts(results);
+        // The registers of the first eight columns come first, then those of the next eight.
         if registers.len() != tile.columns / 8 * usize::from(tile.registers()) {
             return Err(form.malformed("the number of result registers does not match the shape"));
         }

@@ -132,6 +132,7 @@ impl Fragment {
             Role::Left => {
                 let tiles = (0..left).step_by(8 * halves as usize);
                 let places = tiles.flat_map(|tile| depth.clone().map(move |position| (tile, position)));
+                // The order of MMA: rows g and g + 8, then the next positions.
                 let all = places.flat_map(|(tile, position)| (0..halves).map(move |half| (tile + 8 * half, position)));
                 all.enumerate().for_each(|(n, (line, position))| run(n, line, position));
             }
@@ -142,6 +143,7 @@ impl Fragment {
                 all.enumerate().for_each(|(n, (line, position))| run(n, line, position));
             }
             Role::Sum => {
+                // A run of two halves shares one register.
                 let registers = 2 / per_word as usize;
                 let tiles = (0..left).step_by(8 * halves as usize);
                 let places = tiles.flat_map(|tile| (0..right).step_by(8).map(move |position| (tile, position)));
@@ -178,6 +180,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(KNOWN)?;
         let shape = Shape::of(form).ok_or_else(|| form.unsupported())?;
         match () {
+            // Elements below a byte have one layout: A by rows, B by columns.
             () if form.has(".load") && elements_of_word(form) > 1 && form.has(".a") != form.has(".row") => {
                 Err(form.unsupported())
             }
@@ -214,6 +217,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `wmma.mma`, tile by tile.
     fn tile_product(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let (of_result, of_factors, of_sum) = match *form.types.as_slice() {
+            // PTX leaves out the type of the factors if they are halves.
             [d, c] => (d, Type::F16, c),
             [d, a, b, c] if a == b => (d, a, c),
             _ => return Err(form.unsupported()),

@@ -97,6 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let elements = self.arg(form, value, Type::U32)?;
                 self.compute(Op::machine(Opcode::Imad).src(&[elements, Arg::imm(bytes.into()), Arg::ZERO]))
             }
+            // Without a stride the lines have no gaps.
             None => Arg::imm(u64::from(if by_row { columns } else { rows } * bytes)),
         };
         // Lines of the first factor and the sum are rows. Lines of the second factor are columns.
@@ -116,6 +117,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let position = self.compute(lop(lane, Arg::imm(3), Arg::ZERO, 0xc0));
         let element = Arg::imm(fragment.bytes().into());
         let several = Arg::imm(u64::from(fragment.each * fragment.bytes()));
+        // `far` counts strides, and `near` counts elements side by side.
         let (far, near, step) = match matrix.by_line {
             true => (group, position, several),
             false => (position, group, element),
