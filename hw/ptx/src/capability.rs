@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Span};
 pub struct Requirement {
     /// Minimum compute capability: ten times the major number plus the minor number, 90 for 9.0.
     capability: u32,
-    /// Which GPUs other than `capability` run it.
+    /// Other GPUs that run it.
     reach: TargetReach,
     span: Span,
     /// The feature as a finding names it.

@@ -16,8 +16,9 @@ const MAX_LINE_CHARS: usize = 160;
 /// Characters shown before the span in a shortened source line.
 const CHARS_BEFORE_SPAN: usize = 60;
 
-/// Maximum bytes of a message, and bytes kept of its end when it is shortened.
+/// Maximum bytes of a message.
 const MAX_MESSAGE_BYTES: usize = 300;
+/// Bytes kept of the end of a shortened message.
 const MESSAGE_END_BYTES: usize = 80;
 
 /// A range of bytes in the PTX text.

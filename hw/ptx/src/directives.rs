@@ -69,11 +69,13 @@ fn add_variables<'m, 'a>(statements: &'m [Statement<'a>], variables: &mut Vec<&'
 
 fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     let (major, minor) = module.version;
+    // The parser leaves the default span if there is no directive.
     if module.version_span == Span::default() {
         let finding = Diagnostic::malformed(Span::default(), "the text has no `.version`");
         findings.push(finding.help("begin with `.version 7.8` or the version that the compiler writes"));
         return;
     }
+    // The table begins with version 1.
     let newest = (major as usize).checked_sub(1).and_then(|n| NEWEST_MINOR.get(n));
     if newest.is_none_or(|&newest| minor > newest) {
         let message = format!("there is no PTX version {major}.{minor}; the newest known is 9.5");

@@ -62,6 +62,7 @@ impl<'a> Unit<'a> {
         if !findings.is_empty() {
             return Err(findings);
         }
+        // Names are replaced by token, and the tree keeps no tokens.
         let tokens = lex(text, &mut Vec::new());
         Ok(Unit { text, tokens, module })
     }

@@ -65,6 +65,7 @@ impl Entry {
     /// Returns the kernel's program, or a finding for each unsupported instruction. The first call compiles the kernel and the
     /// functions that it calls.
     pub fn program(&self) -> &Compiled {
+        // Of several callers the first compiles, and the others wait.
         self.program.get_or_init(|| {
             self.source.with_front(|front| {
                 let begin = enabled!(Level::INFO).then(Instant::now);
@@ -119,6 +120,7 @@ impl Module {
 
     /// True if this is the module of `text`, compiled with `options`.
     pub(crate) fn is_of(&self, text: &str, options: Options) -> bool {
+        // Compared without the library, which the caller's text does not have.
         self.source.options == options && self.source.own_text() == text
     }
 

@@ -27,6 +27,7 @@ pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Op
         "atom" | "red" => modifiers.atomic(operands),
         _ => modifiers.fence(operands),
     };
+    // Plain mistakes first: only the first finding is reported.
     modifiers.foreign().or_else(|| modifiers.repeated()).or_else(combined)
 }
 

@@ -70,6 +70,7 @@ fn remove_header(unit: &Unit<'_>, edits: &mut Edits) {
     edits.blank(unit.module.version_span, unit.text);
     edits.blank(unit.module.target_span, unit.text);
     for pair in unit.tokens.windows(2) {
+        // The tree has no span of this directive.
         if unit.slice(pair[0].span) == ".address_size" {
             edits.blank(pair[0].span.to(pair[1].span), unit.text);
         }

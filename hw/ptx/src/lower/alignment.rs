@@ -1,6 +1,6 @@
 //! Alignment: the low four bits of registers, where every definition gives them the same value.
 //!
-//! An address is a multiple of 16 if its low four bits are known to be 0. The analysis starts with unknown values and meets all
+//! An address is a multiple of 16 if its low four bits are known to be 0. The analysis starts without values and meets all
 //! definitions of a register, until nothing changes. So a loop variable with a step of 16 keeps its alignment.
 
 use super::code::{Arg, Bits, Code, Op, OpKind, VReg};

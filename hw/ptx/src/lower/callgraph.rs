@@ -167,6 +167,7 @@ pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kerne
     for op in functions(checked, graph, kernel).into_iter().flat_map(ops) {
         op.operands.iter().for_each(|value| variables_in(value, &mut worklist));
     }
+    // A kernel can follow an address that a variable holds.
     while let Some(symbol) = worklist.pop() {
         if !found.insert(symbol) {
             continue;

@@ -1,7 +1,7 @@
 //! Divergence analysis: branches on which all lanes agree, and blocks where lanes may be diverged.
 //!
-//! A uniform branch is uniform for every input. Its guard depends only on parameters, constants, block indices and sizes, through
-//! definitions that all lanes execute together. Everything else may diverge. The pass needs legalized code.
+//! A branch counts as uniform only if it is so for every input. Its guard depends only on parameters, constants, block indices
+//! and sizes, through definitions that all lanes execute together. Everything else may diverge. The pass needs legalized code.
 
 use super::code::{Bits, BlockId, Code, Op, OpKind, VGuard};
 use super::graph::Graph;

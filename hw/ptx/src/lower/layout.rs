@@ -54,8 +54,9 @@ pub(crate) struct Layout<'m> {
     pub local_bytes: u32,
     /// Variables declared inside functions, for debuggers and reports.
     pub variables: Vec<isa::Variable>,
-    /// Names of dynamic shared memory, and its offset.
+    /// Names of dynamic shared memory.
     dynamic: HashSet<SymbolId>,
+    /// Offset of dynamic shared memory, after all static variables.
     dynamic_offset: u32,
     /// Functions that can call themselves.
     recursive: HashSet<String>,

@@ -167,7 +167,8 @@ pub(super) fn live_after_blocks<F: RegClass>(code: &Code, graph: &Graph) -> Vec<
 
 /// Marks registers whose definition kills the old value, guarded or not.
 ///
-/// The register has one definition. It comes before all uses and is in no loop, or all uses follow in its block and guard.
+/// Such a register has one definition. Either the definition is in no loop and before all uses, or all uses follow in its
+/// block under the same guard.
 pub(super) fn killing_defs<F: RegClass>(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut position: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];
     let mut single = vec![true; F::count(code)];

@@ -40,7 +40,7 @@ fn fuse(ops: &mut Vec<Op>, n_reads: &[u32]) {
     ops.retain(|_| !removed.next().unwrap_or(false));
 }
 
-/// Returns the operation at `at` fused with the one that writes an operand, and the position of that one.
+/// Returns the fused operation for position `at`, and the position of the earlier operation that it replaces.
 fn fused(ops: &[Op], at: usize, last: &Positions, n_reads: &[u32]) -> Option<(usize, Op)> {
     let op = ops[at];
     let [a, b, ..] = op.src;

@@ -1,8 +1,9 @@
 //! Order for few registers: moves operations down to their readers where the text's order keeps many registers live.
 //!
-//! PTX often loads many values, then uses them one by one. Between two fences where more than [`COMFORTABLE_REGISTERS`] are live,
-//! the pass chooses a new order from the last operation to the first: the one that frees most registers is next. So a load comes just
-//! before its first reader. `schedule` then moves loads up, as far as registers last.
+//! PTX often loads many values, then uses them one by one. A section between fences gets a new order if more than
+//! [`COMFORTABLE_REGISTERS`] are live in it. The order is built from the last operation to the first. At each step the operation
+//! that frees most registers is next, so a load comes just before its first reader. `schedule` then moves loads up, as far as
+//! registers last.
 //!
 //! The new order replaces the text's only if its peak is lower by [`MIN_GAIN`] registers.
 

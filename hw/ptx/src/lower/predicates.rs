@@ -29,7 +29,11 @@ fn length(ranges: &LiveRanges) -> u32 {
     ranges.iter().map(|(start, end)| end - start).sum()
 }
 
-/// Assigns by first fit in order of start. On failure, returns the predicates live together with the one that did not fit.
+/// Assigns predicates by first fit, in order of start.
+///
+/// # Errors
+///
+/// Returns the predicates with live ranges that overlap the one without a place. It is one of them.
 fn assign(ranges: &[LiveRanges]) -> Result<Vec<Pred>, Vec<usize>> {
     let mut order: Vec<usize> = (0..ranges.len()).filter(|&pred| !ranges[pred].is_empty()).collect();
     // For ranges without holes, first fit in this order needs no more predicates than are live at a time.

@@ -163,7 +163,7 @@ fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_regist
     region.to_vec()
 }
 
-/// List scheduler: among ready operations, the one with the longest remaining path is next.
+/// List scheduler: the ready operation with the shortest wait is next, and of equals the one with the longest remaining path.
 #[derive(Clone)]
 struct ListScheduler {
     /// Dependents of each operation, with the minimum distance in cycles.

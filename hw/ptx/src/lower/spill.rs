@@ -35,10 +35,9 @@ impl SpillSlots {
         }
     }
 
-    /// Spills values until at most `limit` registers are live at any time, and at least one value. Returns the number of live
-    /// registers that the spilling aimed at, or `None` if no value can be spilled.
+    /// Spills at least one value, and further ones until at most `limit` registers are live at any time.
     ///
-    /// `ranges` are the live ranges of the code.
+    /// `ranges` are the live ranges of the code. Returns the limit that the spilling aimed at; `None` if no value can be spilled.
     pub fn spill(&mut self, code: &mut Code, graph: &Graph, ranges: &[LiveRanges], limit: usize) -> Option<usize> {
         let mut tree = PressureTree::of(ranges);
         // Spills at least one value, or the caller would try the same code again.

@@ -44,6 +44,7 @@ impl<'a> Parser<'a> {
             Kind::Punct(b'{') => out.push(Statement::Block(self.block()?)),
             Kind::Punct(b'@') => out.push(self.instruction()?),
             Kind::Dotted => self.directive(out)?,
+            // The lexer keeps `::` inside its dotted word, so a colon here ends a label.
             Kind::Word if self.peek(1).kind == Kind::Punct(b':') => {
                 let label = self.word("a label")?;
                 self.next();
@@ -210,6 +211,7 @@ impl<'a> Parser<'a> {
 
     fn operands(&mut self) -> Parsed<Vec<crate::ast::Operand<'a>>> {
         let mut operands = Vec::new();
+        // `expect_end` reports a brace in place of the semicolon.
         if self.is(b';') || self.is(b'}') {
             return Ok(operands);
         }

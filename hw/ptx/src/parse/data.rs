@@ -173,6 +173,7 @@ impl<'a> Parser<'a> {
     /// Parses `name`, `name+8`, `generic(name)+8` or `generic(name+8)`.
     fn init_symbol(&mut self) -> Parsed<Init<'a>> {
         let mut name = self.word("a symbol")?;
+        // Without parentheses `generic` is a symbol like any other.
         let generic = name.text == "generic" && self.eat(b'(');
         let mut offset = 0i64;
         if generic {

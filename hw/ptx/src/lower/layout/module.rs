@@ -177,6 +177,7 @@ impl ModuleLayout {
         if !callgraph::calls_external(checked, "vprintf") {
             return;
         }
+        // Behind the variables of the text, so that their numbers do not depend on it.
         self.print_buffer = Some(self.globals.len() as u32);
         self.globals.push(Global {
             name: printf::BUFFER.to_owned(),

@@ -43,6 +43,7 @@ impl RegPressure {
                 pressure.reads_left[number] += 1;
                 number
             });
+            // An operation may read one register twice.
             let reads = counted(reads.collect());
             let writes = writes.into_iter();
             let writes = writes.map(|register| pressure.number(&mut numbers, register, live_after, live_before));

@@ -163,6 +163,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Copies words to the words of a call parameter.
     fn write_words(&mut self, to: SymbolId, words: &[Arg]) {
         let first = self.param_vregs(to);
+        // Without a guard: a branch skips a guarded call.
         for (n, &word) in (0..self.param_bytes(to).div_ceil(4)).zip(words) {
             self.emit(Op::machine(Opcode::Mov).dst(VReg(first.0 + n)).src(&[word]));
         }

@@ -95,6 +95,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             false => (self.global_address(form, global)?, vec![self.src32(form, 2)?], 3),
         };
+        // UBLKCP without coordinates copies contiguous bytes.
         let count = if form.has(".tensor") { extent.len() as u8 } else { 0 };
         // Optional operands follow the barrier: im2col offsets, then the CTA mask.
         let mut next = barrier + 1;

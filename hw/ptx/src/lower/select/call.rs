@@ -36,6 +36,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let callee = self.checked.body(name);
         let skip_label = self.skip_if_guarded();
         let Some(callee) = callee else {
+            // A function without a body is a system call, or the text lacks its definition.
             let unknown = Err(self.undefined_function(name));
             self.code.min_registers = CALL_REGISTERS;
             let selected = self.system_call(form, name, argument_lists(form.operands()));
@@ -109,6 +110,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         let name = callee.function.name.text;
         let recursive = self.layout.is_recursive(name);
+        // The function is being selected already, so the call is recursive.
         if let Some(depth) = self
             .frames
             .iter()

@@ -45,6 +45,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         op.mods.join = match () {
             () if form.has(".or") => Join::Or,
             () if form.has(".xor") => Join::Xor,
+            // Without a fourth operand the other input is true, so `and` changes nothing.
             () => Join::And,
         };
         if let Some(value) = form.operands().get(3) {

@@ -158,6 +158,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.compute(shift_right(Ty::U32, token.part(1), Arg::imm(31)))
             }
         };
+        // `try_wait` may suspend the warp for a while. `test_wait` never does.
         let waits = form.has(".try_wait");
         let mut op = at_mbarrier(Op::machine(Opcode::Syncs).src(&[mem.base, parity]), &mem);
         op.mods.count = u8::from(waits);

@@ -108,6 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut frame = Frame::of(body, &mut self.code, &mut self.label_blocks);
         frame.line = Some(self.line);
         let locations = frame.locations.clone();
+        // Register 0 is the result, and the sources follow.
         for ((location, ty), &source) in locations.iter().zip(&body.registers).skip(1).zip(sources) {
             if let VLoc::VReg(word) = *location {
                 self.copy(word, source, *ty);

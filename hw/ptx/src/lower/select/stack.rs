@@ -13,8 +13,9 @@ use warpwave_isa::opcode::Opcode;
 pub(super) struct StackLocals {
     /// Stack pointer of the caller.
     pub outer: VReg,
-    /// Address of the variables, and the offset of each.
+    /// Address of the variables.
     pub base: VReg,
+    /// Offset of each variable from `base`, in bytes.
     pub offsets: Vec<(SymbolId, u32)>,
 }
 
@@ -84,6 +85,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let (result, bytes) = (self.dst(form, 0)?, self.src(form, 1)?);
                 let first = self.temp();
                 self.allocate_stack(first, bytes.part(0), align);
+                // A local address has 32 bits and is zero-extended.
                 self.widen(result, (form.ty().bits() / 32) as u8, Arg::vreg(first), false, false);
             }
             ("stacksave", [_]) => {

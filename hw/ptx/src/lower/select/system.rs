@@ -60,6 +60,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let text = self.text_of(&given[0]).ok_or_else(unknown)?;
         let arguments = printf::arguments(text.as_bytes());
         let n_words = printf::bytes(&arguments) / 4;
+        // A multiple of 16, so that each header can be stored as two vectors.
         let record = (printf::HEADER_BYTES + 4 * n_words).next_multiple_of(16);
         let buffer = self.layout.print_buffer().ok_or_else(unknown)?;
         let buffer = Arg::of(Bits::Const {

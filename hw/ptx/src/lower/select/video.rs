@@ -92,6 +92,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let add = |a: Arg, b: Arg, c: Arg| Op::machine(Opcode::Iadd3).src(&[a, b, c]);
         let operation = form.opcode().trim_end_matches(['2', '4']);
         Ok(match operation {
+            // Parts have at most 16 bits, so a word holds every sum and difference.
             "vadd" => self.compute(add(a, b, Arg::ZERO)),
             "vsub" => self.compute(add(a, negated_integer(b), Arg::ZERO)),
             "vabsdiff" => {

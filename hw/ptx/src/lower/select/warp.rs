@@ -97,6 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn reduction(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".add", ".min", ".max", ".and", ".or", ".xor", ".NaN"])?;
         let is_float = form.ty() == Type::F32;
+        // REDUX adds integers only. For floats it has minimum and maximum.
         if is_float && !form.has(".min") && !form.has(".max") {
             return Err(form.unsupported());
         }
