@@ -16,7 +16,9 @@ const MAX_BYTES: usize = 64 << 20;
 /// Modules of the process, the latest used last.
 static MODULES: Mutex<VecDeque<Arc<Module>>> = Mutex::new(VecDeque::new());
 
-/// Returns the module of a text with these options, kept or new, with the kernels compiled that `is_wanted` accepts by name.
+/// Returns the module of a text with these options, kept or new.
+///
+/// The kernels that `is_wanted` accepts by name are compiled.
 pub(crate) fn load(
     text: &str,
     options: Options,

@@ -83,6 +83,7 @@ impl Arg {
     pub fn known(self) -> Option<u64> {
         match self.bits {
             Bits::Zero if self.is_plain() => Some(0),
+            // A modifier means different bits for integers and floats, so it is not folded here.
             Bits::Imm(value) if self.is_plain() => Some(value),
             _ => None,
         }

@@ -39,6 +39,7 @@ fn address_taken(checked: &Checked<'_, '_>) -> Vec<usize> {
         variable.init.iter().for_each(|init| init.names(&mut names));
     }
     for op in checked.bodies.iter().flat_map(ops) {
+        // A call by name takes no address, and a call through a register has it from elsewhere.
         if op.instruction.opcode.text != "call" {
             op.operands
                 .iter()

@@ -249,7 +249,7 @@ impl PredDefs {
         guard
     }
 
-    /// Returns a comparison that computes `a and b` at once, if b is a comparison with a free join input.
+    /// Returns one comparison for `a and b` or `a or b`, if b is a comparison with a free join input.
     fn with_join(&self, code: &Code, values: &Values, op: &Op) -> Option<Op> {
         let join = match op.mods.lut & 0xf {
             0b1000 => Join::And,

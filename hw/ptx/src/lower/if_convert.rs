@@ -1,6 +1,6 @@
 //! If-conversion: replaces a short forward branch by guards.
 //!
-//! A block that one branch skips, of at most [`MAX_OPS`] operations, is merged into the block of the branch. It must have no other
+//! A block of at most [`MAX_OPS`] operations that one branch skips is merged into the block of the branch. It must have no other
 //! entry and no other exit than the branch's target. The target is merged too if nothing else leads there, so the scheduler
 //! sees one block.
 //!

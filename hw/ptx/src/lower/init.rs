@@ -201,6 +201,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         let value = self.address(name, offset, generic)?;
         match (ty.bits(), &value) {
             (64, _) => Ok(value),
+            // Constants and functions have small addresses, known here.
             (32, Value::Bits(bits)) if bits >> 32 == 0 => Ok(value),
             (32, _) => {
                 let message = format!("an address of 64 bits in a variable of `{}`", ty.dotted());

@@ -180,6 +180,7 @@ fn runs(ops: &[Op]) -> Vec<Run> {
         op.defs().for_each(|vreg| runs.change_base(vreg));
     }
     runs.end_all();
+    // A single access has nothing to join.
     runs.ended.retain(|run| run.ops.len() > 1);
     runs.ended
 }

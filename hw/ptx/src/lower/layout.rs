@@ -198,6 +198,7 @@ impl<'m> Layout<'m> {
             name,
             space: MemorySpace::Shared,
             offset: self.dynamic_offset,
+            // The launch sets the size.
             bytes: 0,
         });
         self.variables.extend(named);

@@ -146,6 +146,7 @@ pub(super) fn live_ranges<F: RegClass>(code: &Code, graph: &Graph) -> Vec<LiveRa
                 }
             }
             for register in F::uses(op) {
+                // The read is at time 2i, and ends are exclusive. A later read has set the end already.
                 ends[register].get_or_insert(2 * index + 1);
                 seen.push(register);
             }
@@ -167,8 +168,8 @@ pub(super) fn live_after_blocks<F: RegClass>(code: &Code, graph: &Graph) -> Vec<
 
 /// Marks registers whose definition kills the old value, guarded or not.
 ///
-/// Such a register has one definition. Either the definition is in no loop and before all uses, or all uses follow in its
-/// block under the same guard.
+/// Such a register has one definition, with one of two properties. It is in no loop and before all uses. Or all uses follow in
+/// its block under the same guard.
 pub(super) fn killing_defs<F: RegClass>(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut position: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];
     let mut single = vec![true; F::count(code)];

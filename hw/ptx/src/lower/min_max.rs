@@ -1,6 +1,6 @@
 //! Minimum and maximum of three operands: `add` and `min` or `max` become one VIADDMNMX, and two `min` or `max` one VIMNMX3.
 //!
-//! The first instruction is removed. So its result must have no other reader, and no instruction between may write its operands.
+//! The first instruction is removed. So its result must have no other reader, and nothing between the two may write its operands.
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, VReg};
 use std::collections::HashMap;

@@ -75,7 +75,7 @@ fn regions(mut section: &mut [Op]) -> Vec<&mut [Op]> {
     regions
 }
 
-/// Returns an order with a lower peak of live registers than the text's, and about as few predicates; `None` if there is none.
+/// Returns an order with a lower peak of live registers than the text's; `None` if there is none.
 fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<usize>> {
     let edges = dependencies(region);
     // A guarded write keeps the old value in other lanes, so it reads its own result.

@@ -102,11 +102,13 @@ impl Bundles {
             min_registers: code.min_registers,
         };
         for vreg in (0..ranges.len() as u32).map(VReg) {
+            // A group that no operation uses as a whole falls apart into words, which are easier to place.
             let (first, words) = if is_grouped[vreg.0 as usize] {
                 code.groups[vreg.0 as usize]
             } else {
                 (vreg, 1)
             };
+            // A group comes with its first register. Without a live range it needs no place.
             if first != vreg || (0..words).all(|n| ranges[vreg.offset(n).0 as usize].is_empty()) {
                 continue;
             }

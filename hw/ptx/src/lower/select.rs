@@ -410,8 +410,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 }
 
-/// Keeps the first of equal findings. A function that is inlined several times gives one each time, and so does each use of an undefined
-/// name.
+/// Keeps the first of equal findings. An inlined function repeats its findings, and so does each use of an undefined name.
 pub(super) fn distinct(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert((finding.span, finding.message.clone())));

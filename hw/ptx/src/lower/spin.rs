@@ -3,8 +3,8 @@
 //! A lane that leaves such a loop may hold the lock that other lanes wait for. So it must not wait for them at the loop's end:
 //! PTX promises that each thread makes progress.
 //!
-//! A loop spins if its exit tests an atomic or volatile load with operands that no iteration changes. It must not write other
-//! memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
+//! A loop spins if its exit tests an atomic or volatile load with operands that no iteration changes. The loop must not write
+//! other memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
 //! reconverge after it as after any other loop.
 //!
 //! GPUs before Volta do not promise that. With a stack, no exit is marked. Lanes wait for each other at the end of every loop.

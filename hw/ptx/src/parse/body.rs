@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the semicolon. At a line end, a missing one is reported after the instruction, and the next line is still parsed.
+    /// Takes the semicolon. A missing one at a line end is reported, and parsing goes on with the next line.
     fn expect_end(&mut self, instruction: &Instruction<'a>) -> Parsed<()> {
         if self.eat(b';') {
             return Ok(());

@@ -256,8 +256,9 @@ impl<'a> Parser<'a> {
         taken.clone().filter(count(b'{')).count() as i32 - taken.filter(count(b'}')).count() as i32
     }
 
-    /// Records a finding of the module-scope item that starts at token `start`, and skips the rest of the item with its body or
-    /// initial values.
+    /// Records a finding of the module-scope item that starts at token `start`, and skips the rest of the item.
+    ///
+    /// The item ends after its body or its initial values.
     fn recover_item(&mut self, start: usize, finding: Diagnostic) {
         let span = finding.span.start;
         self.findings.push(finding);

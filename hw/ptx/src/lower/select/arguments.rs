@@ -107,7 +107,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         pairs.try_for_each(|(&result, target)| self.check_size(form, target, result))
     }
 
-    /// Checks that an argument or target is a variable of a call, a register or a literal, with the size of the parameter.
+    /// Checks that an argument or target has the size of the parameter. A variable must be a `.param` variable of the caller.
     fn check_size(&self, form: &Form<'t, 'a>, given: &Value<'a>, param: SymbolId) -> Selected {
         if let Value::Symbol(symbol, _) = given
             && self.layout.location(*symbol) != Some(VarLoc::Call)

@@ -168,7 +168,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Expands `stmatrix`: each lane stores its elements at addresses shuffled from other lanes.
     ///
-    /// Lane l holds elements 2 (l % 4) and the next, in row l / 4 of each matrix (column with `.trans`).
+    /// Lane l holds two elements of row l / 4 of each matrix, from element 2 (l % 4) on. With `.trans` a row is a column.
     pub(super) fn store_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let n = parts(form.operand(1)?).len();
         check_matrix_count(form, n)?;

@@ -86,6 +86,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if to_global == has_barrier || !form.has(".global") || is_mixed {
             return Err(form.unsupported());
         }
+        // PTX writes the destination first.
         let (shared, global) = if to_global { (1, 0) } else { (0, 1) };
         let shared = self.shared_address(form, shared)?;
         let (from, mut extent, barrier) = match form.has(".tensor") {

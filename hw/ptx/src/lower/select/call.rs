@@ -139,6 +139,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
         let mut frame = Frame::of(callee, &mut self.code, &mut self.label_blocks);
         if heap::is_library(name) {
+            // A report names the line of the call, not one of the library.
             frame.line = Some(line);
         }
         if heap::is_free(name) {

@@ -98,7 +98,7 @@ fn carry_effects(op: &check::Op<'_, '_>) -> (bool, bool) {
     (sets, reads)
 }
 
-/// True if the function sets a carry, and reads one whose writer is not the last one before it for certain.
+/// True if the function needs a carry flag: it sets a carry, and one of its reads has no certain writer.
 pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
     let (mut writer, mut unknown, mut is_set) = (None, false, false);
     for step in &body.code {

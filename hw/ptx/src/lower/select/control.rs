@@ -51,6 +51,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let mut op = Op::machine(Opcode::Bra);
         op.target = Some(self.frame().labels + label.0 as usize);
+        // `divergence` trusts this promise.
         op.uniform = form.has(".uni");
         self.emit(op);
         Ok(())
@@ -154,6 +155,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[
             ".cluster", ".arrive", ".wait", ".release", ".acquire", ".relaxed", ".aligned",
         ])?;
+        // The wait acquires at device scope, because a cluster spans SMs.
         if form.has(".wait") {
             self.emit(Op::machine(Opcode::ClusterWait));
             self.acquire(Scope::Gpu);

@@ -170,6 +170,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .copied()
             .zip(body.registers.iter().copied())
             .collect();
+        // One branch over all of it, because library code has guards of its own.
         let skip_label = self.skip_if_guarded();
         let n_results = self.copy_operands(form, &locations)?;
         let n_findings = self.findings.len();

@@ -221,6 +221,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .src(&[Arg::imm(1 << n), Arg::ZERO])
                 .psrc(VGuard::pred(pred));
             let bit = self.compute(bit);
+            // 0xfc is the truth table of a | b.
             word = self.compute(lop(word, bit, Arg::ZERO, 0xfc));
         }
         word

@@ -50,6 +50,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let registers: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
+        // The access comes first, because the signal says that its bytes are there.
         let code = format!(
             ".reg .b32 %at; .reg .b{0} {1}; .reg .b32 %bar;\n{access}mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%bar], {2};\n",
             ty.bits(),

@@ -63,6 +63,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         // A multiple of 16, so that each header can be stored as two vectors.
         let record = (printf::HEADER_BYTES + 4 * n_words).next_multiple_of(16);
         let buffer = self.layout.print_buffer().ok_or_else(unknown)?;
+        // The host writes the address of the buffer into the bank, as of any global variable.
         let buffer = Arg::of(Bits::Const {
             bank: ADDRESS_BANK,
             offset: (8 * buffer) as u16,

@@ -75,6 +75,7 @@ impl Shape {
 
     /// True if the product is transposed, so that left tiles have 16 rows.
     fn is_transposed(self) -> bool {
+        // MMA has tiles of 16 rows and 8 columns, and this product has 8 rows.
         self.m == 8 && self.n == 32
     }
 
@@ -162,6 +163,7 @@ impl Fragment {
 
     /// Returns the number of registers of a run.
     fn registers(&self) -> u8 {
+        // Elements narrower than a word share a register.
         (self.each * self.bytes() / self.bytes().max(4)) as u8
     }
 

@@ -163,6 +163,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn load_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run) -> Vec<Arg> {
         let (bytes, words) = (fragment.bytes(), fragment.words());
+        // The run is consecutive in memory: one access.
         if matrix.by_line {
             let mem = self.address_in(matrix, bytes, run.line, run.position);
             let count = fragment.registers();
