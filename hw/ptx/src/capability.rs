@@ -124,6 +124,7 @@ pub(crate) fn requirements(module: &Module<'_>) -> Vec<Requirement> {
     requirements
 }
 
+/// Adds the requirements of the instructions, one for each row of the table that is not yet `seen`.
 fn add(statements: &[Statement<'_>], seen: &mut [bool], requirements: &mut Vec<Requirement>) {
     for statement in statements {
         match statement {

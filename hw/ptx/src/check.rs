@@ -220,6 +220,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Declares the variables of module scope, and registers all functions and aliases by name.
     fn module_symbols(&mut self) {
         self.scopes.open();
         for variable in &self.module.variables {
@@ -267,6 +268,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Checks a function with a body, and adds the body to the module.
     fn function(&mut self, function: &'t Function<'a>) {
         let Some(block) = &function.body else { return };
         self.body = Body::of(function);
@@ -291,6 +293,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.checked.bodies.push(finished);
     }
 
+    /// Resolves the statements of a scope, in text order.
     fn block(&mut self, block: &'t Block<'a>) {
         self.scopes.open();
         // A branch may come before its label.

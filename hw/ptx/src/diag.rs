@@ -180,6 +180,7 @@ struct TextPos {
 }
 
 impl TextPos {
+    /// Returns the position of a span. Bytes beyond the text or inside a character are moved back.
     fn of(span: Span, text: &str) -> Self {
         let start = floor_char(text, span.start as usize);
         let line_start = text[..start]

@@ -67,6 +67,7 @@ fn add_variables<'m, 'a>(statements: &'m [Statement<'a>], variables: &mut Vec<&'
     }
 }
 
+/// Reports a missing version, and one that no PTX ISA has.
 fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     let (major, minor) = module.version;
     // The parser leaves the default span if there is no directive.
@@ -83,6 +84,7 @@ fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Reports a missing target, an unknown name, and a target before the version.
 fn check_target(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     if module.target.is_empty() {
         let span = module.version_span;
@@ -140,6 +142,7 @@ fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Reports kernel parameters above the limit of the text's PTX version.
 fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
     let bytes = function.params.iter().fold(0u64, |bytes, param| {
         // As the layout places them: each at a multiple of its alignment.

@@ -109,6 +109,7 @@ impl Lexer<'_, '_> {
         }
     }
 
+    /// Takes the next token; `None` if it became a finding.
     fn token(&mut self) -> Option<Kind> {
         if self.at >= self.bytes.len() {
             return Some(Kind::End);
@@ -147,6 +148,7 @@ impl Lexer<'_, '_> {
         }
     }
 
+    /// Takes a number: an integer, the bits of a float, or a decimal float.
     fn number(&mut self) -> Kind {
         // `0f` and `0d` begin the bits of a float. A hexadecimal integer begins with `0x`.
         let hex_float = self.peek(0) == b'0' && matches!(self.peek(1), b'f' | b'F' | b'd' | b'D');
@@ -180,6 +182,7 @@ impl Lexer<'_, '_> {
         None
     }
 
+    /// Reports a character that starts no token, and skips it.
     fn stray(&mut self, start: usize) -> Option<Kind> {
         self.at += 1;
         // The whole UTF-8 character, so that it gives one finding.

@@ -13,6 +13,7 @@ const MAX_REGISTERS: u32 = 1 << 20;
 const MAX_VARIABLE_BYTES: u64 = 1 << 31;
 
 impl<'t, 'a> Checker<'t, 'a> {
+    /// Declares a variable and returns its symbol. Reports a second definition.
     pub(super) fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
         self.initial_value(variable);
         if let Some(symbol) = self.declared_before(variable) {
@@ -36,6 +37,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         symbol
     }
 
+    /// Declares registers in the innermost scope.
     pub(super) fn registers(&mut self, registers: &Registers<'a>) {
         if let Some((name, _)) = registers.names.first() {
             self.vector_type(*name, registers.ty, registers.vector);

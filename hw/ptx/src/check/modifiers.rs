@@ -132,6 +132,7 @@ impl<'a> Modifiers<'_, 'a> {
         Diagnostic::malformed(order.span, message).help(format!("write {}", either(&self.form.words(Kind::Scope))))
     }
 
+    /// Checks cache operators, priorities and `.nc` against each other and the memory order.
     fn caching(&self) -> Option<Diagnostic> {
         let (order, cache) = (self.of(Kind::Order), self.of(Kind::Cache));
         let priority = self.of(Kind::L1Priority).or(self.of(Kind::L2Priority));
@@ -176,6 +177,7 @@ impl<'a> Modifiers<'_, 'a> {
         })
     }
 
+    /// Checks that an access has one type, which memory can hold.
     fn access_type(&self) -> Option<Diagnostic> {
         let types = self.types();
         if let [_, (_, second), ..] = types[..] {

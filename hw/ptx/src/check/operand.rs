@@ -95,6 +95,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         values
     }
 
+    /// Resolves a name without a component.
     pub(super) fn named(&mut self, name: Name<'a>) -> Value<'a> {
         match self.scopes.get(name.text) {
             Some(Meaning::Register(reg)) => Value::Register(reg),
@@ -124,6 +125,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Resolves `name.x`: a special register, an element of a vector, or a part of a register.
     fn component(&mut self, name: Name<'a>, component: &'a str) -> Value<'a> {
         if is_special(name.text, component) {
             return Value::Special(name.text, component);

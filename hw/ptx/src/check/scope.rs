@@ -53,6 +53,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
+    /// Looks up a name in this scope, as a name or as a member of a family.
     fn get(&self, name: &str) -> Option<Meaning> {
         if let Some(&meaning) = self.names.get(name) {
             return Some(meaning);

@@ -39,6 +39,7 @@ fn target<'a>(units: &[Unit<'a>]) -> Vec<&'a str> {
     capability::newest(names()).into_iter().chain(options).collect()
 }
 
+/// Reports texts with different texture modes.
 fn check_texture_modes(units: &[Unit<'_>], findings: &mut Vec<LinkFinding>) {
     let mode = |unit: &Unit<'_>| {
         TEXTURE_MODES

@@ -176,6 +176,7 @@ impl Context {
         fused.unwrap_or(op)
     }
 
+    /// Fuses `part + addend` into one operation, if `part` is a product or shift with this reader only.
     fn fused_sum(&self, code: &Code, op: Op, part: Arg, addend: Arg) -> Option<Op> {
         // With another reader the part is computed anyway.
         let vreg = part.as_vreg().filter(|vreg| self.reads[vreg.0 as usize] == 1)?;

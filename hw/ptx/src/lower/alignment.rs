@@ -73,6 +73,7 @@ pub(super) struct Alignments {
 }
 
 impl Alignments {
+    /// Analyses a kernel. Returns no knowledge at all if the analysis does not settle.
     pub fn of(code: &Code) -> Alignments {
         let mut alignments = Alignments {
             registers: vec![Some(LowBits::UNKNOWN); code.groups.len()],

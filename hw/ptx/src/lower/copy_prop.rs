@@ -178,6 +178,7 @@ pub(super) struct PredDefs {
 }
 
 impl PredDefs {
+    /// Finds the predicates with one unguarded definition that comes before all uses.
     pub fn of(code: &Code, graph: &Graph) -> PredDefs {
         let n = code.n_preds as usize;
         let mut preds = PredDefs {

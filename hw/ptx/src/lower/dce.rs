@@ -66,6 +66,7 @@ impl Reads {
             || op.pred_defs().any(|pred| self.preds[pred.0 as usize] > 0)
     }
 
+    /// Removes unread results of an operation that stays.
     fn drop_unread_results(&self, op: &mut Op) {
         for pred in &mut op.pdst {
             *pred = pred.filter(|pred| self.preds[pred.0 as usize] > 0);

@@ -22,6 +22,7 @@ pub(super) struct Divergence {
 }
 
 impl Divergence {
+    /// Analyses a kernel: all values start uniform and are marked until nothing changes.
     pub fn of(code: &Code, graph: &Graph) -> Divergence {
         let n = code.blocks.len();
         let mut divergence = Divergence {
@@ -55,6 +56,7 @@ impl Divergence {
         changed
     }
 
+    /// True if the results are uniform where all lanes execute the operation together.
     fn is_uniform(&self, op: &Op) -> bool {
         let from_memory = match op.kind {
             // With uniform sources, all lanes get the same result.
@@ -106,6 +108,7 @@ impl Divergence {
         changed
     }
 
+    /// True if a block ends by a branch that some lanes take and others do not.
     fn may_disagree(&self, code: &Code, block: BlockId, graph: &Graph) -> bool {
         let Some(op) = code.blocks[block].ops.last() else {
             return false;

@@ -67,6 +67,7 @@ struct Emitter<'e> {
 }
 
 impl Emitter<'_> {
+    /// Encodes an operation. An absent result becomes RZ or PT.
     fn inst(&self, op: &Op) -> Inst {
         let OpKind::Machine(opcode) = op.kind else {
             panic!("a 64-bit operation reached the end of lowering: {op:?}");

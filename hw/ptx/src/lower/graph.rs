@@ -125,6 +125,7 @@ fn common_ancestor(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, m
     a
 }
 
+/// Returns the blocks reachable from `root`, each after its successors.
 fn post_order(root: BlockId, successors: &[Vec<BlockId>]) -> Vec<BlockId> {
     let mut order = Vec::new();
     let mut visited = vec![false; successors.len()];

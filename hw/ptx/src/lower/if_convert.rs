@@ -57,6 +57,7 @@ struct Skip {
 }
 
 impl Skip {
+    /// Returns the skip at the end of a block, if it can be replaced by guards.
     fn after(code: &Code, block: BlockId) -> Option<Skip> {
         let branch = code.blocks[block].ops.last().filter(|op| op.is(Opcode::Bra))?;
         branch.guard.pred?;
@@ -95,6 +96,7 @@ fn predecessors(code: &Code, block: BlockId) -> Vec<BlockId> {
     (0..code.blocks.len()).filter(goes).collect()
 }
 
+/// True if a guard has the effect of the branch: no exchange between lanes, no control, no write of the branch's predicate.
 fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_exchange = matches!(

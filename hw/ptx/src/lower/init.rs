@@ -172,6 +172,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         self.findings.push(Diagnostic::malformed(span, message));
     }
 
+    /// Returns one value for a variable of type `ty`.
     fn value(&mut self, ty: Type, init: &Init<'a>) -> Result<Value, Diagnostic> {
         let span = span_of(init);
         let typed = |what: &str| Diagnostic::malformed(span, format!("{what} in a variable of `{}`", ty.dotted()));
@@ -269,6 +270,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         }
     }
 
+    /// Returns the address of a function. An offset or `generic()` is malformed.
     fn function(&self, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
         let text = name.text;
         match callgraph::address(self.checked, text) {

@@ -139,6 +139,7 @@ impl<'m> Layout<'m> {
         self.module.uses_stack || !self.recursive.is_empty()
     }
 
+    /// Places the kernel's parameters in constant bank 0, in order.
     fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let mut end = 0;
         for &symbol in &body.params {

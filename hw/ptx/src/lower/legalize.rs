@@ -94,6 +94,7 @@ impl Splitter<'_, '_> {
         self.push(self.result(1), upper.mods(|mods| mods.extended = true));
     }
 
+    /// Shifts left: the upper word takes bits of the lower one.
     fn shift_left(&mut self) {
         let [a, count, ..] = self.op.src;
         let shift = |above, high| {
@@ -108,6 +109,7 @@ impl Splitter<'_, '_> {
         self.push(self.result(0), shift(Arg::ZERO, false));
     }
 
+    /// Shifts right: the lower word takes bits of the upper one.
     fn shift_right(&mut self) {
         let [a, count, ..] = self.op.src;
         // A 64-bit type: the count clamps at 64 instead of 32.

@@ -23,6 +23,7 @@ struct Positions {
     reads: HashMap<VReg, usize>,
 }
 
+/// Fuses the operations of a block, from the first to the last.
 fn fuse(ops: &mut Vec<Op>, n_reads: &[u32]) {
     let mut last = Positions::default();
     let mut removed = vec![false; ops.len()];

@@ -130,6 +130,7 @@ struct Backward {
 }
 
 impl Backward {
+    /// Starts with the operations without dependents.
     fn of(edges: &[Vec<(usize, u32)>], vregs: Liveness, tie: Tie) -> Backward {
         let n = edges.len();
         let mut before = vec![Vec::new(); n];

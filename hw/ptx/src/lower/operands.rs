@@ -34,6 +34,7 @@ struct Fitter<'c> {
 }
 
 impl Fitter<'_> {
+    /// Returns the operation with operands that it can encode. Moves the others into registers before it.
     fn fit(&mut self, op: Op) -> Op {
         let OpKind::Machine(opcode) = op.kind else { return op };
         let mut op = with_register_first(op);

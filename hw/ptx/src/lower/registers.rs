@@ -94,6 +94,7 @@ struct Bundles {
 }
 
 impl Bundles {
+    /// Creates one bundle for each group that is used as a whole, and for each other register.
     fn of(code: &Code, mut ranges: Vec<LiveRanges>) -> Bundles {
         let is_grouped = grouped_vregs(code);
         let mut bundles = Bundles {
@@ -187,6 +188,7 @@ impl Bundles {
             })
     }
 
+    /// True if no slot of the shifted bundles holds two values at the same time.
     fn are_disjoint(&self, a: usize, shift_a: usize, b: usize, shift_b: usize) -> bool {
         (0..MAX_BUNDLE_WIDTH).all(|slot| {
             let of =
@@ -198,6 +200,7 @@ impl Bundles {
         })
     }
 
+    /// Moves the registers of a bundle up by `by` slots.
     fn shift(&mut self, bundle: usize, by: usize) {
         let shifted = &mut self.bundles[bundle];
         shifted.slots.rotate_right(by);

@@ -180,6 +180,7 @@ struct ListScheduler {
 }
 
 impl ListScheduler {
+    /// Prepares a region: its dependencies, and the longest path from each operation.
     fn of(region: &[Op], pressure: Pressure) -> Self {
         let edges = dependencies(region);
         let n = region.len();
@@ -244,6 +245,7 @@ impl ListScheduler {
             .min_by_key(|&op| (self.pressure.vregs.change(op).max(0), op))
     }
 
+    /// Issues an operation, and makes its dependents ready where nothing else is pending.
     fn take(&mut self, op: usize) {
         self.ready.retain(|&ready| ready != op);
         // One operation issues per cycle.

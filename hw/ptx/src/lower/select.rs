@@ -227,6 +227,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         self.carry = outer_carry;
     }
 
+    /// Selects the steps of the innermost frame. Stops if the code is too large.
     fn select_body(&mut self) {
         let body = self.frame().body;
         let line = self.frame().line;
@@ -350,6 +351,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         Arg::vreg(word)
     }
 
+    /// Selects one PTX instruction: from the library if it has this form, otherwise by its opcode.
     fn instruction(&mut self, op: &'t check::Op<'t, 'a>) -> Selected {
         let form = Form::of(op);
         // The library comes first: it has forms of opcodes that are also selected below.

@@ -93,6 +93,7 @@ impl SpillSlots {
         }
     }
 
+    /// Loads spilled values before each use, and stores them after each definition.
     fn rewrite_block(&self, code: &mut Code, block: BlockId, is_spilled: &[bool]) {
         let ops = std::mem::take(&mut code.blocks[block].ops);
         let mut out = Vec::with_capacity(ops.len());

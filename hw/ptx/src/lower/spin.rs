@@ -56,6 +56,7 @@ fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
     body
 }
 
+/// True if block `exit` leaves the loop `body` by a test of polled memory.
 fn is_spin_exit(code: &Code, body: &[bool], exit: BlockId) -> bool {
     let blocks = code.blocks.iter().zip(body).filter(|(_, inside)| **inside);
     let ops: Vec<&Op> = blocks.flat_map(|(block, _)| &block.ops).collect();

@@ -55,6 +55,7 @@ impl<'a> Parser<'a> {
         Err(Diagnostic::malformed(variable.name.span, message).help("use `.param`"))
     }
 
+    /// Parses a declaration up to its names.
     fn head(&mut self, linkage: Linkage, space: Space) -> Parsed<Head> {
         let mut head = Head {
             linkage,
@@ -128,6 +129,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// Parses a name with its array sizes.
     fn declarator(&mut self, head: &Head) -> Parsed<Variable<'a>> {
         let name = self.word("a name")?;
         let mut dims = Vec::new();
@@ -151,6 +153,7 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// Parses an initial value or a list in braces.
     fn init(&mut self) -> Parsed<Init<'a>> {
         let start = self.token();
         match start.kind {

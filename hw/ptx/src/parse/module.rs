@@ -24,6 +24,7 @@ impl<'a> Parser<'a> {
         module
     }
 
+    /// Parses one directive or definition into `module`.
     fn item(&mut self, module: &mut Module<'a>) -> Parsed<()> {
         if self.eat(b';') {
             return Ok(());
@@ -127,6 +128,7 @@ impl<'a> Parser<'a> {
         Ok((alias, function))
     }
 
+    /// Parses a function or variables, with their linkage.
     fn definition(&mut self, module: &mut Module<'a>) -> Parsed<()> {
         let linkage = self.linkage();
         match self.dotted() {

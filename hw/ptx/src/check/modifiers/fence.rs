@@ -49,6 +49,7 @@ impl Modifiers<'_, '_> {
         Diagnostic::malformed(span, format!("this form of `{}` takes no operands", self.form.name))
     }
 
+    /// Checks `fence.proxy` and `membar.proxy`.
     fn proxy_fence(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         let Some(proxy) = self.of(Kind::Proxy) else {
             let finding = self.wrong(format!("`{}` without a proxy kind", self.form.name));

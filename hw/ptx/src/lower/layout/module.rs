@@ -89,6 +89,7 @@ pub(crate) struct ModuleLayout {
 }
 
 impl ModuleLayout {
+    /// Lays out a module. Malformed initial values and sizes become `findings`.
     pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
         let mut layout = ModuleLayout {
             calls: CallGraph::of(checked),

@@ -108,6 +108,7 @@ const SHARED: u8 = 2;
 const LOCAL: u8 = 4;
 
 impl MemoryUse {
+    /// Returns the memory that an operation accesses; `None` if it needs no order.
     pub fn of(op: &Op) -> Option<MemoryUse> {
         let OpKind::Machine(opcode) = op.kind else { return None };
         let spaces = match op.mods.space {

@@ -54,6 +54,7 @@ impl RegPressure {
         pressure
     }
 
+    /// Returns the local number of a register.
     fn number<R: Copy + Eq + Hash>(
         &mut self,
         numbers: &mut HashMap<R, usize>,

@@ -13,6 +13,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `atom` and `red`, with the fences of their memory order.
     pub(super) fn atomic(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".async") {
             return self.reduce_async(form);
@@ -45,6 +46,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects an atomic on one element.
     fn atomic_scalar(&mut self, form: &Form<'t, 'a>, op: AtomOp, ty: Ty) -> Selected {
         let returns = form.opcode() == "atom";
         let address = usize::from(returns);
@@ -71,6 +73,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `cp.async` and its groups. Bulk copies and mbarrier arrivals are selected elsewhere.
     pub(super) fn copy_async(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".mbarrier") {
             return self.mbarrier_after_copies(form);
@@ -129,6 +132,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `cp.async.wait_group` and `cp.async.wait_all`.
     fn wait_for_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
         let pending = match form.operands().first() {
             Some(Value::Int(pending)) => u8::try_from(*pending).map_err(|_| form.malformed("at most 255 groups"))?,
@@ -142,6 +146,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `ldmatrix`: one LDSM, and a copy to each target register.
     pub(super) fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let targets = parts(form.operand(0)?);
         check_matrix_count(form, targets.len())?;

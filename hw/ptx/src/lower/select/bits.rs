@@ -24,6 +24,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `bfe`, `bfi`, `prmt`, `lop3` and `dp4a`.
     pub(super) fn bit_fields(&mut self, form: &Form<'t, 'a>) -> Selected {
         let ty = form.ty();
         if matches!(form.opcode(), "bfe" | "bfi" | "dp4a") {
@@ -161,6 +162,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `popc`, `clz`, `bfind` and `brev`.
     pub(super) fn bit_counts(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".shiftamt"])?;
         let ty = form.ty();

@@ -46,6 +46,7 @@ const REDUCTIONS: &[(&str, AtomOp)] = &[
 ];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `cp.async.bulk` and its groups. Copies without a machine instruction become a loop.
     pub(super) fn bulk_copy(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".commit_group") {
             form.only(&[".async", ".bulk", ".commit_group"])?;

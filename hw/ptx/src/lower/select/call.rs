@@ -24,6 +24,7 @@ const MAX_CALLS: usize = 1024;
 pub(super) const CALL_REGISTERS: usize = 24;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `call`: by name, through a register, or of a system function.
     pub(super) fn call(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".uni"])?;
         let name = form.operands().iter().find_map(|value| match value {

@@ -174,6 +174,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
         before
     }
 
+    /// Returns the steps that can run after step `at`. The number of steps means the end of the body.
     fn successors(&self, at: usize) -> Vec<usize> {
         let Step::Op(op) = &self.body.code[at] else {
             return vec![at + 1];
@@ -269,6 +270,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
         word(first)..word(end.max(first))
     }
 
+    /// Adds an effect for each register of an operand, and for each word of a parameter that is read.
     fn mark(&self, value: &Value<'_>, live: &mut Effects, is_read: bool) {
         match value {
             Value::Register(reg) => live.set(reg.0 as usize, is_read),

@@ -20,6 +20,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         may || matches!(form.opcode(), "addc" | "subc" | "madc")
     }
 
+    /// Selects an instruction with a carry, one IADD3 for each word.
     pub(super) fn carry_chain(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".cc", ".lo", ".hi"])?;
         let result = self.dst(form, 0)?;

@@ -56,6 +56,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Creates an integer comparison of type `ty`, without its result.
     pub(super) fn comparison(&self, ty: Type, cmp: Cmp, a: Arg, b: Arg) -> Op {
         let op = if ty.bits() == 64 {
             Op::wide(Wide::Setp)

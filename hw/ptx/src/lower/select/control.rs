@@ -129,6 +129,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `bar` and `barrier`.
     fn barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".red") {
             return self.reduction_barrier(form);

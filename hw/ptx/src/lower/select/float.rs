@@ -65,6 +65,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(args)
     }
 
+    /// Selects `add`, `sub`, `mul`, `fma` and `mad`.
     fn multiply_add(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz", ".sat"])?;
         let result = self.dst(form, 0)?;
@@ -109,6 +110,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `min` and `max` of two or three values.
     fn float_extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".ftz", ".NaN"])?;
         let result = self.dst(form, 0)?;
@@ -163,6 +165,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `div`: exact by a routine, otherwise a product with the reciprocal.
     fn float_divide(&mut self, form: &Form<'t, 'a>) -> Selected {
         let result = self.dst(form, 0)?;
         let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
@@ -262,6 +265,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
     }
 
+    /// Selects reciprocals, roots, `ex2`, `lg2` and the other functions of MUFU.
     fn function(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".approx", ".rn", ".rz", ".rm", ".rp", ".ftz"])?;
         let result = self.dst(form, 0)?;

@@ -33,6 +33,7 @@ pub(super) struct Frame<'t, 'a> {
 }
 
 impl<'t, 'a> Frame<'t, 'a> {
+    /// Creates the frame of a function, with new registers, predicates and label numbers.
     pub fn of(body: &'t Body<'t, 'a>, code: &mut Code, label_blocks: &mut Vec<Option<BlockId>>) -> Self {
         let labels = label_blocks.len();
         label_blocks.resize(labels + body.n_labels as usize + 1, None);

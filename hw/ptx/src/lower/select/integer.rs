@@ -58,6 +58,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(self.extended(source, form.ty()))
     }
 
+    /// Selects `add`, `sub` and `neg`.
     fn sum(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
@@ -77,6 +78,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `mul` and `mad`.
     fn product(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".lo", ".hi", ".wide"])?;
         let ty = form.ty();
@@ -122,6 +124,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Computes the upper half of a 16-bit product, plus `c`.
     fn high_half(&mut self, ty: Type, result: VReg, [a, b, c]: [Arg; 3]) {
         let (a, b) = (self.extended(a, ty), self.extended(b, ty));
         let product = self.compute(multiply_add(ty, a, b, Arg::ZERO));
@@ -192,6 +195,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `cnot`: 1 for zero, and 0 for any other value.
     fn zero_test(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
@@ -229,6 +233,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `min` and `max`.
     fn extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let ty = form.ty();

@@ -43,6 +43,7 @@ impl Entry {
 }
 
 impl Library {
+    /// Returns the library. The first call reads the file of forms.
     fn get() -> &'static Library {
         static CACHE: OnceLock<Library> = OnceLock::new();
         CACHE.get_or_init(|| {
@@ -240,6 +241,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.arg(form, value, ty)
     }
 
+    /// Copies the code's first `n` registers to the results of the instruction.
     fn copy_results(&mut self, form: &Form<'t, 'a>, locations: &[(VLoc, Type)], n: usize) -> Selected {
         let Some(operand) = form.operands().first().filter(|_| n > 0) else {
             return Ok(());

@@ -44,6 +44,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `mbarrier`, by its operation.
     pub(super) fn mbarrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(KNOWN)?;
         match () {

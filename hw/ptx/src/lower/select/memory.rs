@@ -137,6 +137,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         mem.offset = 0;
     }
 
+    /// Selects `ld` and `ldu`. Parameters and constants are not in memory.
     fn load(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(MEMORY_QUALIFIERS)?;
         let targets = vector_parts(form, 0)?;
@@ -271,6 +272,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Copies words of a constant bank, used as operands, to the targets.
     fn constant_words(
         &mut self,
         form: &Form<'t, 'a>,
@@ -296,6 +298,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `st`.
     fn store(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".async") {
             return self.store_async(form);
@@ -384,6 +387,7 @@ fn access_of(form: &Form<'_, '_>, count: usize) -> Access {
     }
 }
 
+/// Returns the state space of an access; generic without a qualifier.
 pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
     match () {
         () if form.has(".global") => Space::Global,
@@ -395,6 +399,7 @@ pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
     }
 }
 
+/// Returns the cache policy of an access. A strong or volatile access is not cached.
 pub(super) fn cache_of(form: &Form<'_, '_>) -> CacheOp {
     let any = |names: &[&str]| names.iter().any(|&name| form.has(name));
     match () {

@@ -214,6 +214,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Packs up to 32 predicates into a word, the first in bit 0.
     fn preds_as_word(&mut self, preds: &[VPred]) -> Arg {
         let mut word = Arg::ZERO;
         for (n, &pred) in preds.iter().enumerate() {

@@ -42,6 +42,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.with_complete_tx(form, 1, &reduction)
     }
 
+    /// Expands `access` of `n` elements, then a signal of their bytes to the mbarrier.
     fn with_complete_tx(&mut self, form: &Form<'t, 'a>, n: usize, access: &str) -> Selected {
         let [ty] = form.types[..] else {
             return Err(form.unsupported());

@@ -47,6 +47,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::machine(Opcode::Trap));
     }
 
+    /// Selects `vprintf`: reserves a record, then writes its header and arguments.
     fn print(&mut self, form: &Form<'t, 'a>, (results, given): (&[Value<'a>], &[Value<'a>])) -> Selected {
         let unknown = || {
             crate::diag::Diagnostic::unsupported(

@@ -85,6 +85,7 @@ const SPARSE_SHAPES: &[(&str, MmaShape)] = &[
 const SPARSE: [&str; 2] = [".sp", ".sp::ordered_metadata"];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `mma`, dense or sparse.
     pub(super) fn mma(&mut self, form: &Form<'t, 'a>) -> Selected {
         let shape_and_types = shape_and_types(form);
         let is_sparse = SPARSE.iter().any(|word| form.has(word));
@@ -201,6 +202,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.gather_registers(form, parts(value))
     }
 
+    /// Copies registers into one new group, in order.
     fn gather_registers(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>]) -> Result<Arg, Diagnostic> {
         // MMA reads aligned registers. `copy_prop` and the allocator remove most of these moves.
         let group = self

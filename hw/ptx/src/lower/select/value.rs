@@ -91,6 +91,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.dst_of(form, form.operand(n)?, form.ty())
     }
 
+    /// Returns the register of a result operand.
     pub(super) fn dst_of(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<VReg, Diagnostic> {
         match value {
             Value::Register(_) if self.is_narrower(value, ty) => Err(too_narrow(form)),

@@ -14,6 +14,7 @@ use warpwave_isa::opcode::Opcode;
 const KNOWN: &[&str] = &[".sat", ".add"];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects video instructions and `dp2a`.
     pub(super) fn packed_integers(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.opcode() == "dp2a" {
             return self.half_products(form);
@@ -88,6 +89,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.compute(byte_permute(word, Arg::ZERO, selector.into()))
     }
 
+    /// Computes one byte or half of a packed result.
     fn part_result(&mut self, form: &Form<'t, 'a>, a: Arg, b: Arg) -> Result<Arg, crate::diag::Diagnostic> {
         let add = |a: Arg, b: Arg, c: Arg| Op::machine(Opcode::Iadd3).src(&[a, b, c]);
         let operation = form.opcode().trim_end_matches(['2', '4']);

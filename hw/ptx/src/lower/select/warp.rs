@@ -28,6 +28,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Emits the WARPSYNC for the mask in operand `mask`.
     pub(super) fn gather_lanes(&mut self, form: &Form<'t, 'a>, mask: usize) -> Selected {
         // Forms from before PTX 6.0 have no mask and wait for no lane.
         let Some(value) = form.operands().get(mask) else {
@@ -38,6 +39,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `shfl`, with its optional predicate.
     fn shuffle(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".up", ".down", ".bfly", ".idx"])?;
         self.gather_lanes(form, 4)?;
@@ -57,6 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `vote`. Only a ballot has a number as its result.
     fn vote(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".all", ".any", ".uni", ".ballot"])?;
         self.gather_lanes(form, 2)?;
@@ -77,6 +80,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `match`.
     fn matching(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".any", ".all"])?;
         self.gather_lanes(form, 2)?;
@@ -94,6 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `redux`.
     fn reduction(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".add", ".min", ".max", ".and", ".or", ".xor", ".NaN"])?;
         let is_float = form.ty() == Type::F32;

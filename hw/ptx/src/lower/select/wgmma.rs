@@ -14,6 +14,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Guard;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `wgmma`, by its operation.
     pub(super) fn warp_group(&mut self, form: &Form<'t, 'a>) -> Selected {
         match () {
             () if form.has(".fence") => form.only(&[".fence", ".sync", ".aligned"]),
@@ -35,6 +36,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Selects `wgmma.mma_async`.
     fn group_product(&mut self, form: &Form<'t, 'a>) -> Selected {
         let tile = ColumnTile::of(form).ok_or_else(|| form.unsupported())?;
         let (sparse, [results, a, b], scale, rest) = match form.operands() {
@@ -198,6 +200,7 @@ const SHAPES: &[(&str, &str, MmaShape)] = &[
 ];
 
 impl ColumnTile {
+    /// Returns the tile of an instruction; `None` for a shape or types that the machine does not have.
     fn of(form: &Form<'_, '_>) -> Option<ColumnTile> {
         let mut words = form.qualifiers().map(|name| name.text);
         let size = words.by_ref().find_map(|word| word.strip_prefix(".m64n"))?;

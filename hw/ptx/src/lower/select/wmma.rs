@@ -115,6 +115,7 @@ struct Fragment {
 }
 
 impl Fragment {
+    /// Returns the fragment of a matrix, with its runs in the order of the registers.
     fn of(role: Role, ty: Type, shape: Shape) -> Fragment {
         let (left, right) = shape.lines();
         let per_word = (32 / ty.bits()).max(1);

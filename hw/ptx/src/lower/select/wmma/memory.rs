@@ -24,6 +24,7 @@ struct Matrix {
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `wmma.load`.
     pub(super) fn load_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let role = Self::role_of(form, shape);
         let fragment = Fragment::of(role, form.ty(), shape);
@@ -51,6 +52,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `wmma.store`.
     pub(super) fn store_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let fragment = Fragment::of(Role::Sum, form.ty(), shape);
         let matrix = self.matrix(form, 0, Role::Sum, &fragment, shape)?;
@@ -161,6 +163,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         mem
     }
 
+    /// Loads a run, and returns the value of each of its registers.
     fn load_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run) -> Vec<Arg> {
         let (bytes, words) = (fragment.bytes(), fragment.words());
         // The run is consecutive in memory: one access.
@@ -193,6 +196,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         group
     }
 
+    /// Stores a run. `values` are its registers.
     fn store_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run, values: &[Arg]) {
         let (bytes, words) = (fragment.bytes(), fragment.words());
         if matrix.by_line {
