@@ -45,6 +45,7 @@ pub(crate) fn with_library<'t>(text: &'t str, module: &Module<'_>) -> Cow<'t, st
     let library = include_str!("lower/routines/heap.ptx")
         .replace("HEAP_BYTES", &HEAP_BYTES.to_string())
         .replace("BLOCK_BYTES", &(HEAP_BYTES - HEADER_BYTES).to_string());
+    // Behind the text, so that spans and lines of the text stay as they are.
     Cow::Owned(format!("{text}\n{library}"))
 }
 

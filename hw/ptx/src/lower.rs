@@ -95,10 +95,12 @@ const PASSES: &[Pass] = &[
     ("legalize", legalize::run),
     // A 64-bit move is now two 32-bit copies.
     ("copy_prop 2", copy_prop::run),
+    // After `legalize`, so that equal words of different 64-bit values are found.
     ("cse", cse::run),
     // `cse` leaves a copy for each removed operation.
     ("copy_prop 3", copy_prop::run),
     ("dce 2", dce::run),
+    // After `addresses` and `cse`, which give neighbouring accesses one base.
     ("join", join::run),
     // `join` copies each word of a wide access.
     ("copy_prop 4", copy_prop::run),

@@ -279,6 +279,7 @@ fn build<'t, 'a>(
         source: Arc::clone(&source),
     };
     let entries: Vec<Entry> = front.kernels.iter().enumerate().map(entry).collect();
+    // The other kernels parse the text a second time if they are launched.
     let wanted: Vec<&Entry> = entries.iter().filter(|entry| is_wanted(&entry.name)).collect();
     front.compile_all(&wanted);
     log(begin, wanted.len());

@@ -49,6 +49,7 @@ fn propagated_operands(code: &Code, values: &Values, op: &Op) -> [Arg; 4] {
 /// Returns the replacement of a one-word operand.
 fn single(code: &Code, values: &Values, op: &Op, arg: Arg) -> Option<Arg> {
     let def = values.definition(code, arg.as_vreg()?)?;
+    // Legal because a fixed source has the same value here as at the copy.
     if let Some(bits) = copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 1)) {
         return Some(Arg { bits, ..arg });
     }

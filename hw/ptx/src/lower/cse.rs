@@ -24,6 +24,7 @@ pub(super) fn run(code: &mut Code) {
             if !is_pure(&op, &values, &preds, groups) {
                 out.push(op);
             } else if let Some(first) = computed.ops.get(&key(&op)).copied() {
+                // The first operation is earlier in this block, so its result is there on every path.
                 computed.rename(&first, &op);
                 out.extend(copies(&first, &op));
             } else {

@@ -18,6 +18,7 @@ pub(super) fn run(code: &mut Code) {
                 reads.drop_unread_results(op);
             }
             block.ops.retain(|op| {
+                // Results that only removed operations read are unread too, as their reads no longer count.
                 let keep = op.has_effect() || reads.is_read(op);
                 if !keep {
                     reads.count(op, u32::wrapping_sub);

@@ -102,6 +102,7 @@ impl Divergence {
             self.divergent_branch[block] = true;
             let region = self.region(graph, block);
             for (is_diverged, in_region) in self.divergent_block.iter_mut().zip(region) {
+                // A value written here may be old in lanes that took the other side.
                 *is_diverged |= in_region;
             }
         }

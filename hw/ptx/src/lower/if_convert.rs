@@ -38,6 +38,7 @@ pub(super) fn run(code: &mut Code) {
                 }
                 code.blocks[block].ops.push(op);
             }
+            // One larger block gives `schedule` more operations to hide a latency with.
             if skip.merges_target {
                 let tail = std::mem::take(&mut code.blocks[skip.target].ops);
                 code.blocks[block].ops.extend(tail);

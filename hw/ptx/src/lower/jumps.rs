@@ -27,6 +27,7 @@ fn jumps_to_exits(code: &mut Code) {
         .collect();
     for op in code.blocks.iter_mut().filter_map(|block| block.ops.last_mut()) {
         if op.is(Opcode::Bra) && op.target.is_some_and(|target| ends[target]) {
+            // As in vendor code: `@P0 EXIT`, without a branch.
             *op = Op {
                 line: op.line,
                 ..Op::machine(Opcode::Exit).guard(op.guard)

@@ -179,6 +179,7 @@ impl<'m> Layout<'m> {
             if variable.space == Space::Param {
                 self.locations.insert(symbol, VarLoc::Call);
             } else if is_dynamic(variable) {
+                // All names of dynamic shared memory share one offset, with the largest alignment.
                 dynamic.add(symbol, variable);
             } else if let Some((location, named)) = place_in_memory(variable, ends) {
                 self.variables.push(named);

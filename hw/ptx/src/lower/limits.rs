@@ -25,6 +25,7 @@ pub(super) fn max_registers(function: &Function<'_>, option: Option<u8>) -> usiz
         let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
         numbers.first().copied()
     };
+    // PTX allows one of the two directives.
     let size = block_size(function, ".reqntid").or_else(|| block_size(function, ".maxntid"));
     let by_occupancy = size.map(|size| {
         let threads: u64 = size.iter().map(|&n| u64::from(n)).product();

@@ -143,6 +143,7 @@ fn with_register_first(mut op: Op) -> Op {
             | Opcode::Dfma
             | Opcode::Dmnmx,
         ) => {}
+        // a < b is b > a, for NaN too.
         OpKind::Machine(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp) => op.mods.cmp = mirrored(op.mods.cmp),
         OpKind::Machine(Opcode::Sel) => op.psrc[0] = op.psrc[0].negated(),
         OpKind::Machine(Opcode::Lop3) => op.mods.lut = swapped_table(op.mods.lut),

@@ -17,6 +17,7 @@ pub(super) fn run(code: &mut Code) -> Vec<Pred> {
         match assign(&ranges) {
             Ok(preds) => return preds,
             Err(conflicting) => {
+                // The longest range frees a predicate for the most code.
                 let longest = conflicting.into_iter().max_by_key(|&pred| length(&ranges[pred]));
                 let Some(pred) = longest else { return Vec::new() };
                 keep_in_vreg(code, VPred(pred as u32));

@@ -93,7 +93,9 @@ fn region_of(graph: &Graph, branch: BlockId) -> Option<Region> {
 fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     let mut candidates = std::iter::successors(Some(branch), |&block| graph.dominator[block]);
     candidates.find(|&block| {
+        // Each lane that passes the BSSY reaches the join, and each lane at the join has passed the BSSY.
         let closed = block != join && graph.dominates(block, join) && graph.post_dominates(join, block);
+        // A BSSY that runs twice before the join would find its barrier in use.
         closed && !graph.is_in_cycle(block, join)
     })
 }

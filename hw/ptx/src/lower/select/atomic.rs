@@ -152,6 +152,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         check_matrix_count(form, targets.len())?;
         let mem = self.mem_operand(form, 1, Space::Shared)?;
         let count = targets.len() as u8;
+        // LDSM writes consecutive registers. The copies to the targets are usually removed.
         let group = self.code.new_group(count);
         self.emit(
             Op::machine(Opcode::Ldsm)

@@ -81,6 +81,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             a = Arg::vreg(pair);
         }
+        // True if the leading bit is in the upper word.
         let upper = self.code.new_pred();
         let some = Op::machine(Opcode::Isetp).src(&[a.part(1), Arg::ZERO]).pdst(upper);
         self.emit(some.mods(|mods| mods.cmp = Cmp::Ne));

@@ -58,6 +58,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Creates an integer comparison of type `ty`, without its result.
     pub(super) fn comparison(&self, ty: Type, cmp: Cmp, a: Arg, b: Arg) -> Op {
+        // `legalize` compares the words of a 64-bit value later.
         let op = if ty.bits() == 64 {
             Op::wide(Wide::Setp)
         } else {

@@ -119,6 +119,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Type::F32 => Opcode::Fmnmx,
             _ => Opcode::Hmnmx2,
         };
+        // The instruction chooses by a predicate: PT gives the minimum.
         let select_min = if form.opcode() == "min" {
             VGuard::ALWAYS
         } else {

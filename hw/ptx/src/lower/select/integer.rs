@@ -242,6 +242,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let b = self.extended_src(form, 2)?;
         let is_min = form.opcode() == "min";
         if ty.bits() != 64 {
+            // IMNMX chooses by a predicate: PT gives the minimum.
             let select_min = if is_min { VGuard::ALWAYS } else { VGuard::NEVER };
             let op = Op::machine(Opcode::Imnmx)
                 .src(&[a, b])

@@ -181,6 +181,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Emits a load and copies its words to the target registers.
     pub(super) fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
         let each = (access.words() / access.count).max(1);
+        // The group is temporary, but a lane with a false guard must not access memory.
         let op = op.guard(self.guard);
         if let [target @ Value::Register(_)] = targets
             && self.word_count(target) == each

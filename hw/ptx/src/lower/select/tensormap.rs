@@ -91,6 +91,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 "ld.shared.v4.b32 {{%v0, %v1, %v2, %v3}}, [%from+{at}];\nst.global.v4.b32 [%to+{at}], {{%v0, %v1, %v2, %v3}};\n"
             );
         }
+        // The fence releases the copied map to the scope.
         code += &format!("fence.acq_rel{scope};\n");
         self.expand(form, &code)
     }

@@ -126,6 +126,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
             false => (0, (1i64 << bits) as i32 - 1),
         };
+        // Signed extremes will do, because every part fits in a signed word.
         let from_below = self.compute(extreme(value, Arg::imm(u64::from(min as u32)), VGuard::NEVER));
         self.compute(extreme(from_below, Arg::imm(u64::from(max as u32)), VGuard::ALWAYS))
     }

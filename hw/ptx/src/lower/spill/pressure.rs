@@ -90,6 +90,7 @@ impl PressureTree {
                 return cheapest.map(|(_, value)| value);
             }
             let [first, second] = [2 * node, 2 * node + 1];
+            // To the left of equal peaks, so that the choice is deterministic.
             let is_first = self.nodes[first].peak >= self.nodes[second].peak;
             node = if is_first { first } else { second };
         }
