@@ -30,7 +30,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         let is_new = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
         // A symbol declared `.extern` or `.common` may be declared again.
         let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
-        // `_` declares nothing, so a prototype may repeat it.
+        // `_` names nothing, so it may be repeated.
         if !is_new && !repeatable && variable.name.text != "_" {
             self.redefined(variable.name, "variable");
         }

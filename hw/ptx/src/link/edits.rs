@@ -1,4 +1,4 @@
-//! Edits of a text: spans and what replaces them, applied in one go.
+//! Edits of a text: spans with their replacements, applied together.
 
 use crate::diag::Span;
 use std::collections::BTreeMap;

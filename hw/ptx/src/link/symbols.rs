@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-/// What a text says of a name of module scope: its definition, or a declaration of another text's definition.
+/// A module-scope name in one text: its definition, or a declaration of another text's definition.
 #[derive(Clone, Copy)]
 struct Symbol<'u, 'a> {
     text: usize,

@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
         loop {
             match self.token().kind {
                 Kind::End => return,
-                // A directive at the finding itself is what failed, and no new statement.
+                // A directive at the finding itself is the one that failed, not a new statement.
                 Kind::Dotted if inner == 0 && self.token().span.start > span && self.starts_line(&LINE_STARTS) => {
                     return;
                 }
@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
         let mut depth = self.open_braces(start);
         loop {
             let token = self.token();
-            // A directive at the finding itself is what failed, and no new item.
+            // A directive at the finding itself is the one that failed, not a new item.
             let is_later = token.span.start > span;
             match token.kind {
                 Kind::End => return,

@@ -112,7 +112,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let args = self.handle(form, 1, coordinates)?;
-        // TEX writes four registers, whatever the text uses.
+        // TEX writes four registers, even if the text reads fewer.
         let group = self.code.new_group(4);
         let op = Op::machine(Opcode::Tex).dst(group).src(&args).guard(self.guard);
         let channel = [".r", ".g", ".b", ".a"].iter().position(|&word| form.has(word));
