@@ -202,6 +202,7 @@ impl Context {
                 fused = Op::machine(Opcode::Lea)
                     .src(&[x, addend])
                     .guard(op.guard)
+                    // LEA keeps its shift in `lut`.
                     .mods(|mods| mods.lut = shift as u8);
                 fused.line = op.line;
             }

@@ -254,6 +254,7 @@ impl PredDefs {
     /// Returns one comparison for `a and b` or `a or b`, if b is a comparison with a free join input.
     fn with_join(&self, code: &Code, values: &Values, op: &Op) -> Option<Op> {
         let join = match op.mods.lut & 0xf {
+            // The table of `and`, then that of `or`, with index 2p + q.
             0b1000 => Join::And,
             0b1110 => Join::Or,
             _ => return None,

@@ -128,6 +128,7 @@ fn copies(first: &Op, second: &Op) -> Vec<Op> {
             Op::machine(Opcode::Plop3)
                 .psrc(VGuard::pred(from))
                 .pdst(to)
+                // The truth table of the first input.
                 .mods(|mods| mods.lut = 0b1100),
         )
     });

@@ -46,6 +46,7 @@ impl Reads {
             preds: vec![0; code.n_preds as usize],
         };
         for op in code.ops() {
+            // Wrapping only to name the operation as a function: no count overflows.
             reads.count(op, u32::wrapping_add);
         }
         reads

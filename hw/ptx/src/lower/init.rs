@@ -185,6 +185,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             Init::Int(value, _) if ty.is_float() && *value != 0 => {
                 Err(typed("an integer").help("write a float: `1.0`, or its bits: `0f3F800000`"))
             }
+            // The lowest bytes count, as in a C conversion.
             Init::Int(value, _) => Ok(Value::Bits(*value as u128)),
             Init::Float(float, _) if ty.is_float() || float.bits() == ty.bits() => {
                 Ok(Value::Bits(float.bits_as(ty).into()))

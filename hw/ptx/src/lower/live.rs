@@ -36,6 +36,7 @@ pub(super) fn peak(ranges: &[LiveRanges]) -> usize {
         .filter_map(|ranges| ranges.last())
         .map(|range| range.1)
         .max();
+    // One entry more, because the last range ends there.
     let mut changes = vec![0_isize; end.unwrap_or(0) as usize + 1];
     for &(start, end) in ranges.iter().flatten() {
         changes[start as usize] += 1;

@@ -146,6 +146,7 @@ fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_regist
         return region.to_vec();
     }
     let text_peak = live_set.peak(region, kills);
+    // Up to `FREE_REGISTERS` latency hiding costs no occupancy.
     let max_live = (text_peak + EXTRA_REGISTERS).max(FREE_REGISTERS).min(max_registers);
     // The text's order may exceed the limit of registers, and is kept if nothing better is found.
     let allowed = max_live.max(text_peak);

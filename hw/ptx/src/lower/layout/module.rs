@@ -203,6 +203,7 @@ impl ModuleLayout {
                     offset,
                     bytes: variable.bytes() as u32,
                 });
+                // Beyond the bank, the module has a finding and is not compiled.
                 VarLoc::Const(offset.min(CONST_BYTES as u32))
             }
             _ if is_reference(variable) => {

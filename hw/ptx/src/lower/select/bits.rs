@@ -50,6 +50,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "prmt" => {
                 const MODES: [&str; 7] = ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"];
                 form.only(&MODES)?;
+                // The machine numbers the modes in this order.
                 let mode = MODES.iter().position(|mode| form.has(mode)).unwrap_or(0);
                 Op::machine(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
             }

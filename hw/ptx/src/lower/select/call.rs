@@ -71,6 +71,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let skip_label = self.skip_if_guarded();
         let end = self.new_label();
         for body in candidates {
+            // A candidate has a body, so it has an address.
             let address = callgraph::address(self.checked, body.function.name.text).unwrap_or(0);
             let other = self.code.new_pred();
             // Function addresses fit in the low word.

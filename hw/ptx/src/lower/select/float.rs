@@ -158,6 +158,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let last = form.ty().bits().div_ceil(32) as u8 - 1;
         let result = self.dst(form, 0)?;
         let (sign, value) = (self.src(form, 1)?, self.src(form, 2)?);
+        // The sign bit of the last word, from the first source.
         let mask = Arg::imm(0x8000_0000);
         self.emit(blend(sign.part(last), mask, value.part(last)).dst(result.offset(last)));
         if last == 1 {

@@ -311,6 +311,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
+/// Creates a LOP3 with the truth table `lut`. 0xc0 is a & b, 0xfc is a | b, 0x3c is a ^ b.
 pub(super) fn lop(a: Arg, b: Arg, c: Arg, lut: u8) -> Op {
     Op::machine(Opcode::Lop3).src(&[a, b, c]).mods(|mods| mods.lut = lut)
 }

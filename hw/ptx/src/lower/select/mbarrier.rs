@@ -67,6 +67,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.mem_operand(form, n, Space::Shared);
         }
         let generic = self.mem_operand(form, n, Space::Generic)?;
+        // The offset in the window is the address in the CTA's own shared memory.
         let base = self.compute(lop(generic.base.part(0), Arg::imm(WINDOW_BYTES - 1), Arg::ZERO, 0xc0));
         Ok(MemOperand {
             space: Space::Shared,

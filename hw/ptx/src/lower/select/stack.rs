@@ -76,6 +76,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("alloca", [_, _, rest @ ..]) => {
                 let align = match rest {
                     [] => 8,
+                    // Zero is no power of two, so it is refused below.
                     [Value::Int(align)] => u32::try_from(*align).unwrap_or(0),
                     _ => 0,
                 };

@@ -82,6 +82,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let full = self.code.new_pred();
         // The last offset at which the record fits.
         let last = printf::BUFFER_BYTES - printf::FIRST_RECORD - record;
+        // Offsets are unsigned, and so is the comparison.
         let compare = Op::machine(Opcode::Isetp)
             .src(&[reserved, Arg::imm(last.into())])
             .pdst(full);

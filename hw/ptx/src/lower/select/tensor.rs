@@ -185,6 +185,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let pair = pairs[usize::from(n / 2)];
             let half = match n % 2 {
                 0 => pair,
+                // The upper half, moved down.
                 _ => self.compute(byte_permute(pair, Arg::ZERO, 0x4432)),
             };
             let widen = Op::machine(Opcode::F2f).dst(group.offset(n)).src(&[half]);

@@ -26,6 +26,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .collect();
         let third = if form.operands().len() > 3 { ", %c" } else { "" };
         let [result, source] = [to, from].map(|ty| format!(".b{}", ty.bits()));
+        // The bits of 1.0, or all ones.
         let one: u64 = match to {
             Type::F32 => 0x3f80_0000,
             Type::F16 | Type::F16x2 => 0x3c00,

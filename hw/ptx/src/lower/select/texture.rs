@@ -121,6 +121,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.ty = isa_type(ty).unwrap_or_default();
             mods.from = if coordinates == Type::F32 { Ty::F32 } else { Ty::S32 };
             (mods.count, mods.high, mods.trans) = (dimensions, layered, is_cube);
+            // 0 samples, and 1 to 4 gather a channel.
             mods.lut = channel.map_or(0, |channel| channel as u8 + 1);
         }));
         let results = match form.operand(0)? {

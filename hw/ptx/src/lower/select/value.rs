@@ -144,6 +144,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let span = form.op.instruction.span;
         if let Some((base, at)) = self.stack_location(symbol) {
             let pair = self.temp_pair();
+            // A local address has 32 bits, and the upper word is zero.
             let at = Arg::imm(i64::from(at).wrapping_add(offset) as u64 & 0xffff_ffff);
             self.emit(Op::machine(Opcode::Iadd3).dst(pair).src(&[Arg::vreg(base), at]));
             self.emit(Op::machine(Opcode::Mov).dst(pair.offset(1)));
@@ -301,6 +302,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             // Byte 0 of both words. The upper half of a 16-bit value is undefined.
             8 if parts.len() == 2 => self.emit(byte_permute(words[0], words[1], 0x5540).dst(result)),
             8 if parts.len() == 4 => {
+                // Two pairs of bytes, and then both pairs.
                 let low = self.compute(byte_permute(words[0], words[1], 0x5540));
                 let high = self.compute(byte_permute(words[2], words[3], 0x5540));
                 self.emit(byte_permute(low, high, 0x5410).dst(result));
@@ -329,7 +331,9 @@ fn too_narrow(form: &Form<'_, '_>) -> Diagnostic {
     form.malformed("a register is narrower than the instruction's type")
 }
 
-/// Selects bytes of (b:a).
+/// Selects bytes of (b:a). Nibble n of the selector names byte n of the result: 0 to 3 in a, 4 to 7 in b.
+///
+/// A nibble of 8 + m repeats the sign of byte m.
 pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
     Op::machine(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
 }

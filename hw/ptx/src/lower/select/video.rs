@@ -64,6 +64,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Ok(());
         }
         let op = match results[..] {
+            // The low halves of both parts.
             [low, high] => byte_permute(low, high, 0x5410),
             _ => {
                 // Byte 0 of each part.

@@ -180,6 +180,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         match bytes {
             1 => {
+                // Byte 0 of each element: two pairs, and then both pairs.
                 let low = self.compute(byte_permute(elements[0], elements[1], 0x0040));
                 let high = self.compute(byte_permute(elements[2], elements[3], 0x0040));
                 vec![self.compute(byte_permute(low, high, 0x5410))]
@@ -215,6 +216,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         for n in 0..fragment.each {
             let value = match bytes {
+                // The second half of a word is stored from the low half of a register.
                 2 if n == 1 => self.compute(byte_permute(values[0], Arg::ZERO, 0x4432)),
                 2 => values[0],
                 _ => values[n as usize],
