@@ -20,6 +20,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         may || matches!(form.opcode(), "addc" | "subc" | "madc")
     }
 
+    /// Selects an instruction with a carry, one IADD3 for each word.
     pub(super) fn carry_chain(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".cc", ".lo", ".hi"])?;
         let result = self.dst(form, 0)?;
@@ -40,6 +41,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             } else {
                 b.part(n)
             };
+            // The carry of each word is the carry-in of the next one.
             let mut op = Op::machine(Opcode::Iadd3)
                 .dst(result.offset(n))
                 .src(&[a.part(n), addend]);
@@ -97,7 +99,7 @@ fn carry_effects(op: &check::Op<'_, '_>) -> (bool, bool) {
     (sets, reads)
 }
 
-/// True if the function sets a carry, and reads one whose writer is not the last one before it for certain.
+/// True if the function needs a carry flag: it sets a carry, and one of its reads has no certain writer.
 pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
     let (mut writer, mut unknown, mut is_set) = (None, false, false);
     for step in &body.code {
