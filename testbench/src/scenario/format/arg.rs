@@ -162,6 +162,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
         let arg = match kind.as_str() {
             // The only tables with two keys.
             "address" => return address(map.next_value()?, None, map),
+            // Keys come in the order of the text, so `offset` may be first.
             "offset" => {
                 let offset = map.next_value()?;
                 let key = map.next_key::<String>()?;

@@ -15,7 +15,7 @@ pub(in crate::scenario) enum ElementSource {
     Zeros,
     /// One expression for all elements.
     Expr(Expr),
-    /// What the reference model computes: only for `expect`.
+    /// The results of the reference model: only for `expect`.
     Reference,
     /// Addresses in one buffer or module variable: only for `init`.
     Address(Address),
@@ -101,6 +101,7 @@ struct InitTable {
 impl InitTable {
     /// The only source. `None` if there is none, or more than one.
     fn source(self) -> Option<ElementSource> {
+        // An `offset` alone has no base.
         let has_base = self.address.is_some() || self.offset.is_none();
         let offset = self.offset.unwrap_or_else(zero);
         let tables = [
@@ -214,11 +215,11 @@ pub(in crate::scenario) struct Permutation {
     pub seed: Quantity,
 }
 
-/// Each element holds the index or the address of its successor. One circle in random order has all of them.
+/// A ring: each element holds the index or the address of its successor. One circle in random order has all of them.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct Ring {
-    /// Distance of two elements of the ring. The others are 0.
+    /// Distance between neighbours of the ring in the buffer. The elements between them are 0.
     #[serde(default = "one")]
     pub step: Quantity,
     #[serde(default = "zero")]
@@ -262,7 +263,7 @@ pub(in crate::scenario) struct Expect {
     pub atol: f64,
     /// The launch after which the elements are compared. `None` is the last one.
     pub after: Option<LaunchName>,
-    /// The first element and the one behind the last. `None` is the whole buffer.
+    /// The first element, and the one after the last. `None` is the whole buffer.
     pub range: Option<[Quantity; 2]>,
     /// True if a NaN agrees with every number.
     pub nan: bool,
@@ -303,6 +304,7 @@ impl<'de> Deserialize<'de> for Text {
 impl From<Text> for ElementSource {
     fn from(Text(expr): Text) -> Self {
         match expr.root() {
+            // The two words are reserved, so no constant has their names.
             Node::Name(name) if name == "reference" => ElementSource::Reference,
             Node::Name(name) if name == "zeros" => ElementSource::Zeros,
             _ => ElementSource::Expr(expr),
@@ -368,6 +370,7 @@ impl<'de> Visitor<'de> for ExpectVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Expect>, A::Error> {
+        // A table without exactly one source is refused later, where the error has the buffer's key.
         let table = ExpectTable::deserialize(MapAccessDeserializer::new(map))?;
         Ok(vec![table.into()])
     }
