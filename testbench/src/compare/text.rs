@@ -60,6 +60,7 @@ impl Comparison {
         for row in self.lines.iter().take(most) {
             let ([issues_a, issues_b], [cycles_a, cycles_b], [wait_a, wait_b]) =
                 (row.issues, row.warp_cycles, row.stall);
+            // Cut by characters: a byte index could split one.
             let text: String = row.text.chars().take(WIDTH).collect();
             let _ = writeln!(
                 out,

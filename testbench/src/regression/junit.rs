@@ -53,6 +53,7 @@ pub fn junit(cases: &[Case], seconds: f64) -> String {
 fn contents(case: &Case) -> Markup {
     html! {
         @if let Some(cycles) = case.cycles {
+            // HTML has no empty element of this name, so it is written as text.
             properties { (PreEscaped(format!("<property name=\"cycles\" value=\"{cycles}\"/>"))) }
         }
         @if let Some(failed) = &case.failed {

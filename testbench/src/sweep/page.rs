@@ -41,6 +41,7 @@ fn plots(table: &Table, options: &PlotOptions) -> Markup {
     let each = table.columns.iter().map(|column| {
         let options = PlotOptions {
             y: column.clone(),
+            // Another column may have values at or below 0.
             log_y: options.log_y && *column == options.y,
             ..options.clone()
         };

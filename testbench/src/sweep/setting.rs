@@ -85,6 +85,7 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
         Some(_) => return Err(no_launch()),
         None => (0..n, name),
     };
+    // Sizes first: a parameter named `grid` is reached as `args[N]`.
     if SIZES.contains(&key) {
         return scenario.launches[launches]
             .iter_mut()
@@ -136,6 +137,7 @@ fn set_size(launch: &mut Launch, name: &str, key: &str, value: &str) -> Result<(
 fn sizes(value: &str) -> Option<[u32; 3]> {
     let mut sizes = [1; 3];
     for (n, part) in value.split('x').enumerate() {
+        // A fourth size has no place, so the value is refused.
         *sizes.get_mut(n)? = part.parse().ok().filter(|&size| size > 0)?;
     }
     Some(sizes)
@@ -176,6 +178,7 @@ fn set_parameter(
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
+    // Names of parameters do not depend on the code, so any reconvergence does.
     let module = scenario.module(Reconvergence::default()).ok();
     let (mut known, mut is_found) = (Vec::new(), false);
     for launch in &mut scenario.launches[launches] {

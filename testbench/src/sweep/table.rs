@@ -140,6 +140,7 @@ fn aligned(lines: &[Vec<String>]) -> String {
     let n = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let is_number = |text: &str| text == "-" || text.parse::<f64>().is_ok();
+    // The first line is the head.
     let is_right = |column: usize| lines.iter().skip(1).all(|line| is_number(&line[column]));
     let form: Vec<_> = (0..n).map(|column| (width(column), is_right(column))).collect();
     let mut out = String::new();
