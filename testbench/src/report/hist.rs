@@ -114,6 +114,7 @@ fn log(requests: &Requests) -> io::Result<Vec<u8>> {
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("a cycle is a millisecond of log time; values are cycles")
         .with_base_time(SystemTime::UNIX_EPOCH)
+        // The maximum of each interval is in cycles too.
         .with_max_value_divisor(1.0)
         .begin_log_with(&mut out, &mut serializer)?;
     let length = requests.interval();
@@ -186,6 +187,7 @@ fn bars(latency: &Latency) -> Vec<(f64, f64)> {
 pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     let requests = paths.values().map(|latency| latency.histogram().len()).max();
     let rarest = (requests.unwrap_or(1) as f64).max(10.0);
+    // Percentiles 0, 50 and 75, then 90, 99, 99.9 and so on.
     let shares = [1.0, 2.0, 4.0].into_iter().chain((1..).map(|n| 10f64.powi(n)));
     let shares = shares.take_while(|share| *share <= rarest);
     let ticks = shares.map(|share| (share, percent(share))).collect();
@@ -213,6 +215,7 @@ fn curve(latency: &Latency, end: f64) -> Vec<(f64, f64)> {
             above => (histogram.len() as f64 / above as f64).min(end),
         };
         let cycles = step.value_iterated_to() as f64;
+        // Two points per value: a horizontal step over all percentiles that have it.
         points.push((one_in(below), cycles));
         below += step.count_since_last_iteration();
         points.push((one_in(below), cycles));

@@ -131,6 +131,7 @@ impl Plot {
     pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
         let Some(&(first, _)) = points.first() else { return };
         // The outline runs along the tops and closes along the bottom of the axis.
+        // On a logarithmic axis, the bottom is not 0.
         let floor = self.y.from();
         let ends = points.iter().skip(1).map(|point| point.0).chain([end]);
         let tops = points.iter().zip(ends).flat_map(|(&(x, y), end)| [(x, y), (end, y)]);
@@ -211,6 +212,7 @@ impl Plot {
     fn legend(&self) -> String {
         let mut out = String::new();
         let (mut x, mut y) = (self.width - MARGINS[1], 12.0);
+        // Above the plot, the legend is aligned to the right, so the last name is placed first.
         for (n, (name, colour)) in self.legend.iter().enumerate().rev() {
             if self.side > 0.0 {
                 (x, y) = (self.right() + 12.0, MARGINS[2] + LINE * n as f64);

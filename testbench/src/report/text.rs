@@ -1,4 +1,4 @@
-//! The text summary of a run. Its first line is the diagnosis of the longest launch.
+//! The text summary of a run. Its first line is the headline of the diagnosis.
 //!
 //! ```text
 //! diagnosis | launches | each launch: phases, speed of light, occupancy, causes, warp states, metrics | totals | latencies | words
@@ -101,6 +101,7 @@ fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Met
     longest.retain(|&index| run.launches[index].cycles > 0);
     let rest = longest.len().saturating_sub(SECTIONS);
     longest.truncate(SECTIONS);
+    // The longest are chosen. Now in the order of the run.
     longest.sort_unstable();
     for index in longest {
         let launch = &run.launches[index];
@@ -173,6 +174,7 @@ fn words(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis]) -> io::Result<(
         .map(|cause| format!("{} {} ", cause.text, cause.advice))
         .collect();
     let states = stalls::table(&run.totals);
+    // A rare state is not worth a line.
     let states = states.iter().filter(|stall| stall.percent >= 1.0);
     let states = states.map(|stall| stall.state).filter(|state| *state != "selected");
     let paths = run.totals.latencies().map(|(path, _)| path);
@@ -201,6 +203,7 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
             is_sampled,
             ..
         } = launch;
+        // Cycles over kHz are milliseconds.
         let micros = *cycles as f64 * 1e3 / khz;
         writeln!(
             to,

@@ -71,6 +71,7 @@ pub(super) fn sites(launch: &LaunchRun, counters: [&str; 3]) -> Vec<Site> {
 
 fn place(launch: &LaunchRun, pc: u32, inst: &Inst) -> Place {
     let source = launch.program.source(pc).map(|source| {
+        // The name alone: paths of compilers are long.
         let file = source.file.rsplit('/').next().unwrap_or(source.file);
         format!("{file}:{}", source.line)
     });

@@ -27,7 +27,7 @@ pub struct SpeedOfLight {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Neither is busy: the launch waits.
+    /// Neither SMs nor memory are busy: the launch waits.
     Latency,
     /// The SMs.
     Compute,

@@ -15,7 +15,7 @@ const SIZE: (u32, u32) = (340, 220);
 /// Points of a curve over shared memory.
 const STEPS: u32 = 96;
 
-/// A curve: its title, its axis, its values, and the launch's own one.
+/// A curve: title, axis, values, the value of the launch, and the shape of a launch for a value.
 struct Curve {
     title: &'static str,
     axis: &'static str,

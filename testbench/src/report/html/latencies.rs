@@ -116,6 +116,7 @@ fn stage_bar(stage: &str, cycles: f64, longest: f64) -> Markup {
 
 /// Colour of a stage.
 fn shade(stage: usize) -> &'static str {
+    // There are nine stages and eight colours.
     if stage < 8 { colour(stage) } else { "#222222" }
 }
 

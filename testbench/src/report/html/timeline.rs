@@ -54,6 +54,7 @@ fn warps(page: &Page<'_>, order: &[usize]) -> Markup {
         .map(|states| states.iter().sum::<u64>() as f64 * per_sm);
     let x = Axis::new("cycle", Scale::Linear, 0.0, edges.last().copied().unwrap_or(1.0));
     let y = Axis::new("warps", Scale::Linear, 0.0, top(resident, f64::from(limit)));
+    // A stack of layers: its top is the number of resident warps.
     let mut plot = Plot::new(&format!("Warps per SM (at most {limit})"), SIZES[0], x, y);
     plot.layers(&layers, &edges);
     plot.finish()

@@ -77,6 +77,7 @@ pub(super) const TIME: &[Row] = &[
 ];
 
 fn limit(allowed: Option<u32>) -> Value {
+    // A kernel that does not use the resource has no limit by it.
     allowed.map_or(Value::NotReached, |blocks| Value::of(blocks.into()))
 }
 

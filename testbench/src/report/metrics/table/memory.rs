@@ -221,7 +221,7 @@ pub(super) const LOCAL: &[Row] = &[
     ),
 ];
 
-/// Sectors of loads that wait for a miss in flight. An ideal memory has none, and no such counter.
+/// Sectors of loads that joined a miss in flight. An ideal memory has no such counter.
 fn merged(i: &Inputs<'_>) -> Value {
     i.sum("l1", "load_sectors_merged")
 }
@@ -233,6 +233,7 @@ fn l1_load_hits(i: &Inputs<'_>) -> Value {
 
 /// Busy share of the L1's busiest stage in `cycles`, a sum over all SMs.
 pub(super) fn l1_share(i: &Inputs<'_>, cycles: Value) -> Value {
+    // Shared memory is part of the unified L1 array, so its banks count too.
     let stages = [("l1", "tag_cycles"), ("l1", "data_cycles"), ("shared", "busy_cycles")];
     Value::greatest(stages.map(|(block, counter)| i.sum(block, counter) / cycles * 100.0))
 }

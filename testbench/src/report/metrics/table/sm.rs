@@ -16,6 +16,7 @@ fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
     let row = pipe_row(pipe);
     let interval = row
         .preset
+        // The control pipe has no timing in the preset: one issue per cycle.
         .map_or(1, |preset| (preset.timing)(&i.config.sm.pipes).interval);
     i.sum("scheduler", row.counter) * f64::from(interval) / cycles * 100.0
 }
@@ -32,6 +33,7 @@ fn issued_share(i: &Inputs<'_>, cycles: Value) -> Value {
 fn throughput(i: &Inputs<'_>) -> Value {
     let elapsed = i.cycles() * i.instances("scheduler", "inst_issued").number().unwrap_or(0.0);
     let sms = i.cycles() * f64::from(i.config.n_sms());
+    // The LSU is shared by the sub-cores, so it follows by itself.
     let math = PIPES.iter().filter(|row| row.preset.is_some());
     let shares = math.map(|row| issue_share(i, row.pipe, elapsed));
     Value::greatest(shares.chain([issued_share(i, elapsed), lsu_share(i, sms)]))
@@ -40,6 +42,7 @@ fn throughput(i: &Inputs<'_>) -> Value {
 fn unaccounted(i: &Inputs<'_>) -> Value {
     let states = STATES
         .iter()
+        // A state that the model does not have counts as 0.
         .filter_map(|(_, counter)| i.sum("scheduler", counter).number());
     i.sum("scheduler", "warp_cycles") - Value::Number(states.sum())
 }
