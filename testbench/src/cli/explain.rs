@@ -30,6 +30,7 @@ fn preset_key(key: &str) -> Result<Option<String>, Failure> {
     for name in preset::names() {
         let preset = preset::load(name, &[]).map_err(Failure::input)?;
         let Some(row) = preset.sources.iter().find(|row| row.key == key) else {
+            // All presets have the same keys, so the first one decides.
             return Ok(None);
         };
         let SourcedValue {

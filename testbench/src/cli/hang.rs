@@ -1,4 +1,6 @@
-//! Runs a scenario that hangs a second time, up to the hang: finds the last writer of each polled word, and records the SM that hangs.
+//! Runs a scenario that hangs once more, up to the hang. The second run finds the last writer of each polled word, and
+//! records the SM
+//! that hangs.
 
 use std::path::PathBuf;
 
@@ -48,6 +50,7 @@ pub fn repeat(
         _ => bench.gpu().latest().end,
     };
     let sm = unrecorded(hang, args, record.is_some());
+    // The second run has no faults of `--fault`, so it would not repeat the hang.
     if sm.is_none() && hang.polled.is_empty() || !args.faults.is_empty() {
         return Ok(SecondRun::default());
     }
@@ -55,6 +58,7 @@ pub fn repeat(
         let text = "\n  the run is too long to be repeated for the last writes".to_owned();
         return Ok(SecondRun { text, wave: None });
     }
+    // A new machine, since the first one was reset after the hang.
     let mut second = lab::bench(scenario, config, args.ignore_target)?;
     let mut wave = match sm {
         Some(sm) => Some(Wave::begin(args, scenario, record, &mut second, Some(sm), Vec::new())?),

@@ -109,6 +109,7 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
 
 /// The remedy for a trap.
 fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
+    // A remedy of its own, since no address is at fault.
     if trap.kind == TrapKind::SplitExchange {
         return "all threads of the mask must execute the same vote, shfl, match or redux: move it out of the branch, or use a mask \
                 with only the threads of the branch"
@@ -156,8 +157,8 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
     };
     let variables = needs.all_variables().filter(|variable| variable.space == space);
     let named = |variable: &Variable| match variable.bytes {
+        // `extern .shared` has size 0 in the program. The launch gives its size.
         0 => region(&variable.name, variable.offset, dynamic),
-        // A size of 0 is `extern .shared`: the launch gives its size.
         bytes => region(&variable.name, variable.offset, bytes),
     };
     variables.map(named).collect()
@@ -167,6 +168,7 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
 fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     let distance = |region: &&Region| match address.checked_sub(region.first) {
         None => region.first - address,
+        // 0 inside the region.
         Some(at) => (at + 1).saturating_sub(region.bytes),
     };
     let Some(region) = regions.iter().min_by_key(distance) else {
@@ -228,6 +230,7 @@ fn stuck(scenario: &Scenario, hang: Option<&Hang>, error: &SimError, writes: &st
         ),
     };
     let n_reasons = hang.map_or(0, |hang| hang.reasons.len());
+    // The machine lists the reasons of a hang before the components that wait.
     let (reasons, waits) = waits.split_at(n_reasons);
     list(&mut out, reasons);
     out.push_str(writes);

@@ -53,6 +53,7 @@ fn give(lesson: &Lesson, plot: Option<&Path>) -> Result<(), Failure> {
     let ran = command(&["run", lesson.name]);
     let default = PathBuf::from(format!("{}.svg", lesson.name));
     let plot = plot.unwrap_or(&default).display().to_string();
+    // The sweep runs even if the scenario failed: its curve may show why.
     let swept = match lesson.has_sweep {
         true => command(&["sweep", lesson.name, "--plot", &plot]).and_then(|()| print(&format!("\nplot: {plot}\n"))),
         false => Ok(()),
@@ -68,6 +69,7 @@ fn give(lesson: &Lesson, plot: Option<&Path>) -> Result<(), Failure> {
 /// Runs another command of this program.
 fn command(words: &[&str]) -> Result<(), Failure> {
     let words = [&["warpwave"], words].concat();
+    // Through the parser, so that a lesson does what the printed commands do.
     let arguments = Arguments::try_parse_from(words).map_err(Failure::input)?;
     execute(&arguments.command)
 }

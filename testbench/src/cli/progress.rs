@@ -53,6 +53,7 @@ impl Line {
     /// Updates the line when it is due. Returns false if the run must stop.
     pub fn observe(&mut self, scenario: &str, progress: Progress<'_>) -> bool {
         self.first_cycle.get_or_insert(progress.now.0);
+        // Reading the counters costs time, so a hidden line reads none.
         if self.updated.elapsed() >= INTERVAL && !self.bar.is_hidden() {
             self.update(scenario, progress);
         }

@@ -61,6 +61,7 @@ fn full(preset: &Preset) -> String {
     }
     out.push('\n');
     for (key, title) in preset::source_titles() {
+        // Only the sources that this preset uses.
         if preset.sources.iter().any(|value| value.source == key) {
             let _ = writeln!(out, "{key:<22} {title}");
         }

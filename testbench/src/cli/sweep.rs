@@ -66,12 +66,14 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     };
     let inputs = draft.files();
     let all = points(&spec.over).map_err(Failure::input)?;
+    // The keys tell an axis over the GPU from one over the scenario. All presets have the same keys.
     let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
     let preset_keys = preset_keys.into_iter().map(|row| row.key).collect();
     let jobs: Vec<(Point, Job)> = all
         .into_iter()
         .map(|point| (point.clone(), base.at(&point, &preset_keys)))
         .collect();
+    // Before the store is opened: a refused sweep leaves no folder behind.
     check_settings(draft, &jobs)?;
     let store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
@@ -171,6 +173,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         return Err(Failure::input(format!("{}: {fault}", planned.name)));
     }
     progress::catch_interrupt();
+    // Points with a record are not computed again, also after an interrupt.
     let (begin, missing) = (Instant::now(), planned.missing());
     let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
     let jobs = jobs.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
@@ -205,6 +208,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
+    // Files are written whether or not the assertions hold.
     let held = verdict(&planned, &table, left);
     if let Some(path) = &args.html {
         let says = held

@@ -75,6 +75,7 @@ pub fn test(args: &Test) -> Result<(), Failure> {
     check_outputs(&outputs, &files.collect::<Vec<_>>())?;
     progress::catch_interrupt();
     let begin = Instant::now();
+    // Each scenario in a process: a crash ends that one alone.
     let ran = run_all(args, &scenarios, baseline.as_ref())?;
     let seconds = begin.elapsed().as_secs_f64();
     let cases: Vec<Case> = ran.iter().map(|ran| ran.case.clone()).collect();
@@ -173,6 +174,7 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         };
         let mut done = done.lock().expect("no worker panicked");
         done.1[n] = Some(ran);
+        // Lines appear in the order of the scenarios: a result waits for all before it.
         while let Some(Some(ran)) = done.1.get(done.0) {
             if !args.quiet || ran.case.failed.is_some() {
                 // A closed pipe ends nothing: the results are still written.
@@ -215,6 +217,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     }
     let begin = Instant::now();
     let mut ran = command.arg("--").arg(name).stdin(Stdio::null()).output();
+    // A sweep is worth its time only if the scenario itself passes.
     if args.sweeps && ran.as_ref().is_ok_and(|ran| ran.status.success()) && has_sweep(name) {
         ran = sweep(args, program, name, &report.with_extension("store"));
     }
@@ -226,6 +229,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     let failed = match ran {
         Err(error) => Some(failed("no process", &error.to_string())),
         Ok(ran) if ran.status.success() => baseline.and_then(|baseline| moved(args, baseline, name, json.as_ref())),
+        // Ctrl-C reaches the child too. Its scenario has neither passed nor failed.
         Ok(ran) if ran.status.code() == Some(INTERRUPTED.into()) || progress::is_stopped() => return None,
         Ok(ran) => {
             let kind = ran

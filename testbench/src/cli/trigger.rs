@@ -15,6 +15,7 @@ pub fn parse(text: &str, scenario: &Scenario, bench: &Bench<'_>) -> Result<Trigg
     };
     let (word, value) = text.split_once(['=', '>']).ok_or_else(wrong)?;
     let (word, value) = (word.trim(), value.trim());
+    // Only a stall is compared with `>`. The other events name one thing.
     let is_more = text.contains('>');
     match (word, is_more) {
         ("launch", false) => launch(number(value).ok_or_else(wrong)?, scenario),
@@ -81,6 +82,7 @@ fn address(name: &str, indices: &[u64], bench: &Bench<'_>) -> Result<Trigger, Fa
 
 /// The index in memory order of an element, given by one index per dimension or by that index itself.
 fn element(layout: &Layout, indices: &[u64]) -> Option<u64> {
+    // One index counts elements in memory order, for any shape.
     if let [number] = indices {
         return (*number < layout.elements()).then_some(*number);
     }

@@ -54,6 +54,7 @@ pub fn stages(request: &Request) -> Vec<(&'static str, Cycle, u64)> {
         .filter(|(_, at)| *at != Cycle::NEVER)
         .map(|(name, at)| (*name, at))
         .collect();
+    // A merged request skips stages, so the stamps decide the order.
     passed.sort_by_key(|(_, at)| *at);
     let ends = passed.iter().skip(1).map(|(_, at)| *at).chain([end(request)]);
     let stages = passed.iter().zip(ends);
@@ -207,6 +208,7 @@ impl Listener for Requests {
             sm,
             number: self.numbers[sm as usize],
         };
+        // Earlier requests are counted too, so that a number does not depend on the first cycle.
         self.numbers[sm as usize] += 1;
         if returned(request) < self.first {
             return;

@@ -38,6 +38,7 @@ pub fn compute(
         let mut command = Command::new(&program);
         command.args(["sweep", "run-point", &key.to_string(), "--store"]);
         command.arg(store.folder()).args(limits.options());
+        // Several processes cannot share the terminal's input.
         command.stdin(Stdio::null());
         let recorded = command
             .output()
@@ -53,6 +54,7 @@ pub fn compute(
 
 /// Stores the reason why a process ended without a record.
 fn record(store: &Store, job: &Job, key: &Key, output: &Output, limits: Limits) -> std::io::Result<()> {
+    // The process stored its own result or reason.
     if store.record(key).is_some() {
         return Ok(());
     }
@@ -74,6 +76,7 @@ fn crash(status: ExitStatus, err: &str, limits: Limits) -> Option<(u8, String)> 
         .unwrap_or(CRASHED);
     let says = err.trim();
     let reason = match limits.memory {
+        // Rust aborts when an allocation fails, and says so.
         Some(bytes) if signal == Some(ABORT) && says.contains("memory allocation") => {
             let first = says.lines().next().unwrap_or_default();
             format!("the memory limit of {bytes} bytes is reached; raise --point-memory ({first})")

@@ -27,7 +27,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// Edges of the intervals in cycles. The first interval begins with the first launch. There is one edge more than intervals.
+/// Edges of the intervals in cycles, from cycle 0 on. There is one edge more than intervals.
 fn edges(page: &Page<'_>) -> Vec<f64> {
     let length = page.profile.interval();
     (0..=page.profile.intervals().len())
