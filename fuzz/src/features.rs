@@ -1,4 +1,4 @@
-//! What a run has reached: the counters of components, by order of magnitude, and the kinds of errors.
+//! Features of a run: the counters of components by order of magnitude, and the kinds of errors.
 //!
 //! A feature is a hash. The runner keeps an input that reaches a feature for the first time, as libFuzzer does with code. Features need no
 //! instrumented build.
@@ -22,6 +22,7 @@ pub fn note(feature: impl Hash) {
 
 /// Notes a count by its name and its order of magnitude.
 pub fn note_count(name: &str, value: u64) {
+    // 0 is a magnitude of its own: it has no logarithm.
     note((name, value.checked_ilog2()));
 }
 

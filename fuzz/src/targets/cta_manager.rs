@@ -140,6 +140,7 @@ impl Neighbours {
     }
 
     fn launch_next(&mut self, now: Cycle) {
+        // As GigaThread does: no launch to a full SM.
         let resident = self.n_launched - self.n_ended;
         if self.n_launched < self.input.ctas && resident < self.most_ctas() {
             let (grid, index) = (self.grid.clone(), self.n_launched);
@@ -173,12 +174,14 @@ impl Neighbours {
             self.ctas.contains_key(&cta),
             "a warp of CTA {cta}, which is not resident"
         );
+        // Scheduler and dispatch unit get the same start, in either order.
         let seen = (start.warp, start.index, cta);
         let other = &mut self.subcores[n].starts[1 - receiver];
         match other.iter().position(|of_other| *of_other == seen) {
             Some(at) => drop(other.remove(at)),
             None => self.subcores[n].starts[receiver].push(seen),
         }
+        // The scheduler's start begins the warp of the model.
         if receiver == 1 {
             return;
         }
@@ -270,12 +273,14 @@ impl Neighbours {
         let cta = self.ctas.get_mut(&warp.cta).expect("the CTA of a warp is resident");
         cta.arrived[warp.round].0 += 1;
         cta.arrived[warp.round].1 += predicates;
+        // A barrier per round: no warp arrives twice at one before it opens.
         let barrier = warp.round as u8;
         warp.acts_at = pass.then_some(now.0 + 1);
         warp.round += usize::from(pass);
         WarpEvent::Arrive {
             warp: slot,
             barrier,
+            // 0 stands for all threads of the CTA.
             threads: if passes == 0 { 0 } else { 32 * n_warps },
             pass,
             count: counts.then_some(predicates),
@@ -296,6 +301,7 @@ impl Neighbours {
 
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
+        // Ends first: they free the room that the next launch needs.
         self.take_end(now);
         self.launch_next(now);
         for n in 0..self.subcores.len() {

@@ -133,6 +133,7 @@ impl Neighbours {
             return;
         };
         let (_, decoded) = GRID.instruction(spec.pc);
+        // The scoreboard of a scheduler: no access to a register with a pending write.
         let conflicts = |other: &InFlight| {
             let (_, earlier) = GRID.instruction(other.pc);
             let preds = earlier.pred_defs & decoded.pred_touches != 0;
@@ -179,6 +180,7 @@ impl Neighbours {
             return;
         };
         assert_eq!(inst.info.pipe as usize, pipe, "the pipe of {:?}", inst.inst().op);
+        // The oldest of equal instructions: a pipe gets them in order of issue.
         let waits = |other: &&mut InFlight| (other.warp, other.pc) == (inst.warp, inst.pc) && other.operands.is_some();
         let expected = self
             .in_flight
@@ -200,6 +202,7 @@ impl Neighbours {
             word.0 = std::array::from_fn(|lane| result(number, n, lane));
         }
         for (n, pred) in inst.results.preds.iter_mut().enumerate() {
+            // No lane has the number 40, so a predicate has a value of its own.
             *pred = LaneMask(result(number, n, 40));
         }
         // The end of a posted access goes to the scheduler from the LSU.
@@ -222,6 +225,7 @@ impl Neighbours {
             .remove(at.unwrap_or_else(|| panic!("{release:?} of no instruction")));
         let (inst, decoded) = GRID.instruction(done.pc);
         features::note((done.pc, done.lanes.count_ones().min(2), done.is_done));
+        // The release tells that the results are in the register file, so the model writes them now.
         let registers = &mut self.registers[usize::from(done.warp)];
         for lane in LaneMask(done.lanes).iter() {
             for n in (0..decoded.result_words).filter(|_| !inst.dst.is_zero()) {

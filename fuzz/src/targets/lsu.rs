@@ -87,7 +87,7 @@ struct Owed {
     fence: Option<(usize, Vec<u8>)>,
 }
 
-/// A sub-core: what it sends, takes, and still expects.
+/// A sub-core: the instructions that it sends, and the messages that it expects.
 struct Subcore {
     input: Source<Box<WarpInst>>,
     /// A fence has not returned. The sub-core sends nothing before, as a scheduler would for its warp.
@@ -126,11 +126,13 @@ impl Neighbours {
             at[subcore] += spec.gap;
             let pc = u32::from(spec.op) % GRID.program.code().len() as u32;
             let is_shared = pc >= SHARED;
+            // Memory of its own for each warp: the order between warps does not matter.
             let region = if is_shared { 0 } else { BASE + warp as u64 * REGION };
             let bytes = if is_shared { 4096 } else { REGION };
             let mut inst = spec.inst(&GRID, pc, region, bytes);
             inst.subcore = subcore as u8;
             inst.issued = Cycle(at[subcore]);
+            // The index names the instruction when it returns.
             inst.index = self.owed.len() as u32;
             let results = match is_shared || pc == FENCE {
                 true => Vec::new(),
@@ -181,12 +183,14 @@ impl Neighbours {
     /// Performs a packet at its arrival, and answers it later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
+            // An invalidation changes no byte.
             if !matches!(packet.kind, PacketKind::Invalidate { .. }) {
                 self.l1.perform(&mut packet);
             }
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // The banks take turns, so responses overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)

@@ -134,6 +134,7 @@ impl Mbarrier {
         self.pending -= arrivals;
         self.bytes += bytes;
         self.count -= if drop { arrivals } else { 0 };
+        // A phase needs all arrivals and all bytes.
         if self.pending == 0 && self.bytes == 0 {
             self.phase += 1;
             self.pending = self.count;
@@ -147,7 +148,7 @@ impl Mbarrier {
     }
 }
 
-/// What an instruction of the LSU must return.
+/// The result that an instruction of the LSU must return.
 #[derive(Clone, Debug)]
 enum Owed {
     /// The bits of the mbarrier of each lane, before an arrival or at a load.
@@ -265,6 +266,7 @@ impl Neighbours {
                 barrier.pending
             };
             let arrivals = spec.arrivals.min(most);
+            // Takes back missing bytes, so that phases complete without a copy.
             let bytes = if barrier.bytes > 0 { -barrier.bytes } else { spec.bytes };
             before.push((lane, barrier.bits()));
             lanes.push((lane, number, u64::from(arrivals) | (bytes as u32 as u64) << 32));
@@ -313,6 +315,7 @@ impl Neighbours {
         }
         self.unsent = round.arrivals.len() + round.copies.len();
         let barrier = &mut self.barriers[OWN];
+        // A round completes exactly one phase. The order of its arrivals is open.
         barrier.phase += 1;
         features::note((round.copies.len(), total.checked_ilog2()));
         self.test_round(now);
@@ -387,6 +390,7 @@ fn arrival(bytes: u32, tag: u32) -> Box<Packet> {
         ..AtomicLanes::default()
     };
     atomic.lanes[0] = AtomicLane {
+        // The high half takes away the bytes that have arrived. The low half, the number of arrivals, is 0.
         value: u128::from(bytes.wrapping_neg()) << 32,
         ..AtomicLane::default()
     };

@@ -108,7 +108,9 @@ impl Neighbours {
             {
                 match (copy.to_global, there) {
                     (true, Some(there)) => global.set(there, initial(here.into())),
+                    // An element outside the tensor is not written.
                     (true, None) => {}
+                    // An element outside the tensor reads as zero.
                     (false, there) => shared.set(here.into(), there.map_or(0, initial)),
                 }
             }
@@ -166,6 +168,7 @@ impl Neighbours {
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // The banks take turns, so pieces overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)
@@ -215,6 +218,7 @@ impl Neighbours {
             line + u32::from(lane.offset),
             ((lane.value >> 32) as u32).wrapping_neg(),
         );
+        // Equal copies of one barrier cannot be told apart, so any complete one will do.
         let is_it = |copy: &Copy| (copy.barrier, copy.bytes) == (barrier, bytes) && self.is_there(copy);
         let found = self.arriving.iter().position(is_it);
         let found = found.unwrap_or_else(|| panic!("no complete copy has {bytes} bytes at mbarrier {barrier:#x}"));

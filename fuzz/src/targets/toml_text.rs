@@ -196,6 +196,7 @@ pub fn check(input: Input) {
     if ["/", "..", "~"].iter().any(|part| text.contains(&format!("\"{part}"))) {
         return;
     }
+    // A file per thread, since tests run side by side.
     let name = format!("{:?}.toml", std::thread::current().id());
     let path = FOLDER.path().join(name);
     fs::write(&path, text).expect("the folder can be written");

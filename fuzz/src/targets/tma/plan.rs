@@ -149,6 +149,7 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
         for byte in 0..element_bytes {
             let at = shared + n * element_bytes + byte;
             let (line, chunk) = (at / 128, at % 128 / 16);
+            // The swizzle permutes the 16-byte chunks of a line by the number of the line.
             let chunk = chunk ^ (line % (1 << map.swizzle));
             moves.push(Move {
                 shared: line * 128 + chunk * 16 + at % 16,
@@ -250,6 +251,7 @@ fn draft(spec: &CopySpec, slot: u32, maps: &mut Vec<TensorMap>) -> Draft {
         Some(tile) => {
             let map = tile.map(global);
             let at = tile.coordinates();
+            // A tensor map has 128 bytes.
             let address = PARAM_WINDOW + 128 * maps.len() as u64;
             maps.push(map);
             let words = at[..usize::from(tile.rank)].iter().map(|&at| at as u32).collect();
