@@ -5,8 +5,7 @@
 //! ```
 //!
 //! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that
-//! matches its
-//! kernel and respects the machine's limits. So a fault after that is a fault of the kernel.
+//! matches its kernel and respects the machine's limits. So a fault after that is a fault of the kernel.
 
 mod error;
 

@@ -124,6 +124,7 @@ pub fn find(name: &str) -> Result<Lesson, LessonError> {
     scenarios.sort_by_key(|scenario| *scenario != name);
     let mut gpus = Vec::new();
     for scenario in &scenarios {
+        // The other runs of assertions count too.
         gpus.extend(Draft::find(scenario)?.gpus());
     }
     gpus.sort();

@@ -113,7 +113,7 @@ pub enum PlannedStep {
     Copy(usize, usize),
     /// Writes the same element, given in hexadecimal digits, to a whole buffer.
     Fill(usize, String),
-    /// Writes the first bytes again.
+    /// Restores the first bytes.
     Reset(usize),
     /// Exchanges two buffers.
     Swap(usize, usize),
@@ -269,6 +269,7 @@ fn append(arg: &Arg, bytes: &mut Vec<u8>, relocations: &mut Vec<Relocation>) -> 
             for field in fields {
                 append(field, bytes, relocations)?;
             }
+            // C pads the end of a structure too, so that the elements of an array stay aligned.
             bytes.resize(bytes.len().next_multiple_of(alignment), 0);
         }
         Arg::Image(_) => return Err("a texture or surface"),

@@ -1,10 +1,8 @@
 //! A scenario: a program, its buffers, its launches, and the expected results. [`format`] describes its TOML text.
 //!
 //! A [`Draft`] is a parsed text, with its GPU, its files and the size of its data. A [`Scenario`] is complete: all files are
-//! read, all
-//! elements are generated, and all names are resolved. [`crate::host`] checks what depends on the program: entries,
-//! parameters and
-//! module variables.
+//! read, all elements are generated, and all names are resolved. [`crate::host`] checks what depends on the program:
+//! entries, parameters and module variables.
 
 pub mod dtype;
 
@@ -231,7 +229,7 @@ pub enum Step {
         /// Bytes of the element.
         element: Vec<u8>,
     },
-    /// Writes the initial elements again.
+    /// Restores the initial elements.
     Reset(usize),
     /// Exchanges the contents of two buffers of the same size.
     Swap(usize, usize),
@@ -337,6 +335,7 @@ impl Arg {
     /// Alignment in a C structure, in bytes.
     pub(crate) fn alignment(&self) -> usize {
         match self {
+            // Addresses and handles have 64 bits.
             Arg::Buffer(_) | Arg::Address(..) | Arg::Image(_) => 8,
             Arg::Scalar(dtype, _) => dtype.bytes(),
             // Raw bytes say nothing of their fields.

@@ -156,6 +156,7 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
     let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut profile = Profile::default();
     let options = Options {
+        // Two sides run at once.
         threads: 1,
         max_cycles: scenario.max_cycles,
     };

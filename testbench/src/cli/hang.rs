@@ -1,6 +1,5 @@
 //! Runs a scenario that hangs once more, up to the hang. The second run finds the last writer of each polled word, and
-//! records the SM
-//! that hangs.
+//! records the SM that hangs.
 
 use std::path::PathBuf;
 
@@ -91,6 +90,7 @@ fn unrecorded<'h>(hang: &'h Hang, args: &args::Run, has_record: bool) -> Option<
 /// Runs up to cycle `end`.
 fn follow(second: &mut Bench<'_>, run: &Run, end: Cycle, writes: &mut LastWrites, mut wave: Option<&mut Wave>) {
     let mut collector = EventCollector::begin(second.gpu_mut());
+    // No limit: the closure below stops the run at `end`.
     let options = Options {
         threads: run.threads,
         max_cycles: None,

@@ -1,6 +1,5 @@
 //! Functions of all commands that run scenarios: the machine with a scenario's data, work in parallel, checks of output
-//! files and of
-//! names.
+//! files and of names.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

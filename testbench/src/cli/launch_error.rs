@@ -57,6 +57,7 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let [tx, ty, tz] = trap.thread;
     let assertion = bench.programs()[launch].assertion(trap.pc);
     let mut out = assertion.map_or_else(|| trap.kind.to_string(), failed);
+    // The other kinds of traps concern no access.
     if let Some(address) = trap.address {
         let _ = write!(out, ": {} bytes of {} memory at {address:#x}", trap.bytes, trap.space);
     }
@@ -122,6 +123,7 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     let Some(address) = trap.address else {
         return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
     };
+    // `proto::bulk` gives this space to a tensor map that does not fit the copy.
     if trap.space == "param" {
         return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), from constant or \
                 from global memory, and there is none that fits the instruction at this address; pass the map as a parameter, not in \
@@ -178,6 +180,7 @@ fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     let place = match address.checked_sub(*first) {
         None => format!("{} before it", counted(first - address)),
         Some(at) if at < *bytes => format!("{} from its start", counted(at)),
+        // The most frequent case: an index that is one too large.
         Some(at) if at == *bytes => "right behind it".to_owned(),
         Some(at) => format!("{} behind it", counted(at - bytes)),
     };

@@ -104,6 +104,7 @@ impl Outputs {
         self.files.push(Output::new(option, path));
         let views = [".gtkw", ".sucl"].map(|ending| Output::new(option, &beside(ending)));
         self.files.extend(views);
+        // One file for each table of states or instructions, so the names depend on the selection.
         let is_name = |name: &str| name.ends_with(".txt") || name.ends_with(".mapping");
         self.folders.push(Folder::new(option, &beside(".names"), is_name));
     }

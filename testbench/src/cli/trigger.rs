@@ -20,6 +20,7 @@ pub fn parse(text: &str, scenario: &Scenario, bench: &Bench<'_>) -> Result<Trigg
     match (word, is_more) {
         ("launch", false) => launch(number(value).ok_or_else(wrong)?, scenario),
         ("pc", false) => pc(number(value).ok_or_else(wrong)?, bench),
+        // A number of cycles: any is possible.
         ("stall", true) => Ok(Trigger::Stall(number(value).ok_or_else(wrong)?)),
         ("address", false) => {
             let (name, index) = value

@@ -231,6 +231,7 @@ fn add_files(args: &args::Run, about: &RunInfo, waveform: &mut Waveform) -> Resu
 
 fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, sm: Option<&str>) -> Result<Selection, Failure> {
     let default: Vec<String> = match waveforms(args).next() {
+        // No pattern selects all signals.
         Some(_) => Vec::new(),
         None => vec![sm.unwrap_or(FLIGHT_SM).to_owned(), "gpu.gigathread".to_owned()],
     };

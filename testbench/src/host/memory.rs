@@ -148,6 +148,7 @@ pub(super) fn filled<'a>(init: &'a [u8], data: CheckedData, pointers: &[Pointers
         .filter(|(pointers, _)| pointers.data == data);
     for (Pointers { at, .. }, target) in of_it {
         for &at in at {
+            // The first address copies the bytes: the scenario's stay as they are.
             let element = &mut bytes.to_mut()[at as usize..][..8];
             let offset = u64::from_le_bytes(element.try_into().expect("an address has 8 bytes"));
             element.copy_from_slice(&(target + offset).to_le_bytes());

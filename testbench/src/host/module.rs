@@ -24,6 +24,7 @@ pub(super) fn place(
         .iter()
         .map(|global| allocate(storage, &global.name, global.bytes.len() as u64))
         .collect::<Result<Vec<_>, _>>()?;
+    // All addresses are known now, so a variable may hold the address of a later one.
     for (global, &address) in module.globals.iter().zip(&addresses) {
         storage.write(address, &relocated(global, &addresses));
         regions.push(Region {

@@ -321,6 +321,7 @@ impl Machine {
                 L1::new(path, config, ports)
             });
         let gpu = Gpu::with_factory(traffic.config.clone(), &factory);
+        // Written to storage directly: the caches are empty.
         gpu.storage().write(traffic::FIRST_LINE, &traffic.before);
         Machine { gpu, records }
     }

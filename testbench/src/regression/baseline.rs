@@ -95,6 +95,7 @@ impl Baseline {
             let Some(&kept) = kept else {
                 return Some(format!("{metric} on {} has no baseline; write it with --bless", gpu(report)));
             };
+            // `not modelled` and `not reached` are no numbers.
             let Some(found) = value(report, metric).number() else {
                 return Some(format!("{metric} has no value, and the baseline is {kept}"));
             };

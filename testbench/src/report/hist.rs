@@ -156,6 +156,7 @@ pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
         .flat_map(|(_, bars)| bars)
         .map(|bar| bar.1)
         .fold(1.0, f64::max);
+    // Both charts and all paths share the axis of cycles.
     let x = cycles(paths);
     let y = Axis::new("share of the path, %", Scale::Linear, 0.0, tallest);
     let mut plot = Plot::new("Density", size, x, y);
@@ -211,6 +212,7 @@ fn curve(latency: &Latency, end: f64) -> Vec<(f64, f64)> {
     let (mut points, mut below) = (Vec::new(), 0);
     for step in histogram.iter_recorded() {
         let one_in = |below: u64| match histogram.len() - below {
+            // No request is above the maximum: the curve goes on to the edge.
             0 => end,
             above => (histogram.len() as f64 / above as f64).min(end),
         };

@@ -185,6 +185,7 @@ impl Inputs<'_> {
 
     /// The mean of a counter over all instances of a block.
     fn mean(&self, block: &str, name: &'static str) -> Value {
+        // 0 instances do not divide: `sum` is not modelled then, and so is the quotient.
         let n = self.counts.each(block, name).map_or(0, <[u64]>::len);
         self.sum(block, name) / Value::of(n as u64)
     }

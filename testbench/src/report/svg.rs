@@ -88,6 +88,7 @@ impl Plot {
 
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let (w, h) = (self.right() - self.left(), self.bottom() - MARGINS[2]);
+        // In SVG, y grows downwards.
         (self.left() + self.x.place(x) * w, self.bottom() - self.y.place(y) * h)
     }
 
@@ -241,6 +242,7 @@ impl Plot {
         let Plot {
             width, height, title, ..
         } = &self;
+        // Later elements cover earlier ones: the grid is below the curves, and the legend above.
         PreEscaped(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
                  font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\

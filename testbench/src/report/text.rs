@@ -80,6 +80,7 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
     }
     let table = metrics::all();
     sections(to, run, &diagnoses, table)?;
+    // A single launch is its own total.
     if run.launches.len() > 1 {
         writeln!(to, "\nall launches")?;
         figures(to, &run.totals, &run.inputs(), table)?;
@@ -148,6 +149,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
+            // Less, not equal: the space between takes a character.
             Some(line) if line.len() + word.len() < width => *line = format!("{line} {word}"),
             _ => lines.push(word.to_owned()),
         }
@@ -176,6 +178,7 @@ fn words(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis]) -> io::Result<(
     let states = stalls::table(&run.totals);
     // A rare state is not worth a line.
     let states = states.iter().filter(|stall| stall.percent >= 1.0);
+    // An issue needs no explanation.
     let states = states.map(|stall| stall.state).filter(|state| *state != "selected");
     let paths = run.totals.latencies().map(|(path, _)| path);
     let words = glossary::terms_in(&causes).chain(glossary::phases());
@@ -232,6 +235,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     };
     let by = match why {
         StopReason::Refused => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+        // The line of the sample says so.
         StopReason::Sampled => return Ok(()),
         StopReason::Interrupted => "an interrupt",
         StopReason::Trap => "a trap",

@@ -1,11 +1,9 @@
 //! Generates the elements of a buffer: constant, counted, random, listed, or read from a file.
 //!
 //! Random elements are the same on every host. Element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood,
-//! 2014) started
-//! at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded to the
-//! buffer's type,
-//! downwards for integers. Normal element *i* needs outputs 2 *i* and 2 *i* + 1. An integer type rounds it to the nearest
-//! number.
+//! 2014) started at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded
+//! to the buffer's type, downwards for integers. Normal element *i* needs outputs 2 *i* and 2 *i* + 1. An integer type
+//! rounds it to the nearest number.
 
 use std::ops::Range;
 

@@ -175,6 +175,7 @@ impl Dtype {
     pub fn read(self, bytes: &[u8]) -> Number {
         let mut word = [0; 8];
         word[..self.bytes()].copy_from_slice(&bytes[..self.bytes()]);
+        // The casts below keep the low bits, and sign-extend a signed type.
         let bits = u64::from_le_bytes(word);
         match self {
             Dtype::F16 => Number::Float(f16::from_bits(bits as u16).to_f64()),

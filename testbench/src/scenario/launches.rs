@@ -109,6 +109,7 @@ fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
     Ok(Launch {
         name: text.name,
         table,
+        // `read` sets it: only `read` knows the repetition.
         is_warm_up: false,
         before: before.map_err(at(&key("before")))?,
         entry: text.entry,
@@ -131,6 +132,7 @@ fn read_step(step: &format::Step, buffers: &[Buffer], constants: &Constants) -> 
     let pair = |a: &str, b: &str| {
         let (first, second) = (find(a)?, find(b)?);
         let bytes = |index: usize| buffers[index].layout.bytes();
+        // The types may differ: the host moves bytes.
         if bytes(first) == bytes(second) {
             return Ok((first, second));
         }

@@ -90,6 +90,7 @@ impl Constants {
             let fault = Fault::TooManyConstants { limit: MAX_CONSTANTS };
             return Err((String::new(), fault));
         }
+        // Before the evaluation, so that a wrong name is not reported where it is used.
         if let Some(name) = table.keys().find(|name| !is_name(name)) {
             return Err((name.clone(), Fault::BadConstantName));
         }
@@ -125,6 +126,7 @@ impl Constants {
     /// The value of a quantity. A whole float from an expression becomes an integer.
     pub fn number(&self, quantity: &Quantity) -> Result<Number, Fault> {
         match quantity {
+            // The author chose integer or float for a literal, so it stays as it is.
             Quantity::Number(number) => Ok(*number),
             Quantity::Expr(expr) => Ok(whole(expr.value(self)?)),
         }
@@ -195,7 +197,7 @@ fn is_negative_zero(value: f64) -> bool {
 fn is_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    // No dots, which the names of metrics have.
+    // No dots: a name with dots is a metric or a number of the GPU.
     begins && name.chars().all(is_word) && !RESERVED.contains(&name) && !FUNCTIONS.contains(&name)
 }
 

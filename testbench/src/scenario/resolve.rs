@@ -150,6 +150,7 @@ impl Context<'_> {
         let shape = buffer.shape.iter().map(size).collect::<Result<_, _>>()?;
         match (buffer.dtype, &buffer.fields) {
             (Some(dtype), None) => Ok(Layout { dtype, shape }),
+            // Each field has sources of its own.
             (None, Some(fields)) if buffer.init.is_none() && buffer.expect.0.is_empty() => {
                 Ok(Structure::new(name, fields, self.constants)?.layout(shape))
             }
@@ -196,6 +197,7 @@ impl Context<'_> {
             ),
             name: name.to_owned(),
         };
+        // At the last dot: the name of a matrix may have dots.
         let (matrix, part) = name.rsplit_once('.').ok_or_else(unknown)?;
         let matrix = Matrix::new(self.matrices.get(matrix).ok_or_else(unknown)?, self.constants)?;
         let [rows, nonzeros] = matrix.sizes();
@@ -274,6 +276,7 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
     let tile = map.tile.iter().map(size).collect::<Result<Vec<u32>, _>>()?;
     let layout = &buffers[buffer].layout;
     let element = layout.dtype.element();
+    // The sizes of a tensor map have 32 bits.
     let shape: Option<Vec<u32>> = layout.shape.iter().map(|&n| u32::try_from(n).ok()).collect();
     // The position is the encoding of the swizzle mode.
     let swizzle = [0, 32, 64, 128].iter().position(|&bytes| bytes == map.swizzle);
@@ -285,7 +288,9 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
         Some(_) => matches!(tile[..], [1..=1024, 1..=256]),
     };
     let is_float = matches!(element, Element::F16 | Element::Bf16 | Element::F32 | Element::F64);
+    // Only a float can be filled with NaN: checked below.
     let nan_fill = map.fill == TileFill::Nan;
+    // `cuTensorMapEncode` takes steps from 1 to 8, one for each dimension.
     let has_steps = map.steps.is_empty() || map.steps.len() == rank && map.steps.iter().all(|n| (1..=8).contains(n));
     match (shape, swizzle) {
         (Some(shape), Some(swizzle))
@@ -342,6 +347,7 @@ pub(super) fn find_buffer(name: String, buffers: &[Buffer]) -> Result<Arg, Fault
 }
 
 fn read_hex(hex: &str) -> Result<Vec<u8>, Fault> {
+    // ASCII, so the slices below end between characters.
     if !hex.len().is_multiple_of(2) || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(Fault::NotHex);
     }

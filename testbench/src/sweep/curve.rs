@@ -79,6 +79,7 @@ impl Table {
             }
         }
         for curve in &mut curves {
+            // The values of an axis may be in any order.
             curve.points.sort_by(|a, b| a.x.total_cmp(&b.x));
         }
         curves
@@ -175,6 +176,7 @@ impl CurveAssert {
         let along = self.along(&table.axes);
         let is_wanted = |curve: &Curve| {
             let has = |(axis, value): (&String, &toml::Value)| {
+                // Settings are text, but TOML may give `block = 64`.
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 curve.series.contains(&(axis.clone(), value))
             };
@@ -203,6 +205,7 @@ impl CurveAssert {
 
     /// Why one curve does not hold.
     fn failure(&self, curve: &Curve, along: &str, csv: Option<&str>) -> Option<String> {
+        // The chord alone has no knee.
         let least = if self.knee.is_some() { 3 } else { 2 };
         let n = curve.points.len();
         // A single row of a file can be compared.

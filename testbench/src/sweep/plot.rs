@@ -88,6 +88,7 @@ fn x_axis(axis: &SweepAxis, curves: &[Curve], options: &PlotOptions) -> Result<A
             .iter()
             .zip(1..)
             .map(|(value, place)| (f64::from(place), value.clone()));
+        // Half a place of room at both ends.
         let end = axis.values.len() as f64 + 0.5;
         return Ok(Axis::new(&axis.name, Scale::Linear, 0.5, end).with_ticks(ticks.collect()));
     };

@@ -92,6 +92,7 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
             .try_for_each(|launch| set_size(launch, name, key, value));
     }
     if name == REGISTERS {
+        // The type `u8` ends at 255, the most registers of a thread.
         let registers = value.parse().ok().filter(|&n| n > 0);
         scenario.max_registers = Some(registers.ok_or_else(|| SettingError::BadValue {
             name: name.to_owned(),
@@ -151,6 +152,7 @@ fn set_arg(launch: &mut Launch, index: usize, name: &str, value: &str) -> Result
             entry,
         });
     };
+    // A number that does not fit must leave the argument unchanged.
     let mut new = Vec::new();
     match number(value) {
         Some(number) if dtype.append(&mut new, number) => {
@@ -189,6 +191,7 @@ fn set_parameter(
             set_arg(launch, index, name, value)?;
             is_found = true;
         }
+        // For the hint, if no launch has the name.
         known.extend(names);
     }
     let words = SIZES

@@ -1,9 +1,8 @@
 //! Finds one memory request of a run, and the requests that share its fill. The run is deterministic. So a second run can
-//! show the
-//! same request in a waveform.
+//! show the same request in a waveform.
 //!
-//! Requests share a fill in the L1 if they are of one SM and one line, and their data arrive there in one cycle. Requests of several SMs share
-//! a fill in the L2 if their line was accepted by the memory channel in one cycle.
+//! Requests share a fill in the L1 if they are of one SM and one line, and their data arrive there in one cycle. Requests of
+//! several SMs share a fill in the L2 if their line was accepted by the memory channel in one cycle.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

@@ -183,12 +183,14 @@ impl Traffic {
         for lane in &mut atomics.lanes[..n] {
             *lane = AtomicLane {
                 lane: 0,
+                // Several lanes may share a word, as in a kernel.
                 offset: words[bits.below(words.len())] as u8,
                 value: (bits.next() % 1000).into(),
                 // Small values, so that a compare-and-swap sometimes succeeds.
                 compare: (bits.next() % 3).into(),
             };
         }
+        // Both kinds update the array: a reduction only drops the old values.
         let old = self.perform(packet, atomics);
         packet.kind = if bits.next().is_multiple_of(2) {
             PacketKind::Atomic
@@ -277,6 +279,7 @@ impl Traffic {
             if std::mem::replace(&mut answered[*op as usize], true) {
                 return Err(format!("{request}: this request already had a response"));
             }
+            // Responses come in any order, so each names its request.
             expected[*op as usize]
                 .check(packet)
                 .map_err(|what| format!("{request}, line {:#x}: {what}", packet.line))?;

@@ -150,6 +150,7 @@ impl Text {
         for (register, param) in ["input", "output", "counters", "image"].map(|name| (name, name)) {
             self.line(format!("ld.param.u64 %{register}, [{param}];"));
         }
+        // A row of the output belongs to one thread, so stores do not race.
         self.line("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;".to_string());
         self.line(format!("mad.lo.u32 %r0, %t0, {}, %tid;", self.block));
         self.line(format!("mul.wide.u32 %a0, %r0, {};", 4 * OWN_WORDS));
@@ -293,6 +294,7 @@ impl Text {
         self.line(format!(
             "sub.u32 {left}, {left}, 1;\n\tsetp.ne.u32 %q, {left}, 0;\n\t@%q bra LOOP{label};"
         ));
+        // Threads that left early join the others here.
         let _ = writeln!(self.out, "OUT{label}:");
     }
 }

@@ -359,6 +359,7 @@ impl Tree<'_, '_> {
         let n = self.bytes.int_in_range(least..=most)?;
         let mut statements = Vec::new();
         for _ in 0..n {
+            // The limit holds for the whole tree, so it may end any list.
             if self.left == 0 {
                 break;
             }
@@ -442,6 +443,7 @@ impl Tree<'_, '_> {
         let alike = matches!(turns, Turns::Same(_));
         self.depth += 1;
         let body = self.statements(1, 6, if alike { reach } else { Reach::Thread })?;
+        // With equal trip counts, an exit would part the threads.
         let exit = if !alike && self.bytes.arbitrary()? {
             let pred = self.bytes.arbitrary()?;
             let rest = self.statements(1, 3, Reach::Thread)?;

@@ -25,6 +25,7 @@ pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     let launches = &page.run.launches;
     let mut shown: Vec<_> = (0..launches.len()).collect();
     shown.sort_by_key(|&index| std::cmp::Reverse(launches[index].cycles));
+    // The tab of the longest launch is open.
     let first = shown.first().copied();
     // Sorted by length before the cut, and by index after it.
     shown.truncate(TABS);

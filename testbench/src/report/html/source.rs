@@ -224,6 +224,7 @@ fn machine_code(page: &Page<'_>) -> Vec<MachineCode> {
             });
             all.len() - 1
         });
+        // Equal names mean equal code: all launches share one module.
         all[place].costs.entry(pc).or_default().add(cost);
     }
     all

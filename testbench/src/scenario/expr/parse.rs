@@ -140,6 +140,7 @@ impl Parser<'_> {
             let right = self.expression(next)?;
             left = Node::Binary(operator, left.into(), right.into());
         }
+        // After an error the parser ends, so only this path counts back.
         self.depth -= 1;
         Ok(left)
     }

@@ -87,6 +87,7 @@ impl Visitor<'_> for WithinVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Within, E> {
+        // Without the sign, the number is a distance, which TOML writes without quotes.
         let percent = text
             .trim()
             .strip_suffix('%')

@@ -66,6 +66,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ElementSource, E> {
         let expr = Expr::parse(text).map_err(E::custom)?;
+        // `zeros` and `reference` parse as names too. The conversion tells them apart.
         Ok(Text(expr).into())
     }
 
@@ -123,6 +124,7 @@ impl InitTable {
         let tables = tables.into_iter().flatten().map(ElementSource::Table);
         let mut sources = tables.chain(others.into_iter().flatten());
         let first = sources.next();
+        // A second source makes the table ambiguous.
         first.filter(|_| has_base && sources.next().is_none())
     }
 }
@@ -377,6 +379,7 @@ impl<'de> Visitor<'de> for ExpectVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Expect>, A::Error> {
         let mut all = Vec::new();
+        // A list in the list is flattened.
         while let Some(Expects(some)) = list.next_element()? {
             all.extend(some);
         }
