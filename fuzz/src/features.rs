@@ -13,7 +13,7 @@ thread_local! {
     static REACHED: RefCell<HashSet<u64>> = RefCell::default();
 }
 
-/// Notes a feature of the current run.
+/// Notes a feature of this run.
 pub fn note(feature: impl Hash) {
     let mut hasher = DefaultHasher::new();
     feature.hash(&mut hasher);
@@ -26,7 +26,7 @@ pub fn note_count(name: &str, value: u64) {
     note((name, value.checked_ilog2()));
 }
 
-/// Returns the features of the current run, and forgets them.
+/// Returns the features since the last call, and forgets them.
 pub fn take() -> HashSet<u64> {
     REACHED.take()
 }

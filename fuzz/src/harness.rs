@@ -386,7 +386,7 @@ impl Machine {
     }
 }
 
-/// Runs the component of `build` to its end, then again in another way, and compares.
+/// Runs the component of `build` to its end, then a second time in another way, and compares.
 ///
 /// # Panics
 /// If the world finds a wrong answer, if the component does not come to rest within `limit` cycles, or if it breaks the contract.

@@ -223,6 +223,7 @@ impl<'a> Bench<'a> {
         for program in &self.programs {
             let first = program.base_index() as usize;
             let end = first + program.code().len();
+            // Launches of one kernel share a program, so `end` may lie below the length.
             texts.resize(texts.len().max(end), String::new());
             for (text, inst) in texts[first..end].iter_mut().zip(program.code()) {
                 *text = inst.to_string();

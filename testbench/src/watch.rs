@@ -49,7 +49,8 @@ impl EventCollector {
     pub fn collect(&mut self, now: Cycle, listeners: &mut [&mut dyn Listener]) {
         for (sm, (log, batch)) in self.logs.iter().zip(&mut self.pending).enumerate() {
             log.drain_into(batch);
-            // A wait that ends with the quantum has the next cycle, whose other events are not logged yet. So it stays in the batch.
+            // A wait that ends with the quantum has the next cycle. The other events of that cycle are not logged yet, so it
+            // stays in the batch.
             batch.events.sort_unstable();
             let complete = batch.events.partition_point(|event| event.at < now);
             let mut requests = batch.requests.iter().peekable();

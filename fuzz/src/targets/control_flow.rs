@@ -98,7 +98,7 @@ enum Op {
     Work,
     Sync,
     Exit(Condition),
-    /// Lanes whose condition holds go to the target. At most `most` visits do so.
+    /// Lanes with a true condition go to the target, in at most `most` visits.
     Branch(Condition, u32, u32),
     /// Lanes choose one of the targets by their number and visit.
     Indirect(Condition, [u32; 3]),

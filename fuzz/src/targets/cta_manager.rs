@@ -59,7 +59,7 @@ struct Ends(#[arbitrary(with = one_of(&[16, 0, 1, 3]))] usize);
 struct Round {
     /// True for a barrier that counts predicates.
     counts: bool,
-    /// Warps whose bit (modulo 8) is set continue without waiting. Not at a counting barrier.
+    /// Warps with a set bit (modulo 8) continue without a wait. Not at a counting barrier.
     #[arbitrary(with = one_of(&[0, 0, 1, 0xff]))]
     passes: u8,
 }

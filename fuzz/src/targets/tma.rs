@@ -83,7 +83,7 @@ struct Neighbours {
     /// Memories after all copies.
     expected: [Lines; 2],
     copies: Vec<Vec<Copy>>,
-    /// Copies to shared memory whose barrier has not been told.
+    /// Copies to shared memory that have not reached their barrier.
     arriving: Vec<Copy>,
     returned: Vec<bool>,
     /// Pieces in flight between engine and memories.

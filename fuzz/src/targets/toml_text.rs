@@ -1,7 +1,7 @@
 //! Target: scenarios and presets from any TOML text.
 //!
 //! Oracle: a text loads, or is refused with an error that names its file, twice the same. A buffer has the bytes of its shape. A preset that
-//! loads passes its own check, and loads again to the same numbers from the text of each number.
+//! loads passes its own check. The text of each number loads to the same number.
 
 use std::fs;
 use std::sync::LazyLock;

@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Makes Ctrl-C stop the run instead of the process. So the summary and the files are still written.
+/// Makes Ctrl-C stop the run instead of the process. So the run writes its summary and files.
 pub fn catch_interrupt() {
     static CAUGHT: OnceLock<bool> = OnceLock::new();
     // If no handler can be set, Ctrl-C ends the process as usual.

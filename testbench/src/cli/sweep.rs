@@ -176,7 +176,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         return Err(Failure::input(format!("{}: {fault}", planned.name)));
     }
     progress::catch_interrupt();
-    // Points with a record are not computed again, also after an interrupt.
+    // A point with a record is not computed a second time, also after an interrupt.
     let (begin, missing) = (Instant::now(), planned.missing());
     let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
     let jobs = jobs.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));

@@ -180,7 +180,7 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         // Lines appear in the order of the scenarios: a result waits for all before it.
         while let Some(Some(ran)) = done.1.get(done.0) {
             if !args.quiet || ran.case.failed.is_some() {
-                // A closed pipe ends nothing: the results are still written.
+                // A closed pipe ends nothing: the files of the results remain to be written.
                 let _ = print(&line(&ran.case, width));
             }
             done.0 += 1;

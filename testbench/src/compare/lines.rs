@@ -116,7 +116,7 @@ fn is_unnamed(files: &[Option<String>; 2]) -> bool {
     files.iter().all(Option::is_none)
 }
 
-/// The lines whose costs differ, the largest difference in warp-cycles first.
+/// The lines with different costs, the largest difference in warp-cycles first.
 pub(super) fn rows(a: &Lines, b: &Lines) -> Vec<LineRow> {
     let row = |(i, j): (Option<usize>, Option<usize>)| {
         let costs = [a.cost(i), b.cost(j)];

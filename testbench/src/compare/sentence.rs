@@ -28,7 +28,7 @@ pub(super) fn sentence(a: &Json, b: &Json, cycles: [f64; 2], metrics: &[MetricRo
     format!("{head}{state}{line}.")
 }
 
-/// The state whose warp-cycles changed most, in the direction of the cycles. `sign` is 0 for any direction.
+/// The state with the largest change of warp-cycles in the direction of the cycles. `sign` is 0 for any direction.
 fn state(a: &Json, b: &Json, sign: f64) -> Option<String> {
     let moved = STATES.iter().filter_map(|(state, _)| {
         let name = format!("smsp__warps_issue_stalled_{state}.sum");
@@ -49,7 +49,7 @@ fn state(a: &Json, b: &Json, sign: f64) -> Option<String> {
     Some(format!(": {what} {b} {unit} instead of {a}"))
 }
 
-/// The line whose warp-cycles changed most, in the direction of the cycles.
+/// The line with the largest change of warp-cycles in the direction of the cycles.
 fn line(lines: &[LineRow], sign: f64) -> Option<String> {
     // The rows are sorted, the largest difference first.
     let row = lines

@@ -1,4 +1,4 @@
-//! Formats text as `printf` of C does: flags, width, precision, and every conversion except `%n`.
+//! Formats text as `printf` of C does: flags, width, precision, and every conversion but `%n`.
 
 /// An argument: its bits, and the string at that address, if there is one.
 #[derive(Clone, PartialEq, Eq, Debug)]

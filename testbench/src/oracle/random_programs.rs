@@ -30,7 +30,7 @@ const LIMIT: u64 = 4_000_000;
 static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     let small = |name: &&'static str| {
         let mut config = preset::load(name, &[]).expect("a built-in preset").config;
-        // One TPC keeps a run short. A cluster of two blocks still fits it.
+        // One TPC keeps a run short. A cluster of two blocks fits it.
         (config.topology.gpcs, config.topology.tpcs_per_gpc) = (1, vec![1]);
         (*name, config)
     };

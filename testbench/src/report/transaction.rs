@@ -40,7 +40,7 @@ pub fn signals(
     all.flatten().collect()
 }
 
-/// The request of the same SM whose miss serves `request`, if it is another one.
+/// The request of the same SM that sent the miss for `request`, if it is another one.
 fn first_of(id: RequestId, request: &Request, transaction: &[(RequestId, Request)]) -> Option<u64> {
     let lookup = |request: &Request| request.stamps.0[Stage::L1 as usize];
     let shares = |other: &&(RequestId, Request)| {

@@ -113,7 +113,7 @@ impl Draft {
         gpus
     }
 
-    /// The GPU: the name of a preset, or a path relative to the current folder.
+    /// The GPU: the name of a preset, or a path relative to the working folder.
     pub fn gpu(&self) -> Option<String> {
         let gpu = self.file.gpu.name.as_ref()?;
         Some(match gpu.ends_with(".toml") {
@@ -198,6 +198,7 @@ impl Draft {
     /// # Errors
     /// If a file cannot be read, if the data exceed the memory of the GPU, or if a value has a fault.
     pub fn build(self, gpu: Option<&GpuConfig>) -> Result<Scenario, ScenarioError> {
+        // Taken before `self` is split into its parts.
         let (gpu_path, set, tables) = (self.gpu(), self.settings(), self.tables()?);
         let Draft { shown, file, files } = self;
         let at = |key: &str| {
@@ -334,7 +335,7 @@ fn pairs(set: &BTreeMap<String, format::Setting>) -> Vec<(String, String)> {
     set.iter().map(|(key, value)| (key.clone(), value.0.clone())).collect()
 }
 
-/// Resolves a table `[runs.NAME]`. Without `scenario` it is this scenario again.
+/// Resolves a table `[runs.NAME]`. Without `scenario` it is this scenario.
 fn other_run(run: format::OtherRun, shown: &str, files: &Files) -> OtherRun {
     let resolve = |name: String| match name.ends_with(".toml") {
         true => files.resolve(&name),
@@ -411,6 +412,7 @@ fn is_ptx(text: &str) -> bool {
 
 /// The expected word nearest to the wrong one, in a message such as "unknown field `a`, expected one of `b`, `c`".
 fn meant(message: &str) -> Option<String> {
+    // Every second part of the split lies between back quotes.
     let mut words = message.split('`').skip(1).step_by(2);
     let unknown = words.next().filter(|_| message.starts_with("unknown"))?;
     nearest(unknown, words)
@@ -448,6 +450,7 @@ fn check_sizes(
         return Err((format!("globals.{name}"), Fault::VariableFields));
     }
     let tables = [("buffers", &file.buffers), ("globals", &file.globals)];
+    // Buffers before variables: the caller relies on this order.
     let all = tables.into_iter().flat_map(|(table, buffers)| {
         let named = buffers.iter();
         named.map(move |(name, buffer)| (format!("{table}.{name}.shape"), name, buffer))

@@ -44,7 +44,7 @@ impl Files {
         }
     }
 
-    /// Converts a path relative to the scenario to one relative to the current folder. Paths of built-in files stay as they are.
+    /// Converts a path relative to the scenario to one relative to the working folder. Paths of built-in files stay as they are.
     pub fn resolve(&self, path: &str) -> String {
         match self {
             Files::Disk(folder) => folder.join(path).display().to_string(),

@@ -173,7 +173,7 @@ fn number(value: &str) -> Option<Number> {
     integer.or_else(|| plain.parse().ok().map(Number::Float))
 }
 
-/// Sets the scalar argument whose parameter has this name in the PTX. Kernels of other launches need not have it.
+/// Sets the scalar argument of the parameter with this name in the PTX. Kernels of other launches need not have it.
 fn set_parameter(
     scenario: &mut Scenario,
     launches: std::ops::Range<usize>,

@@ -132,7 +132,7 @@ impl Store {
         put(&self.path("points", key), record)
     }
 
-    /// Removes the record of a key, so that the point is computed again.
+    /// Removes the record of a key, so that its point is missing.
     ///
     /// # Errors
     /// If the file exists and cannot be removed.

@@ -5,7 +5,7 @@
 //! | `cycles` or a metric's name | over all launches, without warm-ups |
 //! | `cycles[tiled]` | of one launch: its name, its kernel or its index |
 //! | `cycles(other)`, `cycles(other)[0]` | of another run: a table `[runs.other]`, or a scenario |
-//! | `csv("file.csv", "column", "key=value")` | the cell of the only row whose column `key` has this value |
+//! | `csv("file.csv", "column", "key=value")` | the cell of the only row with this value in column `key` |
 //! | `gpu.sms`, `gpu.core_khz` | of the GPU |
 
 use std::cell::RefCell;

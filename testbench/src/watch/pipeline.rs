@@ -172,7 +172,7 @@ impl Pipeline {
     fn issue(&mut self, sm: u16, event: &Event, (pc, lanes, goes_on): (u32, u32, bool)) {
         let (at, window) = (event.at, self.window.contains(&event.at));
         let keeps = window && self.rows.len() < self.limit;
-        // An instruction that is not kept still replaces the writers of its registers, below.
+        // An instruction that is not kept replaces the writers of its registers too, below.
         self.left_out += u64::from(window && !keeps);
         let subcore = self.subcores.entry((sm, event.subcore)).or_default();
         let Some(warp) = subcore.warps.get_mut(&event.warp) else {

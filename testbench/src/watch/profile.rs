@@ -35,7 +35,7 @@ impl Cost {
         self.states[SELECTED]
     }
 
-    /// Warp-cycles in all states except `selected`.
+    /// Warp-cycles in all states but `selected`.
     pub fn waits(&self) -> u64 {
         self.total() - self.issues()
     }

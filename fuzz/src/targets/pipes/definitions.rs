@@ -3,7 +3,7 @@
 use warpwave_isa::exec::Operands;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-/// The instructions. Each line has a definition in [`define`], except the last one, which the pipe forwards.
+/// The instructions. Each line but the last has a definition in [`define`]. The pipe forwards the last one.
 pub const PROGRAM: &str = "MOV R0, R1
     SEL R0, R1, R2, P0
     IADD3 R0, P0, R1, R2, R3, PT

@@ -119,7 +119,7 @@ impl Text {
         self.line("mov.u32 %t2, %cluster_ctarank;\n\txor.b32 %t2, %t2, 1;\n\tmapa.shared::cluster.u32 %t1, %t1, %t2;");
         self.line("barrier.cluster.arrive;\n\tbarrier.cluster.wait;");
         self.line(format!("ld.shared::cluster.u32 {result}, [%t1];"));
-        // The twin may write its word again after this barrier.
+        // The twin may overwrite its word after this barrier.
         self.line("barrier.cluster.arrive;\n\tbarrier.cluster.wait;");
     }
 

@@ -138,7 +138,7 @@ fn warps(facts: &Facts<'_>) -> Option<Cause> {
     })
 }
 
-/// An L1 whose MSHRs are full: no further sector can be requested.
+/// An L1 with full MSHRs: no further sector can be requested.
 fn misses(facts: &Facts<'_>) -> Option<Cause> {
     let full = ratio(facts.sum("l1", "mshr_stall_cycles"), facts.sum("cta", "active_cycles"));
     let share = full * facts.stalled(&MEMORY_WAITS);

@@ -53,7 +53,7 @@ impl Site {
     }
 }
 
-/// The instructions of a launch whose first counter is not 0.
+/// The instructions of a launch with a first counter above 0.
 pub(super) fn sites(launch: &LaunchRun, counters: [&str; 3]) -> Vec<Site> {
     let [first, second, third] = counters.map(|name| launch.counts.by_pc(name));
     let counted = first.iter().enumerate().filter(|(_, n)| **n > 0);

@@ -67,7 +67,7 @@ fn seconds(config: &GpuConfig, cycles: u64) -> f64 {
 fn dot(config: &GpuConfig, index: usize, launch: &LaunchRun, operations: f64) -> Dot {
     let sum = |name| launch.counts.sum("channel", name).unwrap_or(0);
     let bytes = (sum("bytes_read") + sum("bytes_written")) as f64;
-    // A launch whose data stay in the caches has no limit by memory.
+    // A launch with all data in the caches has no limit by memory.
     let intensity = if bytes > 0.0 { operations / bytes } else { f64::INFINITY };
     let rate = operations / seconds(config, launch.cycles.max(1));
     Dot {

@@ -47,6 +47,7 @@ fn memory_share(i: &Inputs<'_>) -> Value {
 }
 
 fn l2_sectors(i: &Inputs<'_>) -> Value {
+    // A slice counts reductions as atomics.
     let stores_and_atomics = i.sum("l2_slice", "store_sectors") + i.sum("l2_slice", "atomic_sectors");
     i.sum("l2_slice", "load_sectors") + stores_and_atomics
 }
@@ -66,6 +67,7 @@ fn dram_peak(i: &Inputs<'_>) -> f64 {
 }
 
 fn dram_bytes_share(i: &Inputs<'_>, counter: &'static str) -> Value {
+    // A peak is per command cycle, so the time is in command cycles too.
     let peak = dram_peak(i) * elapsed(i, i.config.clocks.memory_khz);
     i.sum("channel", counter) / Value::Number(peak) * 100.0
 }

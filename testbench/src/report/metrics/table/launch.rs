@@ -150,6 +150,7 @@ pub(super) const SHAPE: &[Row] = &[
         "host",
         "Waves: blocks of the grid per blocks that all SMs hold at once.",
         "launch__grid_size / (SMs x blocks per SM)",
+        // `blocks` is not 0: the host refuses a block that does not fit an SM.
         |i| i.launch(|launch| launch.ctas as f64 / f64::from(i.config.n_sms() * launch.occupancy.blocks)),
     ),
     (

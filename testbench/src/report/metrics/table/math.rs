@@ -108,6 +108,7 @@ pub(super) const MATH: &[Row] = &[
         "dispatch",
         "Half-precision instructions of lanes that were on, with comparisons.",
         "sum of lanes_hadd, lanes_hmul, lanes_hfma, lanes_fp16",
+        // The last class holds all that is neither an add nor a multiply.
         |i| lanes(i, &["lanes_hadd", "lanes_hmul", "lanes_hfma", "lanes_fp16"]),
     ),
     (
