@@ -403,6 +403,7 @@ pub fn check<C: Component, W: World>(build: impl Fn(&Wiring) -> (C, W), second: 
             machine.clock.tiles_mut()[0].set_order(vec![1, 0]);
             machine.run::<W>(limit)
         }
+        // The first run may stop anywhere: a reset must clear whatever is in flight.
         SecondRun::Reset(at) | SecondRun::ResetTwice(at) => {
             machine.clock.run(Cycle(at.into()), |_| false);
             machine.clock.reset(Cycle::ZERO);

@@ -123,7 +123,9 @@ impl Neighbours {
         (0..self.n_warps()).filter(takes_part).count() as u32
     }
 
-    /// Warps that continue without waiting: bit n for the warps n modulo 8. The instruction needs a thread count, so no warp may be missing.
+    /// Warps that continue without a wait: bit n for the warps n modulo 8. The instruction needs a thread count, so no warp
+    /// may
+    /// be absent.
     fn passes(&self, round: usize) -> u8 {
         let spec = self.input.rounds[round];
         if spec.counts || self.n_in_round(round) < self.n_warps() {
@@ -305,6 +307,7 @@ impl World for Neighbours {
         self.take_end(now);
         self.launch_next(now);
         for n in 0..self.subcores.len() {
+            // Before the commands: a release needs the count of its barrier.
             if let Some(info) = self.subcores[n].info.take(now) {
                 self.on_info(n, info, now);
             }
@@ -313,6 +316,7 @@ impl World for Neighbours {
             }
             self.act(n, now);
         }
+        // A message to the dispatch unit may be left. The end checks that both units saw each start.
         let sees_info = self.subcores.iter().any(|subcore| subcore.info.is_ready(now));
         self.n_ended < self.input.ctas || sees_info
     }

@@ -154,6 +154,7 @@ impl Neighbours {
             .map(word)
             .collect();
         let guard = GRID.instruction(spec.pc).0.guard;
+        // PT has no entry: it is always true.
         let value = registers
             .preds
             .get(usize::from(guard.pred.0))
@@ -219,6 +220,7 @@ impl Neighbours {
         let at = self
             .in_flight
             .iter()
+            // An instruction without lanes skips its pipe.
             .position(|inst| is_it(inst) && (inst.is_done || inst.lanes == 0));
         let done = self
             .in_flight
@@ -234,6 +236,7 @@ impl Neighbours {
             }
             for (n, pred) in inst.pdst[..inst.op.info().pdst as usize].iter().enumerate() {
                 let value = result(done.number, n, 40) >> lane & 1;
+                // A write to PT is lost.
                 if let Some(mask) = registers.preds.get_mut(usize::from(pred.0)) {
                     *mask = *mask & !(1 << lane) | value << lane;
                 }
@@ -245,6 +248,7 @@ impl Neighbours {
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
         self.info.tick(now);
+        // Releases first: they clear the registers that the next issue needs.
         self.take_release(now);
         (0..self.pipes.len()).for_each(|pipe| self.run_pipe(pipe, now));
         self.issue_next(now);

@@ -167,6 +167,7 @@ impl Neighbours {
             .find(|gpc| gpc.contains(&sm))
             .expect("every SM has a GPC");
         assert_eq!(gpc.start + usize::from(own.sm), sm, "the SM of CTA {index}");
+        // The placement counts SMs within the GPC.
         features::note(("cluster", placement.len()));
         own.slot
     }

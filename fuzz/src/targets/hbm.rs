@@ -160,6 +160,7 @@ impl Slices {
                 Action::Reduction(_) => Action::Store(Mask::Whole, tag as u8),
             };
             let packet = Request { action, ..*request }.packet(line, tag as u32);
+            // In order of the script: each slice has lines of its own, so the order between them is free.
             self.owed.request(&mut self.memory, &packet);
             self.sources[slice].push(at, packet);
         }

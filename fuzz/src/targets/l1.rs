@@ -163,6 +163,7 @@ impl World for Neighbours {
     }
 
     fn check_end(&self) {
+        // Every store goes through the L1, so the L2 has the newest bytes.
         let mut found = self.l2.clone();
         for (line, bytes) in self.newest.lines() {
             assert_eq!(found.line(line), bytes, "line {line:#x} in the L2 at the end");

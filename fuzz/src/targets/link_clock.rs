@@ -193,6 +193,7 @@ impl Component for Node {
         self.behaviour = Behaviour::new(self.behaviour.spec, self.number);
     }
 
+    // A run has a fixed number of cycles, and may end with work left.
     fn is_quiescent(&self) -> bool {
         true
     }
@@ -279,6 +280,7 @@ fn expected(input: &Input) -> Vec<Vec<Taken>> {
     let mut queues: Vec<Queue> = input.links.iter().map(queue).collect();
     let mut nodes: Vec<_> = (0..4).map(|n| Behaviour::new(input.nodes[n], n)).collect();
     for now in 0..CYCLES {
+        // In any order: a message is visible in the next cycle at the earliest.
         for (node, behaviour) in nodes.iter_mut().enumerate() {
             let mut ends = QueueEnds {
                 queues: &mut queues,

@@ -1,7 +1,8 @@
 //! Target: one LSU with its coalescer, between sub-cores and an L1.
 //!
-//! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction returns once, with
-//! one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every earlier store of its warp.
+//! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction
+//! returns once, with one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every
+//! earlier store of its warp.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -140,6 +141,7 @@ impl Neighbours {
             };
             // A fence without lanes orders nothing.
             let orders = pc == FENCE && !inst.lanes.is_empty();
+            // The bytes that all earlier accesses of the warp leave.
             let fence = orders.then(|| (warp, memories[warp].clone()));
             let ports = &mut self.subcores[subcore];
             ports.credits[usize::from(spec.warp)] += 1;
@@ -159,6 +161,7 @@ impl Neighbours {
         let owed = owed.expect("an instruction returns once");
         self.n_owed -= 1;
         assert_eq!(owed.goes_to_shared, from_shared, "the unit of {:?}", inst.inst().op);
+        // There is no shared memory here, so its accesses come back without results.
         if !from_shared {
             check_results(inst, &owed.results);
         }
@@ -208,6 +211,7 @@ impl Neighbours {
                 let waits = &mut subcore.waits;
                 subcore
                     .input
+                    // A later access would change the bytes that the fence is checked against.
                     .tick_with(now, |inst| *waits = inst.pc == FENCE && !inst.lanes.is_empty());
             }
             if let Some(ack) = subcore.ack.take(now) {

@@ -1,7 +1,8 @@
 //! Target: mbarriers in shared memory, between an LSU and a copy engine.
 //!
-//! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of the LSU return the
-//! state before them. A test is true exactly if its phase is complete. A `try_wait` whose phase ends later may be either.
+//! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of
+//! the LSU return the state before them. A test is true exactly if its phase is complete. A `try_wait` may be either if its
+//! phase ends later.
 
 use std::sync::{Arc, LazyLock};
 
@@ -247,6 +248,7 @@ impl Neighbours {
                 let phase = barrier.phase + u64::from(!spec.is_over) + 1;
                 lanes.push((lane, number, phase & 1));
                 // The test names the phase before this one, or this one.
+                // A `try_wait` on an open phase may see its end, so both results can be right.
                 let waits = spec.pc == TRY && !spec.is_over;
                 results.push((lane, (!waits).then_some(spec.is_over)));
                 if waits {
@@ -260,6 +262,7 @@ impl Neighbours {
                 continue;
             }
             let is_drop = spec.pc == DROP;
+            // A drop lowers the count of later phases too. It must leave at least one.
             let most = if is_drop {
                 barrier.pending.min(barrier.count - 1)
             } else {
@@ -322,6 +325,7 @@ impl Neighbours {
     }
 
     fn test_round(&mut self, now: Cycle) {
+        // Round n completes phase n - 1. The other sub-core asks for its parity.
         let parity = (self.round as u64 + 1) & 1;
         self.push(now.0 + 1, TRY, true, &[(5, OWN, parity)], Owed::EndOfRound);
     }

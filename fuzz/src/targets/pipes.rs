@@ -113,6 +113,7 @@ fn operand(seed: u32, n: usize, lane: usize) -> u32 {
         u32::MAX,
         1 << 31,
         i32::MAX as u32,
+        // Floats: infinities, a NaN, 1, the least normal number, a subnormal, two packed halves, 2^23 + 1.
         0x7f80_0000,
         0xff80_0000,
         0x7fc0_0000,
@@ -217,6 +218,7 @@ impl Dispatch {
     }
 
     fn is_free(&self) -> bool {
+        // Only without back-pressure does the oracle know the exact cycle.
         self.input.depth == FREE && self.input.paces == [Pace::ALWAYS; 2]
     }
 
@@ -244,6 +246,7 @@ impl MathWorld {
         let entry = now.0 + 1;
         if inst.pc == HGMMA {
             self.owed_groups
+                // The pipe forwards a product of a warp group at once.
                 .push(entry + u64::from(self.dispatch.input.output_latency), inst);
         } else {
             // The link to the write port and the release follow.

@@ -92,6 +92,7 @@ static EMPTY: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
 
 /// The grid with the program of an input.
 fn program(choices: &[u8]) -> Arc<Grid> {
+    // Only the last instruction is an EXIT, so no warp ends before it.
     let exit = INSTS.len() - 1;
     let chosen = choices.iter().map(|choice| usize::from(*choice) % exit);
     let mut code: Vec<Inst> = chosen.map(|n| INSTS[n]).collect();
@@ -250,6 +251,7 @@ impl Neighbours {
                 other.issued
             );
         }
+        // PT has no entry. With a slow dispatch unit the exact cycle of issue is not known.
         let written = warp.written.get(usize::from(inst.guard.pred.0)).copied().flatten();
         let least = u64::from(self.input.guard_latency);
         assert!(
@@ -277,6 +279,7 @@ impl Neighbours {
         };
         let warp = self.warps[usize::from(slot)].take().expect("a warp ends once");
         assert!(
+            // A warp ends with nothing in flight, also no store without an acknowledgement.
             warp.in_flight.iter().all(|inst| inst.ends.is_some() && !inst.queued),
             "warp {slot} ends in flight"
         );
@@ -342,6 +345,7 @@ fn resolve(warp: u8, pc: u32) -> Resolved {
 
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
+        // Ends first: they free slots for the next warps.
         self.take_event(now);
         self.take_issue(now);
         self.start_next(now);

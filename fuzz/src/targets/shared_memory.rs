@@ -187,6 +187,7 @@ pub fn check(input: Input) {
         }
         let mut shared = TINY.sm.shared;
         shared.latency = input.latency;
+        // The cost of a bank conflict must not change a result.
         shared.conflict_latency_per_pass = input.conflict_latency;
         let ports = Ports {
             input: from_lsu,

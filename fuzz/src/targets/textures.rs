@@ -177,6 +177,7 @@ impl Neighbours {
                     false => (at as f32 / 16.0).to_bits(),
                 };
             }
+            // Only a store has data, behind the coordinates.
             if inst.pc >= SURFACES && data > coordinates {
                 for (n, word) in words[data..].iter_mut().enumerate().take(4) {
                     word.0[lane] = (u32::from(spec.data) * 0x0101_0101) ^ (lane as u32 * 0x1_0001) ^ n as u32;
@@ -222,6 +223,7 @@ impl Neighbours {
     /// Performs a packet at its arrival, and answers it later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
+            // The order of arrival is the order of memory, whatever the delay.
             self.l1.perform(&mut packet);
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));

@@ -194,6 +194,7 @@ impl Neighbours {
                     let written = (0..128).filter(|at| packet.byte_mask >> at & 1 == 1);
                     written.for_each(|at| self.shared.set(first + at as u64, packet.bytes[at]));
                 }
+                // In the order of the link: the stores of a copy come before its arrival.
                 _ => self.arrive(&packet, first as u32),
             }
             self.responses[2].push_back((now.0 + self.input.delays[2].0, packet));
@@ -232,6 +233,7 @@ impl World for Neighbours {
         self.take_back(now);
         self.run_l1(now);
         self.run_shared(now);
+        // Each read in flight takes an entry of the engine.
         assert!(self.pieces <= self.input.pieces, "{} pieces are in flight", self.pieces);
         let is_done = self.returned.iter().all(|&returned| returned) && self.arriving.is_empty();
         !is_done || self.responses.iter().any(|waiting| !waiting.is_empty())
