@@ -263,6 +263,7 @@ impl<'a> Bench<'a> {
         // Before the first launch: the reference starts from a copy of the initial memory.
         let wanted = self.wanted();
         run.reference = wanted.as_ref().err().cloned();
+        // Without the reference, the checks against it are left out.
         let wanted = wanted.unwrap_or_else(|_| vec![None; self.scenario.checks.len()]);
         let mut warm_ups = Vec::new();
         // The limit is for all launches together.

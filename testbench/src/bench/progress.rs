@@ -39,6 +39,7 @@ impl Progress<'_> {
     pub fn activity(&self) -> Activity {
         let mut activity = Activity::default();
         self.pause.each_component(&mut |component| {
+            // Only these two have the counters. To read the others would cost time.
             let is_read = matches!(counts::kind(component.path().as_str()), "scheduler" | "gigathread");
             if is_read {
                 component.stats(&mut activity);

@@ -64,6 +64,7 @@ pub fn in_parallel(n: usize, jobs: NonZeroUsize, work: impl Fn(usize) + Sync) {
         }
     };
     thread::scope(|scope| {
+        // The scope joins the threads, and passes on a panic.
         (0..jobs.get().min(n)).for_each(|_| drop(scope.spawn(run)));
     });
 }

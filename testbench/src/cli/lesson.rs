@@ -82,9 +82,11 @@ fn write_page(folder: &Path) -> Result<(), Failure> {
     write(&folder.join("lessons.md"), page.as_bytes())?;
     let mut result = Ok(());
     for name in NAMES {
+        // A lesson that is not shown has no plot.
         let Ok(lesson) = lesson::find(name) else { continue };
         if lesson.has_sweep {
             let plot = plots.join(format!("{name}.svg")).display().to_string();
+            // One failure does not keep the other plots from being written.
             result = worse(result, command(&["sweep", name, "--plot", &plot]));
         }
     }

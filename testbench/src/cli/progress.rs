@@ -62,6 +62,7 @@ impl Line {
 
     fn update(&mut self, scenario: &str, progress: Progress<'_>) {
         let activity = progress.activity();
+        // Since the line began, as the time below.
         let cycles = progress.now.0 - self.first_cycle.unwrap_or(progress.now.0);
         let elapsed = self.begin.elapsed();
         let speed = rate(cycles as f64 / elapsed.as_secs_f64());

@@ -28,6 +28,7 @@ impl Comparison {
                 );
             }
         }
+        // The cut must show, or a missing row would read as equal.
         let left = self.metrics.len().saturating_sub(most);
         let more = if left == 0 {
             String::new()

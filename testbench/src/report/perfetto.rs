@@ -152,6 +152,7 @@ impl<W: Write> Timeline<'_, W> {
                 self.writer.end_span(group, &name, stage, from + cycles)?;
             }
         }
+        // After its stages: a span ends last if others are inside it.
         self.writer.end_span(group, &name, path, end)?;
         self.arrow(id, request)
     }
@@ -166,6 +167,7 @@ impl<W: Write> Timeline<'_, W> {
         };
         let warp = self.units.warp_slot(id.sm, request.subcore, request.warp);
         self.writer.flow(warp, &name, FlowPoint::Start, *issued)?;
+        // The stages in which a request enters a unit with a track.
         for stage in [Stage::L1, Stage::L2, Stage::Hbm, Stage::Return] {
             let Some(at) = request.stamps.at(stage) else { continue };
             let (track, group, unit) = self.units.of_request(id.sm, request.line, stage);

@@ -26,6 +26,7 @@ pub(super) struct Figures<'a> {
     scenario: &'a Scenario,
     /// The run. `None` before it: every figure is then 1, and only names are checked.
     run: Option<&'a Run>,
+    // In cells, since a scope evaluates with `&self` and keeps the runs that it made.
     run_other: Option<RefCell<RunOther<'a>>>,
     /// Other runs by the name in the text.
     others: RefCell<BTreeMap<String, Rc<Run>>>,
@@ -139,6 +140,7 @@ impl Scope for Figures<'_> {
             return cell(&self.scenario.tables, args).map_err(ExprError::Misplaced);
         }
         if name != "cycles" && metrics::find(name).is_none() {
+            // The error for a function that does not exist.
             return ().call(name, args);
         }
         let other = self.other(args)?;

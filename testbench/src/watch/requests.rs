@@ -221,6 +221,7 @@ impl Listener for Requests {
         let interval = request.stamps.0[Stage::Return as usize].0 / self.interval;
         let spread = self.intervals.entry((interval, path)).or_default();
         *spread.entry(cycles).or_default() += 1;
+        // A warp keeps its slot until its stores are acknowledged, so the slot names the warp.
         let slot = (sm, request.subcore, request.warp);
         let (block, warp) = self.warps.get(&slot).copied().unwrap_or_default();
         self.rank(SlowRequest {

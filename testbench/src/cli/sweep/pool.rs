@@ -44,6 +44,7 @@ pub fn compute(
             .output()
             .and_then(|output| record(store, job, key, &output, limits));
         if let Err(error) = recorded {
+            // The others go on: one point that cannot be stored does not end the sweep.
             first_error.lock().expect("no worker panicked").get_or_insert(error);
         }
         count.add(&shown(point));

@@ -75,6 +75,7 @@ fn place(launch: &LaunchRun, pc: u32, inst: &Inst) -> Place {
         let file = source.file.rsplit('/').next().unwrap_or(source.file);
         format!("{file}:{}", source.line)
     });
+    // Line 0 is an instruction of the compiler.
     let modules = launch.modules.as_ref().filter(|_| inst.line > 0);
     let module = modules.map(|modules| modules.place(inst.line));
     Place {

@@ -50,6 +50,7 @@ impl SpeedOfLight {
 
     pub(super) fn bound(&self) -> Bound {
         match (self.sm, self.memory) {
+            // Before the comparison: two idle units are alike, but neither is the bound.
             (sm, memory) if sm < BUSY && memory < BUSY => Bound::Latency,
             (sm, memory) if (sm - memory).abs() < BALANCED => Bound::Balanced,
             (sm, memory) if sm > memory => Bound::Compute,

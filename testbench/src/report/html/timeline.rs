@@ -69,6 +69,7 @@ fn instructions(page: &Page<'_>) -> Markup {
         .iter()
         .map(|states| states[SELECTED] as f64 * per_sm)
         .collect();
+    // A scheduler issues at most one instruction in a cycle.
     let peak = f64::from(page.run.config.sm.subcores);
     let end = edges.last().copied().unwrap_or(1.0);
     let x = Axis::new("cycle", Scale::Linear, 0.0, end);

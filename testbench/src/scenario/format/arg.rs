@@ -180,6 +180,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
                 Arg::Scalar(dtype, map.next_value()?)
             }
         };
+        // An argument has one value, so a second key is a mistake.
         match map.next_key::<IgnoredAny>()? {
             None => Ok(arg),
             Some(_) => Err(A::Error::invalid_length(2, &self)),
