@@ -20,6 +20,7 @@ pub fn within<T: Int>(range: RangeInclusive<T>) -> impl Fn(&mut Unstructured<'_>
 pub fn up_to<T: for<'a> Arbitrary<'a>>(most: usize) -> impl Fn(&mut Unstructured<'_>) -> Result<Vec<T>> {
     move |bytes| {
         let mut list = Vec::new();
+        // Without bytes, each further element would be the simplest one. The list ends there.
         while list.len() < most && !bytes.is_empty() {
             list.push(T::arbitrary(bytes)?);
         }
@@ -50,6 +51,7 @@ impl<'a> Arbitrary<'a> for Pace {
             4 => 0x0101_0101_0101_0101,
             5 => 0xffff_ffff,
             6 => 1,
+            // One bit is always set: a port that never acts would keep the run from its end.
             _ => u64::arbitrary(bytes)? | 1 << 17,
         }))
     }

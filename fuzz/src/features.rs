@@ -10,6 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use warpwave_hw::stats::{Latency, Report};
 
 thread_local! {
+    // Per thread: `cargo test` runs several targets at a time.
     static REACHED: RefCell<HashSet<u64>> = RefCell::default();
 }
 

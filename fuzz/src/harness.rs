@@ -4,7 +4,7 @@
 //!   world: sources --> [ component ] --> sinks
 //! ```
 //!
-//! The world is the other component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong answer.
+//! The world is the other component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong message.
 //! A run takes some microseconds, so a fuzzer can do thousands per second. `warpwave_hw::rig::check` checks the same contract in every
 //! cycle, but takes a thousand times longer.
 //!
@@ -165,6 +165,7 @@ impl<T: Send> Late<T> {
 
     /// Sends the first due message, if the link has room. Calls `sent` with it.
     pub fn tick(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
+        // Of equal cycles the one pushed first: `min_by_key` takes the first minimum.
         let first = (0..self.waiting.len()).min_by_key(|n| self.waiting[*n].0);
         if let Some(n) = first.filter(|n| self.waiting[*n].0 <= now.0)
             && self.port.has_room(now)
@@ -206,6 +207,7 @@ impl<T> Sink<T> {
     /// Takes a message, if one is visible and the pace allows it.
     pub fn take(&mut self, now: Cycle) -> Option<T> {
         let message = self.pace.acts(now).then(|| self.port.recv(now)).flatten()?;
+        // The cycle only. The oracle checks the contents.
         now.hash(&mut self.digest);
         Some(message)
     }
@@ -256,6 +258,7 @@ impl<W: World> Component for Driver<W> {
     }
 
     fn is_quiescent(&self) -> bool {
+        // The harness asks only the component under test.
         true
     }
 
@@ -354,6 +357,7 @@ impl Machine {
     /// Ticks every component of the idle machine: nothing may be sent, and no counter may change.
     fn tick_idle<W: World>(&mut self) {
         let before = (self.world::<W>().digest(), Counters::of(self.component()));
+        // Without skipping a component is ticked although it expects nothing. 70 cycles are more than any link's latency.
         self.clock.tiles_mut()[0].set_skipping(false);
         let end = self.clock.now() + IDLE_CYCLES;
         self.clock.run(end, |_| false);
@@ -383,10 +387,11 @@ impl Machine {
 /// Runs the component of `build` to its end, then again in another way, and compares.
 ///
 /// # Panics
-/// If the world finds a wrong answer, if the component does not come to rest within `limit` cycles, or if it breaks the contract.
+/// If the world finds a wrong message, if the component does not come to rest within `limit` cycles, or if it breaks the contract.
 pub fn check<C: Component, W: World>(build: impl Fn(&Wiring) -> (C, W), second: SecondRun, limit: u64) {
     let mut first = Machine::new(&build);
     let expected = first.run::<W>(limit);
+    // Once: the second run has the same counters.
     first.component().stats(&mut CounterFeatures);
     let mut machine = Machine::new(&build);
     let found = match second {
@@ -397,6 +402,7 @@ pub fn check<C: Component, W: World>(build: impl Fn(&Wiring) -> (C, W), second: 
             machine.run::<W>(limit)
         }
         SecondRun::Reset(at) | SecondRun::ResetTwice(at) => {
+            // The reset comes in the middle of the traffic, with messages in the links.
             machine.clock.run(Cycle(at.into()), |_| false);
             machine.clock.reset(Cycle::ZERO);
             if matches!(second, SecondRun::ResetTwice(_)) {

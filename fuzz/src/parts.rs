@@ -95,6 +95,7 @@ impl Atomic {
             *lane = AtomicLane {
                 lane: n,
                 offset: first + size * (n * self.distance % (SECTOR as u8 / size)),
+                // Bits in the low and in the high word, so that a lost half of a 64-bit operand shows.
                 value: u128::from(self.operand) * 0x0101_0000_0101,
                 compare: u128::from(n / 2) * 0x0101_0000_0101,
             };
@@ -143,6 +144,7 @@ impl Request {
                     Action::Atomic(_) => PacketKind::Atomic,
                     _ => PacketKind::Reduction,
                 };
+                // The words of `Atomic::lanes` are in one sector.
                 packet.sectors = 1 << self.sectors.trailing_zeros();
                 packet.atomic = Some(Box::new(atomic.lanes(packet.sectors)));
             }
@@ -180,6 +182,7 @@ impl PlainMemory {
                 let (op, size) = (atomics.op, usize::from(atomics.ty.bytes()));
                 for lane in &mut atomics.lanes[..atomics.n] {
                     let word = &mut line[lane.offset.into()..][..size];
+                    // The response has the old value in place of the operand.
                     lane.value = change_word(op, word, lane.value, lane.compare);
                 }
             }
@@ -232,6 +235,7 @@ impl Owed {
     /// # Panics
     /// If it is not owed, or differs.
     pub fn response(&mut self, found: &Packet) {
+        // Taken: a second response with this tag is not owed.
         let owed = self.by_tag.get_mut(found.tag as usize).and_then(Option::take);
         let owed = owed.unwrap_or_else(|| panic!("a response that is not owed: {found:?}"));
         self.n -= 1;

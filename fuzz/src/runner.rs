@@ -28,11 +28,11 @@ const SHRINK_ATTEMPTS: usize = 3000;
 pub struct Find {
     /// The shrunk input.
     pub input: Vec<u8>,
-    /// What the target said.
+    /// Message of the panic.
     pub message: String,
 }
 
-/// What a run of a target did.
+/// Result of a run of a target.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Executions.
@@ -72,6 +72,7 @@ static MESSAGE: Mutex<String> = Mutex::new(String::new());
 
 /// Runs a target on one input. Returns the message of a panic.
 fn execute(target: &Target, input: &[u8]) -> Result<HashSet<u64>, String> {
+    // An input that failed may have left features.
     features::take();
     match panic::catch_unwind(AssertUnwindSafe(|| (target.run)(input))) {
         Ok(()) => Ok(features::take()),
@@ -99,6 +100,7 @@ pub fn fuzz(target: &Target, limits: Limits) -> Outcome {
     let mut reached = HashSet::new();
     let mut random = fastrand::Rng::with_seed(limits.seed);
     let mut first: Vec<Vec<u8>> = [corpus(target), regressions(target)].concat();
+    // The empty input: each field has its first or least value.
     first.push(Vec::new());
     let n_first = first.len() as u64;
     let mut first = first.into_iter();
@@ -133,6 +135,7 @@ pub fn fuzz(target: &Target, limits: Limits) -> Outcome {
 /// Makes a failing input smaller while it fails.
 fn shrink(target: &Target, mut input: Vec<u8>, random: &mut fastrand::Rng) -> Vec<u8> {
     for _ in 0..SHRINK_ATTEMPTS {
+        // Any failure counts: the shrunk input may fail with another message.
         let smaller = mutate::smaller(&input, random);
         if smaller != input && execute(target, &smaller).is_err() {
             input = smaller;
@@ -153,6 +156,7 @@ pub fn minimise(target: &Target, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     while let Some((input, found)) = inputs
         .iter()
         .max_by_key(|(input, found)| {
+            // Above 8 new features the size decides: many small inputs are easier to read than a few large ones.
             let new = found.difference(&reached).count();
             (new.min(8), std::cmp::Reverse(input.len()))
         })

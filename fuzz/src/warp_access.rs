@@ -170,6 +170,7 @@ fn atomic_operands(inst: &WarpInst, lane: usize) -> (u64, u64) {
 /// # Panics
 /// If a lane has another result.
 pub fn check_results(inst: &WarpInst, expected: &[[u32; WARP_SIZE]]) {
+    // A store returns without results, and so does a reduction.
     if inst.info.result_words == 0 {
         return;
     }

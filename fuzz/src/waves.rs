@@ -104,6 +104,7 @@ impl Dump {
                 next
             };
             let n = usize::from(change.signal);
+            // `begin` gives the values of the first cycle, so no change comes in it.
             let Some(signal) = signals.get(n).filter(|_| n >= next && now > self.start) else {
                 continue;
             };

@@ -7,12 +7,14 @@ const LIMITS: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, 0x20];
 
 /// The next input: a mutation of one of `corpus`, or random bytes.
 pub(super) fn next(corpus: &[Vec<u8>], random: &mut Rng, most: usize) -> Vec<u8> {
+    // Random bytes now and then. The length may have any order of magnitude.
     if corpus.is_empty() || random.u8(..) < 16 {
         let most = 1 << random.u32(0..=10);
         let n = random.usize(0..=most);
         return std::iter::repeat_with(|| random.u8(..)).take(n).collect();
     }
     let mut input = corpus[random.usize(..corpus.len())].clone();
+    // 1 to 16 changes: some inputs stay near their origin, others leave it.
     for _ in 0..1 << random.u32(0..=4) {
         let other = &corpus[random.usize(..corpus.len())];
         mutate(&mut input, other, random);
@@ -31,11 +33,13 @@ fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Rng) {
         3 if at < input.len() => input[at] = random.u8(..),
         4 if at < input.len() => input[at] = LIMITS[random.usize(..LIMITS.len())],
         5 if at < input.len() => input[at] = input[at].wrapping_add(random.u8(0..9)).wrapping_sub(4),
+        // Joins two inputs, so that features of both may meet in one.
         6 if !other.is_empty() => {
             let from = random.usize(..other.len());
             let part = &other[from..(from + 4 * n).min(other.len())];
             input.splice(at..at, part.iter().copied()).for_each(drop);
         }
+        // Repeats a part of the input: the same request twice, the same value in two fields.
         _ if !input.is_empty() => {
             let from = random.usize(..input.len());
             let part = input[from..(from + n).min(input.len())].to_vec();
@@ -53,6 +57,7 @@ pub(super) fn smaller(input: &[u8], random: &mut Rng) -> Vec<u8> {
         return smaller;
     }
     let at = random.usize(..input.len());
+    // Halves at best, mostly less: large steps come first, small ones remain possible.
     let n = random.usize(1..=(input.len() / 2).max(1)) >> random.u32(0..=6);
     let end = (at + n.max(1)).min(input.len());
     match random.u8(0..4) {

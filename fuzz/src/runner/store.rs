@@ -42,6 +42,7 @@ fn inputs(folder: &Path) -> Vec<Vec<u8>> {
 
 /// A name for an input: a hash of its bytes.
 pub fn name_of(input: &[u8]) -> String {
+    // FNV-1a. Equal inputs get one name, so no input is stored twice.
     let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });

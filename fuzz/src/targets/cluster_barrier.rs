@@ -140,6 +140,7 @@ impl Neighbours {
         let running: Vec<bool> = cluster.ctas.iter().map(|cta| !cta.has_ended).collect();
         features::note((running.len(), running.iter().filter(|&&runs| runs).count()));
         self.rounds += u64::from(running.contains(&true));
+        // A CTA that has ended counts as arrived in every later round.
         cluster.arrived = running.iter().map(|&runs| !runs).collect();
         cluster.opening = running.iter().map(|&runs| runs.then_some(now.0)).collect();
     }

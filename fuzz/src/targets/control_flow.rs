@@ -149,6 +149,7 @@ impl Assembler {
 
     fn switch(&mut self, condition: Condition, region: &Region) {
         let at = self.ops.len();
+        // A placeholder, until the targets are known.
         self.ops.push(Op::Work);
         let (mut targets, mut skips) = ([0; 3], [0; 3]);
         for (n, body) in region.bodies.iter().enumerate() {
@@ -208,6 +209,7 @@ impl Thread {
         match ops[pc as usize] {
             Op::Exit(condition) if condition.holds(lane, visit) => None,
             Op::Branch(condition, target, most) => {
+                // Visits count modulo `most`: a loop in a loop has its trips again in each trip of the outer one.
                 let is_taken = condition.holds(lane, visit) && visit % most.max(1) + 1 < most;
                 Some(if is_taken { target } else { pc + 1 })
             }
@@ -264,6 +266,7 @@ impl Warp<'_> {
             }
             Op::Sync => self.flow.warpsync(LaneMask::ALL, LaneMask::NONE, false),
             Op::Exit(_) => {
+                // The last running lanes may exit while all others wait at the block barrier.
                 if self.flow.exit(lanes(&|next| next.is_none())) {
                     self.flow.release();
                 }

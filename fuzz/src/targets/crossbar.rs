@@ -95,6 +95,7 @@ fn data_bytes(packet: &Packet, direction: Direction) -> u64 {
         .atomic
         .as_ref()
         .map_or(0, |atomic| atomic.n as u64 * u64::from(atomic.ty.bytes()));
+    // A compare-and-swap carries two words per lane: compare value and new value.
     let is_cas = packet.atomic.as_ref().is_some_and(|atomic| atomic.op == AtomOp::Cas);
     match (packet.kind, direction) {
         (PacketKind::Store, Direction::Request) | (PacketKind::Load, Direction::Response) => sectors,

@@ -123,7 +123,8 @@ impl Neighbours {
         (0..self.n_warps()).filter(takes_part).count() as u32
     }
 
-    /// Warps that continue without waiting: bit n for the warps n modulo 8. The instruction needs a thread count, so no warp may be missing.
+    /// Warps that continue without waiting: bit n for the warps n modulo 8. The instruction needs a thread count, so no warp may be
+    /// missing.
     fn passes(&self, round: usize) -> u8 {
         let spec = self.input.rounds[round];
         if spec.counts || self.n_in_round(round) < self.n_warps() {
@@ -141,6 +142,7 @@ impl Neighbours {
 
     fn launch_next(&mut self, now: Cycle) {
         let resident = self.n_launched - self.n_ended;
+        // A CTA is sent only if it fits, as GigaThread does.
         if self.n_launched < self.input.ctas && resident < self.most_ctas() {
             let (grid, index) = (self.grid.clone(), self.n_launched);
             self.launch.push(
@@ -179,6 +181,7 @@ impl Neighbours {
             Some(at) => drop(other.remove(at)),
             None => self.subcores[n].starts[receiver].push(seen),
         }
+        // The model starts the warp at the scheduler, which is receiver 0. Receiver 1 is the dispatch unit.
         if receiver == 1 {
             return;
         }
@@ -276,6 +279,7 @@ impl Neighbours {
         WarpEvent::Arrive {
             warp: slot,
             barrier,
+            // Every warp of a barrier names the same count. The form without waiting must name one.
             threads: if passes == 0 { 0 } else { 32 * n_warps },
             pass,
             count: counts.then_some(predicates),
@@ -299,6 +303,7 @@ impl World for Neighbours {
         self.take_end(now);
         self.launch_next(now);
         for n in 0..self.subcores.len() {
+            // Counts first: one may come in the cycle of its release.
             if let Some(info) = self.subcores[n].info.take(now) {
                 self.on_info(n, info, now);
             }

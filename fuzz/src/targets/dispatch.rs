@@ -212,6 +212,7 @@ impl Neighbours {
 
     fn take_release(&mut self, now: Cycle) {
         let Some(release) = self.release.take(now) else { return };
+        // Without a lane, an instruction of a math pipe is released without a visit of the pipe.
         let is_it = |inst: &InFlight| (inst.warp, inst.pc) == (release.warp(), release.pc());
         let at = self
             .in_flight

@@ -124,6 +124,7 @@ impl Neighbours {
         assert!(index < grid.ctas(), "a CTA of the grid");
         let slot = match &placement {
             Some(placement) => self.placed_slot(n, index, &grid, placement),
+            // Without clusters the CTA manager chooses the slot.
             None => 0,
         };
         assert!(
@@ -237,6 +238,7 @@ fn ranges(sizes: &[usize]) -> Vec<Range<usize>> {
 /// If a CTA is lost, doubled or sent to a full SM. If a grid ends early or never. If the engine breaks the contract.
 pub fn check(input: Input) {
     let gpcs = ranges(input.gpcs);
+    // The engine itself waits for the cycles beyond the latency of the link.
     let link = input.link_latency.min(3);
     let build = |wiring: &Wiring| {
         let (host, grids) = wiring.input(1, 2);

@@ -179,6 +179,7 @@ impl World for Slices {
     fn reset(&mut self) {
         self.sources.iter_mut().for_each(Source::clear);
         self.sinks.iter_mut().for_each(Sink::clear);
+        // The storage is not a part of the channel, so the reset leaves its bytes.
         let zeros = [0; LINE];
         let lines: Vec<u64> = self.memory.lines().map(|(line, _)| line).collect();
         lines.iter().for_each(|line| self.storage.write(*line, &zeros));
@@ -204,6 +205,7 @@ impl World for Slices {
 /// If a byte is wrong, if a command violates the standard, or if the channel breaks the contract.
 pub fn check(input: Input) {
     let hbm = input.hbm();
+    // The checker knows no reset: cycles begin at 0 again, and old commands would seem to lie in the future.
     let checks_timing = !matches!(input.second, SecondRun::Reset(_) | SecondRun::ResetTwice(_));
     let build = |wiring: &Wiring| {
         let storage = Arc::new(Storage::new(1 << 20));

@@ -67,6 +67,7 @@ struct Shape {
 
 /// The configuration of the first L1 of `tiny`, as the machine builds it.
 static CONFIG: LazyLock<Config> = LazyLock::new(|| {
+    // The builder derives numbers from the preset. A factory that keeps them saves a second derivation here.
     let seen: Arc<Mutex<Option<Config>>> = Arc::default();
     let keep = seen.clone();
     let factory = Factory::new().l1(move |path, config: Config, ports| {
@@ -122,7 +123,7 @@ impl Neighbours {
         self.source.push(at, packet);
     }
 
-    /// Performs a request at its arrival, and answers it later.
+    /// Performs a request at its arrival, and responds later.
     fn run_l2(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l2.take(now) {
             self.l2.perform(&mut packet);
@@ -130,6 +131,7 @@ impl Neighbours {
             let slice = (packet.line / 128 % 2) as usize;
             self.slices[slice].push_back((now.0 + self.input.delays[slice].0, packet));
         }
+        // Each slice has its delay, so responses of two slices may overtake each other. Each is first in every other cycle.
         let first = (now.0 % 2) as usize;
         for slice in [first, 1 - first] {
             if self.from_l2.has_room(now)

@@ -58,7 +58,7 @@ struct Shape {
     atomic_pace: (u32, u32),
 }
 
-/// Memory that answers after a fixed delay, in order.
+/// Memory that responds after a fixed delay, in order.
 struct Memory {
     delay: u64,
     bytes: PlainMemory,

@@ -266,7 +266,9 @@ fn expected(input: &Input) -> Vec<Vec<Taken>> {
         let is_inside = input.tiles[spec.from].0 == input.tiles[spec.to].0;
         Queue {
             spec: *spec,
+            // Inside a tile a taken slot is free in the next cycle. Between tiles the credit travels as long as the message.
             credit_latency: if is_inside { 1 } else { spec.latency.into() },
+            // A timing wheel has 64 cycles. Between tiles at most half of it is allowed.
             max_latency: if is_inside { 63 } else { 32 },
             messages: VecDeque::new(),
             free: std::iter::repeat_n(0, spec.depth as usize).collect(),
@@ -329,6 +331,7 @@ fn build(input: &Input) -> Clock {
 /// If a node takes other messages than the node of the model, or takes them in other cycles.
 pub fn check(input: Input) {
     let mut clock = build(&input);
+    // After the reset all nodes begin again, so the model runs once, from cycle 0.
     if input.reset > 0 {
         clock.run(Cycle(input.reset), |_| false);
         clock.reset(Cycle::ZERO);

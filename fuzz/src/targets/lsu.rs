@@ -1,7 +1,7 @@
 //! Target: one LSU with its coalescer, between sub-cores and an L1.
 //!
-//! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction returns once, with
-//! one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every earlier store of its warp.
+//! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction returns once,
+//! with one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every earlier store of its warp.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -178,7 +178,7 @@ impl Neighbours {
         }
     }
 
-    /// Performs a packet at its arrival, and answers it later.
+    /// Performs a packet at its arrival, and responds later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
             if !matches!(packet.kind, PacketKind::Invalidate { .. }) {
@@ -187,6 +187,7 @@ impl Neighbours {
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // Each bank has its delay, so responses of even and of odd lines may overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)

@@ -1,7 +1,7 @@
 //! Target: mbarriers in shared memory, between an LSU and a copy engine.
 //!
-//! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of the LSU return the
-//! state before them. A test is true exactly if its phase is complete. A `try_wait` whose phase ends later may be either.
+//! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of the LSU return
+//! the state before them. A test is true exactly if its phase is complete. A `try_wait` whose phase ends later may be either.
 
 use std::sync::{Arc, LazyLock};
 
@@ -258,6 +258,7 @@ impl Neighbours {
                 }
                 continue;
             }
+            // At least one arrival stays: an mbarrier that expects none has no next phase.
             let is_drop = spec.pc == DROP;
             let most = if is_drop {
                 barrier.pending.min(barrier.count - 1)
@@ -265,6 +266,7 @@ impl Neighbours {
                 barrier.pending
             };
             let arrivals = spec.arrivals.min(most);
+            // Expected bytes and arrived bytes by turns, so that phases end.
             let bytes = if barrier.bytes > 0 { -barrier.bytes } else { spec.bytes };
             before.push((lane, barrier.bits()));
             lanes.push((lane, number, u64::from(arrivals) | (bytes as u32 as u64) << 32));
@@ -313,6 +315,7 @@ impl Neighbours {
         }
         self.unsent = round.arrivals.len() + round.copies.len();
         let barrier = &mut self.barriers[OWN];
+        // Ahead of time. `take_back` checks that no test sees the end of the phase before its last arrival.
         barrier.phase += 1;
         features::note((round.copies.len(), total.checked_ilog2()));
         self.test_round(now);

@@ -1,6 +1,6 @@
 //! Target: one math pipe, or one branch unit, between a dispatch unit and its sinks.
 //!
-//! Oracle: own definitions of the instructions, for every active lane. Each instruction leaves once, in order of arrival, so each result
+//! Oracle: second definitions of the instructions, for every active lane. Each instruction leaves once, in order of arrival, so each result
 //! has one owner. It leaves in the cycle of its latency, and later only behind an older one or under back-pressure.
 
 mod definitions;
@@ -123,6 +123,7 @@ fn operand(seed: u32, n: usize, lane: usize) -> u32 {
     ];
     let mixed = (seed ^ (n as u32) << 8 ^ (lane as u32 >> (seed >> 30))).wrapping_mul(0x9e37_79b1);
     let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca6b);
+    // Three words of eight are edges.
     if mixed >> 29 < 3 {
         EDGES[mixed as usize % EDGES.len()]
     } else {
@@ -198,7 +199,9 @@ impl Dispatch {
     }
 
     fn start(&mut self) {
+        // Only the tensor pipe accepts HGMMA, the last instruction of the program.
         let last = self.grid.program.code().len() as u32 - u32::from(self.input.unit == Unit::Math);
+        // The largest age: no instruction is issued before cycle 0.
         let mut at = 20;
         for (index, spec) in self.input.insts.iter().enumerate() {
             at += spec.gap;

@@ -184,6 +184,7 @@ impl Neighbours {
         let (slot, pc) = (issue.warp(), issue.pc());
         let delays = self.input.delays[pc as usize % 4];
         let (inst, decoded) = self.grid.instruction(pc);
+        // The access begins once the LSU has taken the instruction from the queue.
         let (queued, done) = (now.0 + delays.queue, now.0 + delays.queue + 1 + delays.memory);
         let release = Release::new(slot, pc, issue.group());
         match decoded.pipe {
@@ -203,6 +204,7 @@ impl Neighbours {
         } else {
             warp.pc = pc + 1;
         }
+        // Only a predicate with a fixed latency has a guard latency. Another one is visible at its release.
         let is_fixed = self.grid.timing[pc as usize].result == ResultWait::Fixed;
         let written = (0..7).filter(|pred| is_fixed && decoded.pred_defs >> pred & 1 == 1);
         written.for_each(|pred| warp.written[pred] = Some(issued));
@@ -228,6 +230,7 @@ impl Neighbours {
         assert_eq!(pc, next, "the next instruction of warp {}", issue.warp());
         assert_eq!(issue.active(), LaneMask::ALL, "lanes of warp {}", issue.warp());
         let (inst, decoded) = self.grid.instruction(pc);
+        // Instructions that are in flight in the cycle of issue, as far as the scheduler could know.
         let pending = warp
             .in_flight
             .iter()
@@ -236,6 +239,7 @@ impl Neighbours {
             let (earlier, of_earlier) = self.grid.instruction(other.pc);
             let hazard =
                 of_earlier.defs.intersects(&decoded.touches) || of_earlier.pred_defs & decoded.pred_touches != 0;
+            // A fence and a control instruction hold back everything after them. A fence also waits for every access before it.
             let waits = earlier.op == Opcode::Membar || of_earlier.pipe == Pipe::Control;
             let orders = inst.op == Opcode::Membar && of_earlier.pipe == Pipe::Lsu;
             assert!(
@@ -275,6 +279,7 @@ impl Neighbours {
             warp.in_flight.iter().all(|inst| inst.ends.is_some() && !inst.queued),
             "warp {slot} ends in flight"
         );
+        // Branches without operands and the EXIT are resolved in the scheduler, so the model did not see them issue.
         let mut pc = warp.pc;
         while self.grid.program.code()[pc as usize].op == Opcode::Bra {
             pc = self.grid.program.code()[pc as usize].target;
@@ -321,7 +326,7 @@ fn is_taken(pc: u32) -> bool {
     pc.is_multiple_of(2)
 }
 
-/// The branch unit's answer.
+/// The result of the branch unit.
 fn resolve(warp: u8, pc: u32) -> Resolved {
     Resolved {
         warp,

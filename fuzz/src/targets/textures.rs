@@ -164,6 +164,7 @@ impl Neighbours {
         let access = inst.inst().mods.access.total();
         let words = &mut inst.operands.words;
         for lane in 0..WARP_SIZE {
+            // Handles count from 1.
             words[handle].0[lane] = 1 + image as u32;
             for axis in 0..3 {
                 let at = i32::from(spec.first[axis]) + i32::from(spec.step[axis]) * lane as i32;
@@ -216,13 +217,14 @@ impl Neighbours {
         results
     }
 
-    /// Performs a packet at its arrival, and answers it later.
+    /// Performs a packet at its arrival, and responds later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
             self.l1.perform(&mut packet);
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // Each bank has its delay, so responses of even and of odd lines may overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)

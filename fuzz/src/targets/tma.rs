@@ -1,6 +1,6 @@
 //! Target: the bulk copy engine (TMA) between an LSU, an L1 and shared memory.
 //!
-//! Oracle: own loops over the bytes of a copy and over the elements of a tile. When the engine arrives at an mbarrier, some copy of this
+//! Oracle: plain loops over the bytes of a copy and over the elements of a tile. When the engine arrives at an mbarrier, some copy of this
 //! barrier has all its bytes in shared memory. When a copy to global memory ends, its bytes are in the L1, and no other byte has changed.
 
 mod plan;
@@ -152,7 +152,7 @@ impl Neighbours {
         }
     }
 
-    /// Performs a packet in the L1, and answers it later.
+    /// Performs a packet in the L1, and responds later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
             let line = self.global.line(packet.line / 128);
@@ -171,13 +171,14 @@ impl Neighbours {
             if self.from_l1.has_room(now)
                 && let Some((_, packet)) = self.responses[bank].pop_front_if(|(at, _)| *at <= now.0)
             {
+                // A piece begins with a load, from either memory. It ends with the response of the L1: the bytes, or a store that is done.
                 self.pieces -= 1;
                 self.from_l1.send(now, packet);
             }
         }
     }
 
-    /// Performs a packet in shared memory, in order, and answers it later.
+    /// Performs a packet in shared memory, in order, and responds later.
     fn run_shared(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_shared.take(now) {
             let (_, first) = remote(packet.line).expect("an address in shared memory");
@@ -215,6 +216,7 @@ impl Neighbours {
             line + u32::from(lane.offset),
             ((lane.value >> 32) as u32).wrapping_neg(),
         );
+        // Copies of equal size at one barrier cannot be told apart: any complete one will do.
         let is_it = |copy: &Copy| (copy.barrier, copy.bytes) == (barrier, bytes) && self.is_there(copy);
         let found = self.arriving.iter().position(is_it);
         let found = found.unwrap_or_else(|| panic!("no complete copy has {bytes} bytes at mbarrier {barrier:#x}"));

@@ -1,7 +1,7 @@
 //! Target: scenarios and presets from any TOML text.
 //!
-//! Oracle: a text loads, or is refused with an error that names its file, twice the same. A buffer has the bytes of its shape. A preset that
-//! loads passes its own check, and loads again to the same numbers from the text of each number.
+//! Oracle: a text loads, or is refused with an error that names its file, twice the same. A buffer has the bytes of its shape. A preset
+//! that loads passes its own check, and loads again to the same numbers from the text of each number.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -196,6 +196,7 @@ pub fn check(input: Input) {
     if ["/", "..", "~"].iter().any(|part| text.contains(&format!("\"{part}"))) {
         return;
     }
+    // One file per thread: tests run at the same time.
     let name = format!("{:?}.toml", std::thread::current().id());
     let path = FOLDER.path().join(name);
     fs::write(&path, text).expect("the folder can be written");
@@ -239,6 +240,7 @@ fn check_preset(path: &str) {
         Ok(loaded) => {
             assert_eq!(loaded.config.check(), [], "a preset that loads has no fault");
             let numbers = loaded.sources.into_iter().map(|number| (number.key, number.value));
+            // As by `--set`: the printed form of each number must be read as the same number.
             let again = preset::load(path, &numbers.collect::<Vec<_>>());
             assert_eq!(
                 again.map(|again| again.config).as_ref(),

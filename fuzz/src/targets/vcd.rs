@@ -32,6 +32,7 @@ fn read(file: &[u8]) -> Waves {
             waves.entry(path.clone()).or_default().push((now, value));
         }
     }
+    // The writer adds these two signals itself.
     waves.remove("gpu.clock");
     waves.remove("gpu.cycle");
     waves

@@ -75,6 +75,7 @@ impl ImageSpec {
             _ => return,
         };
         for float in bytes.chunks_exact_mut(size) {
+            // Clears two bits of the exponent, of a float as of a half: all ones would be an infinity or a NaN.
             float[size - 1] &= 0xbb;
         }
     }

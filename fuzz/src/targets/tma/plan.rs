@@ -149,6 +149,7 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
         for byte in 0..element_bytes {
             let at = shared + n * element_bytes + byte;
             let (line, chunk) = (at / 128, at % 128 / 16);
+            // Swizzle: the number of the 16-byte chunk, XOR low bits of the number of the 128-byte line.
             let chunk = chunk ^ (line % (1 << map.swizzle));
             moves.push(Move {
                 shared: line * 128 + chunk * 16 + at % 16,
