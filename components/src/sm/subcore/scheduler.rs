@@ -363,7 +363,7 @@ impl Component for Scheduler {
     }
 
     fn is_quiescent(&self) -> bool {
-        // A warp retires after its last result, store and credit, so an empty scheduler expects no message.
+        // A warp retires after its last result, store and credit, so an empty scheduler has nothing in flight.
         self.state.warps.resident() == 0 && self.state.outbox.is_empty()
     }
 

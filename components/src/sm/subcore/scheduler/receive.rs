@@ -185,7 +185,7 @@ impl Scheduler {
             .warps
             .get_mut(slot)
             .expect("a control instruction's warp is resident");
-        // The warp keeps its slot until its last store, without a fetch.
+        // An exited warp keeps its slot while something is in flight, but fetches nothing.
         if warp.flow.is_done() {
             state.ibuffers.stop(slot);
             return;
