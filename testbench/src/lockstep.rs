@@ -80,6 +80,7 @@ impl fmt::Display for Difference {
 /// assert_eq!(difference.to_string(), "b[1] is 4, not 2; 2 of 3 elements differ");
 /// ```
 pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Option<Difference> {
+    // The common case: equal bytes need no conversion of elements.
     if found == want.bytes {
         return None;
     }
@@ -88,6 +89,7 @@ pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Optio
             .chunks_exact(dtype.bytes())
             .zip(want.bytes.chunks_exact(dtype.bytes()))
     };
+    // Bits first: an equal element agrees, even one that is NaN.
     let differs = |(found, wanted): (&[u8], &[u8])| found != wanted && !agree(dtype, found, wanted, want);
     let index = pairs().position(differs)?;
     let (first_found, first_want) = pairs().nth(index).expect("just found");
@@ -112,6 +114,7 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
         (found, wanted) => {
             let (found, wanted) = (found.value(), wanted.value());
             let are_finite = found.is_finite() && wanted.is_finite();
+            // The payload of a NaN is free. Without a tolerance, -0 differs from +0 by its bits.
             found.is_nan() && wanted.is_nan()
                 || are_finite && within((found - wanted).abs(), wanted)
                 || !is_exact && found == wanted
@@ -136,6 +139,7 @@ pub(crate) fn reference_with(
     let (scenario, placement) = bench.placed();
     let mut memory = Memory::of(bench.gpu().storage());
     for (index, grid) in bench.grids().iter().enumerate() {
+        // Steps of the host belong before their launch: they see the memory that the launches before it left.
         steps::run(&scenario.launches[index].before, scenario, placement, &mut memory);
         reference::run(grid, &mut memory, limit).map_err(|error| (index, error))?;
         after(index, &memory);
@@ -169,6 +173,7 @@ pub fn check_shared(
     let storage = Storage::new(config.memory_bytes);
     let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
     let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
+    // After the placement: it has written the initial data, and the reference begins with a copy.
     let mut memory = Memory::of(&storage);
     let mut all = Vec::new();
     for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
@@ -178,6 +183,7 @@ pub fn check_shared(
             program: grid.program,
             findings,
         });
+        // The next launch would read memory that this one did not complete.
         if outcome.is_err() {
             break;
         }

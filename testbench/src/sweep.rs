@@ -4,8 +4,9 @@
 //! scenario + axes ── points ──> Job, Key ── one process a point ──> Store ──> Table: text, CSV, plot, page, curve assertions
 //! ```
 //!
-//! A [`Job`] describes one point, and its [`Key`] is the hash of everything that decides the result. A [`Store`] keeps one record a key, so
-//! an interrupted sweep goes on, and no point is computed twice.
+//! A [`Job`] describes one point, and its [`Key`] is the hash of everything that decides the result. A [`Store`] keeps one
+//! record per key.
+//! So an interrupted sweep continues, and no point is computed twice.
 
 mod axis;
 

@@ -140,6 +140,7 @@ pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
 
 /// The launch that the headline is about, with its index. Of equal launches it is the first one.
 fn worst<'a>(run: &Run, diagnoses: &'a [Diagnosis]) -> Option<(usize, &'a Diagnosis)> {
+    // A warm-up is diagnosed only if there is no other launch.
     let only_warm_ups = run.launches.iter().all(|launch| launch.is_warm_up);
     let counts = |index: usize| only_warm_ups || !run.launches[index].is_warm_up;
     let cycles = |index: usize| run.launches[index].cycles;
@@ -170,9 +171,10 @@ impl Cause {
 /// The causes with a noticeable share: faults that matter, then all others by share.
 fn causes(facts: &Facts<'_>) -> Vec<Cause> {
     let mut causes: Vec<Cause> = [access::all(facts), launch::all(facts), stall::saturated(facts)].concat();
-    // A cause with a smaller share leaves most of the state unexplained.
+    // 200: at least half of the state, which is in per cent. A smaller share leaves most of it unexplained.
     let explains =
         |cause: &Cause, stall: &Stall| cause.states.contains(&stall.state) && cause.share * 200.0 >= stall.percent;
+    // The largest stall comes last, since the other causes may explain it.
     causes.extend(stall::top(facts, |stall| {
         causes.iter().any(|cause| explains(cause, stall))
     }));

@@ -22,6 +22,9 @@
 //! | retire | exited warps with nothing in flight leave their slot |
 //! | send events | barrier arrivals, traps and warp ends go to the CTA manager |
 //!
+//! Two sets lead to the choice. A *ready* warp has no hazard: evaluate finds it when something changes, not in every cycle. An
+//! *eligible* warp is ready and its pipe is free: issue finds it in each tick. The policy chooses one of the eligible warps.
+//!
 //! A warp can issue if:
 //! - nothing blocks it: no barrier, fence, wait for asynchronous operations, unresolved branch or sleep;
 //! - its instruction buffer has an instruction;
@@ -306,6 +309,7 @@ impl Scheduler {
 
     /// Sends waiting events to the CTA manager while the link has room.
     fn send_events(&mut self, now: Cycle) {
+        // Oldest first: the CTA manager sees a warp's barrier arrival before its end.
         while !self.state.outbox.is_empty() && self.ports.event.has_room(now) {
             self.ports.event.send(now, self.state.outbox.remove(0));
         }
@@ -314,10 +318,12 @@ impl Scheduler {
     /// When to tick next: for an evaluation, an event, a timer, a fetch or its arrival, or when the pipe of a ready warp becomes free.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
+        // Each of these takes a step in every cycle: a fetch, an event, a request.
         let has_work = state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.immediate.has_request();
         if has_work || state.reevaluate != 0 {
             return Activity::Busy;
         }
+        // No message announces these ends: pauses and branch latencies, then arrivals of fetches and guards.
         let resuming = ones(state.resuming).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
         let next = resuming.fold(state.ibuffers.next_arrival().min(state.guard_timers.next()), Cycle::min);
         self.next_issue(now, next)
@@ -332,12 +338,14 @@ impl Component for Scheduler {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // A waveform shows the actions of one tick.
         self.state.last_tick = LastTick::default();
         self.receive(now);
         // Before the evaluation: a write-back that arrives now can end a stall in this cycle.
         self.run_timers(now);
         self.fill_ibuffers(now);
         self.evaluate(now);
+        // The misses of this evaluation. Issue finds misses too, of the next instruction: they leave one cycle later.
         self.send_requests(now);
         self.issue(now);
         // After the issue: the entry that the issued instruction leaves can take a fetch in this cycle.
@@ -355,6 +363,7 @@ impl Component for Scheduler {
     }
 
     fn is_quiescent(&self) -> bool {
+        // A warp retires after its last result, store and credit, so an empty scheduler has nothing in flight.
         self.state.warps.resident() == 0 && self.state.outbox.is_empty()
     }
 

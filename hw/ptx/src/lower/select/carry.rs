@@ -114,7 +114,7 @@ pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
             is_set = true;
             writer = Some(op.guard);
         }
-        // The lanes of a rewritten guard are not those that wrote the carry.
+        // A rewritten guard has other lanes than the writer had.
         writer = writer.filter(|guard| !guard.is_some_and(|(reg, _)| writes(op, reg)));
     }
     unknown && is_set
