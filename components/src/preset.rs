@@ -52,7 +52,7 @@ pub const ASSUMED: &str = "assumed";
 pub const SET: &str = "--set";
 
 /// Built-in presets. The first has every key and no base.
-const BUILT_IN: [(&str, &str); 11] = [
+const BUILT_IN: [(&str, &str); 12] = [
     ("tiny", include_str!("../presets/tiny.toml")),
     ("toy", include_str!("../presets/toy.toml")),
     ("m2070", include_str!("../presets/m2070.toml")),
@@ -64,6 +64,7 @@ const BUILT_IN: [(&str, &str); 11] = [
     ("h100-sxm5", include_str!("../presets/h100-sxm5.toml")),
     ("gh100-full", include_str!("../presets/gh100-full.toml")),
     ("h200", include_str!("../presets/h200.toml")),
+    ("b200", include_str!("../presets/b200.toml")),
 ];
 
 const SOURCES: &str = include_str!("../presets/sources.toml");

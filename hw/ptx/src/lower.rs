@@ -25,6 +25,8 @@ mod select;
 
 mod graph;
 
+mod contract;
+
 mod copy_prop;
 
 mod addresses;
@@ -86,6 +88,8 @@ type Pass = (&'static str, fn(&mut Code));
 
 /// The passes between instruction selection and register allocation, in order.
 const PASSES: &[Pass] = &[
+    // First, so that every build has the same values.
+    ("contract", contract::run),
     // Selection copies every call parameter and every half of a pair.
     ("copy_prop", copy_prop::run),
     ("addresses", addresses::run),

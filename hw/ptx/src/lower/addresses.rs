@@ -83,7 +83,10 @@ impl Context {
         let def = self.definition(code, arg, words)?;
         let adds = match def.kind {
             OpKind::Wide(Wide::Add) => words == 2,
-            OpKind::Machine(Opcode::Iadd3) => words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none(),
+            OpKind::Machine(Opcode::Iadd3) => {
+                // An extended sum adds a carry too.
+                words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none() && !def.mods.extended
+            }
             _ => false,
         };
         // Displacements are signed, so 0xffff_fffc is -4.

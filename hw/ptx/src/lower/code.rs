@@ -61,6 +61,8 @@ pub(crate) struct Op {
     pub conv: ConvBarrier,
     /// True if the PTX text promises that all lanes agree (`bra.uni`).
     pub uniform: bool,
+    /// True for a float operation without a rounding modifier, which `contract` may fuse. False after that pass.
+    pub open_rounding: bool,
     /// Line of the PTX text.
     pub line: u32,
 }
@@ -86,6 +88,7 @@ impl Op {
             target: None,
             conv: ConvBarrier(0),
             uniform: false,
+            open_rounding: false,
             line: 0,
         }
     }
@@ -191,7 +194,13 @@ impl Op {
             || (opcode == S2r
                 && matches!(
                     self.src[0].bits,
-                    Bits::Special(Special::ClockLo | Special::ClockHi | Special::BarrierCount)
+                    Bits::Special(
+                        Special::ClockLo
+                            | Special::ClockHi
+                            | Special::GlobaltimerLo
+                            | Special::GlobaltimerHi
+                            | Special::BarrierCount
+                    )
                 ))
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
 
 /// True if a machine has clusters, and with them bulk copies.
 fn has_clusters(machine: &str) -> bool {
-    ["tiny", "h100-pcie", "h100-sxm5", "h200", "gh100-full"].contains(&machine)
+    ["tiny", "h100-pcie", "h100-sxm5", "h200", "gh100-full", "b200"].contains(&machine)
 }
 
 /// The input as an image of 16 by 16 words.

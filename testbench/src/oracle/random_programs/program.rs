@@ -50,6 +50,7 @@ pub(super) const MACHINES: &[&str] = &[
     "h100-sxm5",
     "h200",
     "gh100-full",
+    "b200",
 ];
 
 /// The threads that execute a statement together: one thread on its own path, a whole block, or the whole grid.

@@ -8,7 +8,7 @@
 
 use super::integer::sign;
 use super::{Form, Selected, Selector};
-use crate::check::{self, Body, Step};
+use crate::check::{self, Body, Step, Value};
 use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::opcode::Opcode;
@@ -114,8 +114,20 @@ pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
             is_set = true;
             writer = Some(op.guard);
         }
+        // A rewritten guard has other lanes than the writer had.
+        writer = writer.filter(|guard| !guard.is_some_and(|(reg, _)| writes(op, reg)));
     }
     unknown && is_set
+}
+
+/// True if a predicate is a result of the operation, alone or as part of a pair `p|q`.
+fn writes(op: &check::Op<'_, '_>, predicate: check::RegId) -> bool {
+    let is_it = |value: &Value<'_>| *value == Value::Register(predicate);
+    match op.operands.first() {
+        Some(Value::Pair(first, second)) => is_it(first) || is_it(second),
+        Some(result) => is_it(result),
+        None => false,
+    }
 }
 
 /// Prepares one word of a subtrahend: the first is negated, and later ones are inverted.

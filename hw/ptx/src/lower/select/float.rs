@@ -80,7 +80,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "mul" => opcodes[1],
             _ => opcodes[2],
         };
-        let op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args));
+        let mut op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args));
+        // Without a modifier, a product and a sum round to nearest, or fuse.
+        op.open_rounding = ![".rn", ".rz", ".rm", ".rp"].iter().any(|&modifier| form.has(modifier));
         self.emit(op);
         Ok(())
     }

@@ -195,19 +195,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             [Value::Address(base, 0), value] if **base == Value::Symbol(*sought, 0) => Some(value),
             _ => None,
         })
+        .map(|(_, value)| value)
     }
 
     /// Follows the moves before the call to the original of a value.
     fn origin(&self, value: &'t Value<'a>) -> Option<&'t Value<'a>> {
-        let mut value = value;
+        let (mut value, mut before) = (value, self.frame().step);
         while let Value::Register(reg) = value {
-            value = self.move_source(*reg)?;
+            // Each search begins before the move found last, so moves in a circle end it.
+            (before, value) = self.move_source(*reg, before)?;
         }
         Some(value)
     }
 
-    fn move_source(&self, sought: RegId) -> Option<&'t Value<'a>> {
-        self.find_before(self.frame().step, |op| match op.operands.as_slice() {
+    /// Returns the last move to a register before a step: its step and its source.
+    fn move_source(&self, sought: RegId, before: usize) -> Option<(usize, &'t Value<'a>)> {
+        self.find_before(before, |op| match op.operands.as_slice() {
             [Value::Register(reg), value] if *reg == sought => {
                 matches!(op.instruction.opcode.text, "mov" | "cvta").then_some(value)
             }
@@ -215,11 +218,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// Searches backward from a step for an operation with an answer.
-    fn find_before<T>(&self, step: usize, answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>) -> Option<T> {
+    /// Searches backward from a step for an operation with an answer. Returns the step of the operation, and the answer.
+    fn find_before<T>(
+        &self,
+        step: usize,
+        answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>,
+    ) -> Option<(usize, T)> {
         let body = self.frame().body;
-        body.code[..step].iter().rev().find_map(|step| match step {
-            Step::Op(op) => answer(op),
+        (0..step).rev().find_map(|at| match &body.code[at] {
+            Step::Op(op) => answer(op).map(|found| (at, found)),
             Step::Label(_) | Step::Param(_) => None,
         })
     }
