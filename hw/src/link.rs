@@ -32,7 +32,7 @@ pub mod wires;
 
 use std::sync::Arc;
 
-use crossbeam::channel::{Receiver, Sender, bounded};
+use crossbeam::channel::{self, Receiver, Sender};
 
 use crate::component::Activity;
 use crate::path::Path;
@@ -136,7 +136,7 @@ pub fn link<T: Send>(config: &LinkConfig, from: &TileSlot, to: &TileSlot) -> (Ou
         to.note_link(from, *latency);
     }
     // One place per slot, so a free slot has room in the channel.
-    let (sender, receiver) = bounded(*depth as usize);
+    let (sender, receiver) = channel::bounded(*depth as usize);
     let stamps = stamps(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.tile_and_number(), to.tile_and_number());
     let config = Arc::new(config.clone());
