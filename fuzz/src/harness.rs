@@ -10,7 +10,7 @@
 //!
 //! # The contract
 //! - When the world has sent all and got all, the component is quiescent. Then it sends nothing more, even when it is ticked.
-//! - Messages and counters are the same with and without idle-skipping, for either tick order, and after one reset or two.
+//! - Cycles of messages, and counters, are the same with and without idle-skipping, for either tick order, and after one reset or two.
 //! - Counters never fall.
 
 use std::any::Any;
@@ -30,7 +30,12 @@ use warpwave_hw::time::Cycle;
 use crate::draw::{Pace, within};
 use crate::features::CounterFeatures;
 
+<<<<<<< HEAD
 /// Cycles that an idle component is ticked after its work: more than one turn of the timing wheel, of 64 cycles.
+=======
+// More than the 64 cycles after which a `Pace` repeats. So a sink takes a message that the idle component sends, and the digest differs.
+/// Cycles that an idle component is ticked after the end of its work.
+>>>>>>> r1
 const IDLE_CYCLES: u64 = 70;
 
 /// The world of a component: its neighbours, and the oracle.
@@ -340,7 +345,7 @@ impl Machine {
         true
     }
 
-    /// Runs to the end, then ticks the idle machine. Returns the hash of all messages, and the counters.
+    /// Runs to the end, then ticks the idle machine. Returns the digest of the world, and the counters of the component.
     fn run<W: World>(&mut self, limit: u64) -> (u64, Counters) {
         // With idle-skipping the clock stops as soon as no component is due.
         let stop = self.clock.run(Cycle(limit), |_| false);

@@ -10,7 +10,7 @@
 //! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later.
 //!
 //! If the tile graph is bipartite, each tile has a *role*: leaf or interconnect (module `role`). The roles then run in turn. A role runs
-//! at most L cycles ahead of the other role: what the other role sends later is visible only after that.
+//! at most L cycles ahead of the other role. A message that the other role sends later is visible only after these cycles.
 //!
 //! A *window* is the range of cycles that one role runs in one turn. The picture numbers the windows in the order in which they run. The
 //! first window of a run has at most L cycles, a later one at most 2 L. Long windows mean few barriers. If the earliest due cycle is beyond
@@ -179,8 +179,9 @@ impl Clock {
 
     /// Runs the cycles before `limit`, until `stop` returns true or no component is due.
     ///
-    /// The clock calls `stop` after each window, and when no component is due. In a jump, it also calls `stop` once every message to the
-    /// host is visible. A jump to the limit calls `stop` there. The argument is the first cycle that some tile has not run yet.
+    /// The clock calls `stop` after each window, and when no component is due. A long jump pauses for `stop` in a cycle in which every
+    /// message to the host is visible. A jump to the limit calls `stop` at the limit too. The argument is the first cycle that some tile
+    /// has not run yet.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -258,12 +259,12 @@ impl Clock {
     /// with a due component. So one [horizon](crate::tile::HORIZON) after that cycle is beyond every window.
     pub fn settle(&mut self, limit: Cycle) {
         let last = self.tiles.iter().map(Tile::last_due).max().unwrap_or(self.now);
-        // `max`, because a later run may begin after the horizon of the last due cycle.
+        // `max`: the clock never goes back. It may be past that cycle already, after a skip or a jump with nothing due.
         self.now = self.now.max((last + 1 + HORIZON).min(limit));
         self.begin_passed_trace_windows();
     }
 
-    /// Begins the trace windows that start before the clock's cycle.
+    /// Begins the trace windows that start before the clock's cycle. A trace window is the range of cycles that a tile's sampler records.
     fn begin_passed_trace_windows(&mut self) {
         let now = self.now;
         self.tiles

@@ -59,6 +59,7 @@ pub struct LinkConfig {
 /// The sending end of a link. The fields that every message needs are in the first host cache line.
 #[repr(C, align(64))]
 pub struct OutPort<T> {
+    /// The link's header, then one stamp per slot. Both ends share them.
     stamps: Stamps,
     /// The slot of the next message.
     slot: u32,
@@ -84,6 +85,7 @@ pub struct OutPort<T> {
 /// The receiving end of a link. The fields that every message needs are in the first host cache line.
 #[repr(C, align(64))]
 pub struct InPort<T> {
+    /// The link's header, then one stamp per slot. Both ends share them.
     stamps: Stamps,
     /// The slot of the oldest message.
     slot: u32,
@@ -253,7 +255,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // The receiver wakes in `visible`. If its `ArrivalMask` defers wake-ups, it wakes at the end of the deferral.
+        // The receiver wakes in `visible`, or later if its `ArrivalMask` defers wake-ups. Number 0: the link is in no `ArrivalMask`.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));

@@ -129,6 +129,7 @@ impl Default for TileBuilder {
 
 /// Components that run as a unit.
 pub struct Tile {
+    /// The state that links and other tiles access: the wheel, the mailbox, the entry in the due table.
     shared: Arc<TileState>,
     components: Vec<Box<dyn Component>>,
     /// The tick order within a cycle.
@@ -137,13 +138,15 @@ pub struct Tile {
     in_order: bool,
     /// Wake-ups beyond the horizon, by component.
     overflow: Vec<Cycle>,
+    /// No entry of `overflow` is before this cycle.
     next_overflow: Cycle,
     /// The last cycle in which a component was due. Ticks for a watcher alone do not count.
     last_due: Cycle,
     /// True if components tick only when they are due.
     skips_idle: bool,
     trace: Option<TraceWindow>,
-    /// Mask of the components to sample. Set in the clock windows from the begin of the trace window to its end, else 0.
+    /// Mask of the components to sample. It is 0 before the clock window in which the trace window begins, and after the one in which it
+    /// ends.
     watched: u64,
     /// Mask of the watched components that were due in the cycle before `pulse_end`. They tick once more in `pulse_end`. So a signal of one
     /// cycle returns to idle in the waveform.
@@ -174,7 +177,7 @@ impl Tile {
         }
     }
 
-    /// A number that no other existing tile has.
+    /// A number that no other existing tile has, known before the tile joins a machine.
     pub(crate) fn identity(&self) -> usize {
         self.shared.identity()
     }
@@ -240,7 +243,7 @@ impl Tile {
 
     /// The first cycle from `now` on in which a component is due, or `now` if the tile must run anyway.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        // A sender that waits for room in another tile is woken at the start of the next window. So this tile must run.
+        // A sender in this tile that waits for room in another tile is woken when this tile's next window begins. So the tile must run.
         if !self.skips_idle || self.shared.window_waiters.load(Ordering::Relaxed) != 0 {
             return now;
         }

@@ -1,5 +1,7 @@
 //! Compares the machine with the reference: after the same launches, memory must have the same bytes.
 //!
+//! The two do not run side by side. The reference runs all launches first, on a copy of the memory.
+//!
 //! ```no_run
 //! use warpwave::bench::{Bench, Options};
 //! use warpwave::lockstep;
@@ -42,7 +44,7 @@ pub struct Difference {
     pub n_different: u64,
     /// Number of elements that are compared.
     pub n: u64,
-    /// Index of the launch after which they differ. `None` is the last one.
+    /// Index of the launch after which the values were compared. `None`: after the last launch.
     pub after: Option<usize>,
 }
 
@@ -114,9 +116,14 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
         (found, wanted) => {
             let (found, wanted) = (found.value(), wanted.value());
             let are_finite = found.is_finite() && wanted.is_finite();
+<<<<<<< HEAD
             // The payload of a NaN is free. Without a tolerance, -0 differs from +0 by its bits.
+=======
+            // The payload of a NaN is open, also without a tolerance.
+>>>>>>> r1
             found.is_nan() && wanted.is_nan()
                 || are_finite && within((found - wanted).abs(), wanted)
+                // Equal infinities: their difference is not a number.
                 || !is_exact && found == wanted
         }
     }
@@ -156,8 +163,9 @@ pub struct CheckedLaunch {
     pub findings: Findings,
 }
 
-/// Runs the launches of a scenario on the reference, with the race detector. A launch with more than `limit` warp instructions is
-/// the last one.
+/// Runs the launches of a scenario on the reference, and checks their accesses to shared memory with the race detector.
+///
+/// A launch that fails, or does not end within `limit` warp instructions, ends the check. Its findings are included.
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.

@@ -7,6 +7,18 @@
 //! A [`Job`] describes one point, and its [`Key`] is the hash of everything that decides the result. A [`Store`] keeps one
 //! record per key.
 //! So an interrupted sweep continues, and no point is computed twice.
+//!
+//! | Module | Part of a sweep |
+//! |---|---|
+//! | `axis` | an axis, and the points of all axes |
+//! | `spec` | the table `[sweep]` of a scenario file |
+//! | `setting` | applies a value of a point to the launch sizes or arguments of the scenario |
+//! | `job` | one point with all its inputs, and its key; [`split_constants`] separates constants of the scenario from settings |
+//! | `store` | the records on disk, and the lock of each point |
+//! | `table` | the results as text and CSV; [`shown`] writes a point as text |
+//! | `curve` | one metric along one axis, and assertions over it |
+//! | `plot`, `page` | the curves as SVG; the sweep as an HTML page |
+//! | `script` | job scripts for an [`Engine`] that runs points on many machines |
 
 mod axis;
 

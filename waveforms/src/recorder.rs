@@ -14,7 +14,7 @@ use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;
 
-/// The index of a signal among all signals of the waveform, and its new value. `None` means no value: x or z.
+/// The index of a signal among all signals of the waveform, and its new value. `None`: the signal has no value (x or z).
 pub type Change = (u32, Option<u64>);
 
 /// The changes of one tile, and their cycles.
@@ -181,7 +181,8 @@ impl Sampler for Recorder {
     }
 
     fn flush(&mut self, _end: Cycle) {
-        // `has_begun` is false if no watched component has ticked in the trace window. Then the current values are the initial values.
+        // A clock window before the trace window is not flushed. So without `has_begun`, no watched component has ticked in the trace
+        // window so far, and the values are those of its start.
         if !self.has_begun {
             self.begin_window();
         }

@@ -169,7 +169,7 @@ pub struct Barrier {
     pub base_latency: u32,
     /// Cycles to count the arrival of one warp.
     pub per_warp: u32,
-    /// Issue of a barrier of a warp to the warp's next issue, cycles, if its lanes are together.
+    /// Issue of a barrier of a warp to the next issue of the warp, in cycles. Lanes apart wait for each other too.
     pub warp_latency: u32,
 }
 

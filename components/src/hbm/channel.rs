@@ -27,8 +27,8 @@
 //! | one burst, another row open | tRP + tRCD more |
 //! | each further burst of a line | tCCD_L more, since a line lies in one bank group |
 //!
-//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests that get the next commands. The row policy
-//! (`row_policy`) closes rows that no request needs. The last column command of a request transfers all its bytes from or to the storage.
+//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests for the next commands. The row policy (`row_policy`:
+//! open, closed, timeout) closes rows that no request needs. The last column command of a request moves all its bytes from or to storage.
 //!
 //! # Invariants
 //! - Requests of one line are served in order of arrival.
@@ -74,9 +74,9 @@ use command::{Command, show_command};
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from acceptance to the queue: `hbm.access_latency` less the cycles of all other stages.
+    /// Command cycles from acceptance to the queue: the part of `hbm.access_latency` that no other stage takes.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, at most the time outside the banks.
+    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, if `hbm.access_latency` leaves as much.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -135,8 +135,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. An idle
     /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0, to search at the next edge, after: an opened or closed row, a turn of the
-    /// bus, a completed request, a new request with its row closed.
+    /// Edge of the next search for a row command. 0 (search at once) after an event that may allow one: an opened or closed row, a turn of
+    /// the bus, a completed request, a new request without its row open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -234,7 +234,7 @@ impl Channel {
         self.state.command_from = retry_at.min(self.close_idle_row(edge));
     }
 
-    /// Sends commands of requests. Returns the edge at which to try again.
+    /// Sends commands of requests. Returns the edge to try again: a bank is ready then, or the scheduler changes its choice.
     fn serve_requests(&mut self, edge: u64) -> u64 {
         if self.state.queue.len() == 0 {
             return u64::MAX;
@@ -459,7 +459,7 @@ impl Component for Channel {
         probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
         // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
-        // A counter, because several bursts may begin in one core cycle. Like `dram__bytes`, without the write-back after a launch.
+        // A counter, because several bursts may begin in one core cycle. Like `dram__bytes`, it leaves out the write-back after a launch.
         let moved = state.stats.bytes_read + state.stats.bytes_written;
         probe.vector("bytes_moved", 48, Some(moved & ((1 << 48) - 1)));
         probe.vector("queue", queue_width, Some(state.queue.len() as u64));

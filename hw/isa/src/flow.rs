@@ -218,15 +218,14 @@ impl Flow {
         self.resume_pending();
     }
 
-    /// Makes the running lanes the members of `conv`. If other live lanes are members still, removes the running lanes from the members
-    /// instead.
+    /// Makes the running lanes the members of `conv`, unless other live lanes are members. Then the running lanes are no members.
     pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
         let convergence = &mut self.conv_barriers[conv.0 as usize];
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
-            // Lanes of an earlier branch use the barrier: a branch without its own BSSY and BSYNC, as in recursion.
+            // Other lanes are between a BSSY of this barrier and its BSYNC. They diverged at a branch without a barrier, as in recursion.
             convergence.members &= !active;
         }
         self.pc += 1;
@@ -238,7 +237,7 @@ impl Flow {
         let n = conv.0 as usize;
         let members = self.conv_barriers[n].members;
         let arriving = self.active & members;
-        // A BSSY of a barrier in use, or a BREAK, has removed these lanes. They pass without waiting.
+        // No running lane is a member: a BSSY of a barrier in use, or a BREAK, has removed them. They pass without waiting.
         if arriving.is_empty() {
             self.pc += 1;
             return;
@@ -285,7 +284,7 @@ impl Flow {
         !self.live.is_empty() && self.block_barrier == self.live
     }
 
-    /// Opens the block barrier: its lanes continue, together if they arrived together.
+    /// Opens the block barrier. Lanes that arrived together continue together, others in a group for each resume address.
     pub fn release(&mut self) {
         let lanes = std::mem::take(&mut self.block_barrier);
         match self.after_barrier.take() {

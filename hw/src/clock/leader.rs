@@ -36,6 +36,7 @@ impl<'a> WorkerPool<'a> {
 
     /// Runs each window on worker `number`, until the leader ends the run.
     pub(super) fn follow(&self, number: usize) {
+        // A panic of this thread breaks the barrier, so no other thread waits for it.
         let _guard = self.barrier.guard();
         // The first barrier follows the post of a window, the second its end. Between windows only the leader uses the workers.
         while self.barrier.wait() && !self.is_over.load(Ordering::Acquire) {
@@ -132,12 +133,12 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// The first cycle that not all tiles have run.
+    /// The first cycle that some tile has not run: the cycle of the role that is behind.
     pub(super) fn now(&self) -> Cycle {
         self.interconnect_at.min(self.leaves_at)
     }
 
-    /// The first cycle that no tile has run.
+    /// The first cycle that no tile has run: the cycle of the role that is ahead.
     fn furthest(&self) -> Cycle {
         self.interconnect_at.max(self.leaves_at)
     }
@@ -145,6 +146,7 @@ impl<'a> Leader<'a> {
     /// Calls `action` while the other threads follow, then ends them. Returns `None` if one of them has panicked.
     pub(super) fn with_followers<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let pool = self.pool;
+        // A panic in `action` breaks the barrier, so the followers return.
         let _guard = pool.barrier.guard();
         let result = action(self)?;
         // The followers read it after the barrier, and return.
@@ -155,7 +157,7 @@ impl<'a> Leader<'a> {
     /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. At the end all tiles have reached the same cycle.
     pub(super) fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
-            // A lower bound. It may lie in a cycle that one role has run: the other role has yet to run it.
+            // A lower bound. It may be before the cycle of the role that is ahead: the other role has yet to run it.
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 // No tile is due, so the roles meet in one cycle before `stop` reads the components.

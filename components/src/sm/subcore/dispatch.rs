@@ -15,7 +15,7 @@
 //! | dispatch | sends the instruction in the latch into its pipe | 1 to the pipe |
 //! | collect | reads the next issued instruction's operands into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
 //!
-//! Without a bank conflict, collect and dispatch take one cycle together: the instruction is in the pipe 2 cycles after its issue.
+//! Without a bank conflict, an instruction is collected and dispatched in one tick. It reaches its pipe 2 cycles after its issue.
 //!
 //! Results of math pipes are written in their cycle of arrival, without write-port conflicts. The LSU and shared memory have queues before
 //! the write port, and write one result each per cycle (huerta25).
@@ -54,24 +54,24 @@ use crate::sm::subcore::collector::read_operands;
 use crate::sm::subcore::regfile::RegFile;
 use special_registers::special_registers;
 
-/// Parameters of a dispatch unit.
+/// Parameters of a dispatch unit. `subcores`, `sm` and `core_khz` are for special registers, such as the number of the warp or SM.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Sub-core in its SM.
+    /// Number of the sub-core within the SM.
     pub subcore: u8,
-    /// Sub-cores of the SM.
+    /// Number of sub-cores of the SM.
     pub subcores: u32,
     /// Warp slots.
     pub warps: usize,
     /// Warp-wide registers of the register file.
     pub warp_registers: usize,
-    /// Number of the SM, and SMs of the machine.
+    /// Number of the SM, and count of all SMs of the GPU.
     pub sm: (u32, u32),
-    /// Core clock.
+    /// Core clock in kHz, for the nanosecond timer.
     pub core_khz: u32,
 }
 
-/// The links of a dispatch unit.
+/// The links of a dispatch unit. A further math pipe adds a port to `pipes` and one to `results`, and changes no code here.
 pub struct Ports {
     /// Starts of warps and results of counting barriers, from the CTA manager.
     pub warp_info: InPort<WarpInfo>,
@@ -180,7 +180,7 @@ impl Dispatch {
         &self.state.file
     }
 
-    /// Sends events to `log` from now on.
+    /// Sends trace events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
@@ -310,7 +310,7 @@ impl Component for Dispatch {
         }
         // Before `collect`, so a result can be read in the cycle of its write (bypass).
         self.write_back(in_flight >> FIRST_RESULT, now);
-        // The latch first: an instruction delayed by a conflict or a full pipe makes room for the next one.
+        // The latch first: it may hold an instruction that a conflict or a full pipe has delayed. Once that is sent, the next is collected.
         self.dispatch(now);
         if self.state.latch.is_none() {
             self.collect(now);

@@ -29,7 +29,7 @@
 //! - nothing blocks it: no barrier, fence, wait for asynchronous operations, unresolved branch or sleep;
 //! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write;
-//! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
+//! - its guard predicate is visible: no write of it is pending, and its last writer issued at least `guard_latency` cycles ago;
 //! - its `Order` (`proto::predecoded`) holds: a barrier or fence waits for earlier memory accesses of its warp;
 //! - its constant operands are in the sub-core's constant cache (module [`immediate`]);
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
@@ -56,6 +56,7 @@ mod guard_timers;
 mod issue;
 mod ready;
 mod receive;
+// Outputs: counters, waveform signals, and the stall reasons for the report of a deadlock.
 mod view;
 
 pub use view::Stats;
@@ -91,7 +92,7 @@ pub struct Config {
     pub subcore: u8,
     /// Warp slots, at most 32.
     pub warps: usize,
-    /// Policy that chooses the warp that issues.
+    /// Policy that chooses the warp that issues. Preset key `sm.scheduler`.
     pub policy: SchedulerPolicy,
     /// Depth of a warp's instruction buffer, in instructions.
     pub ibuffer_entries: u32,
@@ -101,7 +102,7 @@ pub struct Config {
     pub branch_latency: u32,
     /// Cycles from the issue of a predicate's writer to the issue of an instruction that the predicate guards.
     pub guard_latency: u32,
-    /// Cycles from the issue of a WARPSYNC to the next issue of a warp whose lanes are together.
+    /// Least cycles from the effect of a WARPSYNC to the next issue of its warp. It takes effect at issue, or at its resolution.
     pub warp_barrier_latency: u32,
     /// Depth of the sub-core's memory queue at the LSU. The scheduler starts with this number of credits.
     pub memory_queue: u32,
@@ -158,7 +159,7 @@ struct State {
     warps: Warps,
     /// The instruction buffer of each slot, and the fetches in flight.
     ibuffers: IBuffers,
-    /// The constant cache for operands.
+    /// The immediate constant cache (IMC), for the constant operands of instructions.
     immediate: Immediate,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
@@ -171,16 +172,17 @@ struct State {
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps for the retire stage to test. A warp joins when one of its operations ends. It also joins when it gets a new stall reason: a
-    /// warp that exits with nothing in flight gets no later message.
+    /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when its stall reason changes. The second case
+    /// covers a warp that exits with nothing in flight: no later message would make it join.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: paused, or waiting to fetch at a branch target.
     resuming: u32,
     /// Cycles in which waits for guards end.
     guard_timers: GuardTimers,
-    /// Events that wait for room in the link.
+    /// Messages to the CTA manager that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. The next charge begins here, and counts each of them as throttled.
+    /// First cycle not yet charged to the ready warps. In each cycle from it on, all ready warps have been throttled. One later charge
+    /// covers these cycles, before the ready set changes.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -271,12 +273,12 @@ impl Scheduler {
         self.state.warps.last(slot)
     }
 
-    /// Sends events to `log` from now on.
+    /// Sends trace events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
-    /// Sends an event of the warp in `slot` to the log.
+    /// Sends a trace event of the warp in `slot` to the log.
     #[inline]
     fn emit(&self, at: Cycle, slot: usize, kind: EventKind) {
         self.log.emit(at, self.config.subcore, slot as u8, kind);

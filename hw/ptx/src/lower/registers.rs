@@ -4,8 +4,9 @@
 //! count is the highest number plus one, and at least 8. Source and destination of a move share a register if possible, and the
 //! move is removed.
 //!
-//! A bundle is a set of registers for consecutive slots: up to four, or the eight of one wide group. Registers of several groups
-//! share a slot if their live ranges are disjoint.
+//! A *group* is the virtual registers of one value, such as the two words of a 64-bit value. A *bundle* is one group or one
+//! register, or several joined by moves. It has up to four slots for consecutive registers, or the eight of one wide group.
+//! Joined registers may share a slot, because their live ranges are disjoint.
 
 use super::code::{Bits, Code, Op, VReg};
 use super::graph::Graph;
@@ -28,7 +29,7 @@ pub(super) struct Allocation {
 ///
 /// Returns the number of registers needed if spilling does not help.
 pub(super) fn allocate(code: &mut Code, limit: usize, slots: &mut SpillSlots) -> Result<Allocation, usize> {
-    // Spill slots need registers for their loads, so the spill target can be below `limit`.
+    // The loads of spilled values need registers too, so the spill target can be below `limit`.
     let mut target = limit;
     loop {
         let graph = Graph::of(code);
@@ -109,7 +110,7 @@ impl Bundles {
             } else {
                 (vreg, 1)
             };
-            // A group comes with its first register. Without a live range it needs no place.
+            // The first register of a group makes the bundle for all. A group that is never live needs none.
             if first != vreg || (0..words).all(|n| ranges[vreg.offset(n).0 as usize].is_empty()) {
                 continue;
             }
@@ -305,7 +306,7 @@ fn grouped_vregs(code: &Code) -> Vec<bool> {
         for (vreg, _) in sources.chain([(op.dst, shape.dst)]).filter(|&(_, words)| words > 1) {
             let Some(vreg) = vreg else { continue };
             let (first, length) = code.groups[vreg.0 as usize];
-            // A part of a group is encoded by its first register, so the group stays together.
+            // An encoded operand names only its first register. So the whole group stays together, even if the operand is a part of it.
             for n in 0..length {
                 is_grouped[first.offset(n).0 as usize] = true;
             }

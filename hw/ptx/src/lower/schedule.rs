@@ -30,7 +30,7 @@ const EXTRA_REGISTERS: usize = 8;
 const ALIGNMENT_RESERVE: usize = 4;
 /// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
 const MAX_REGION_OPS: usize = 640;
-/// Registers above the limit that the first order tried may need. Assumed to cost less than the latency that a lower limit exposes.
+/// Maximum excess of the first order over its register limit. Assumed to cost less than the latency that a lower limit exposes.
 const TOLERANCE: usize = 4;
 /// Number of register limits tried for a region. With fewer, a region more often keeps the text's order.
 const MAX_TRIES: usize = 16;
@@ -75,7 +75,8 @@ impl LiveSet {
         }
     }
 
-    /// Steps the set from after an operation to before it.
+    /// Steps the set from after an operation to before it. `kills` marks registers with a definition that ends the old value, even under
+    /// a guard ([`live::killing_defs`]).
     pub fn step_back(&mut self, op: &Op, kills: &[bool]) {
         for vreg in op.defs() {
             if op.guard.pred.is_none() || kills[vreg.0 as usize] {
@@ -100,7 +101,7 @@ impl LiveSet {
     }
 }
 
-/// True if two neighbouring operations, and those around them, may be ordered together: neither is a fence.
+/// True if two neighbouring operations are in one section: neither is a fence. Only operations of one section are reordered.
 pub(super) fn are_in_one_section(a: &Op, b: &Op) -> bool {
     !is_fence(a) && !is_fence(b)
 }
@@ -151,7 +152,7 @@ fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_regist
     // The text's order may exceed the limit of registers, and is kept if nothing better is found.
     let allowed = max_live.max(text_peak);
     let mut list = ListScheduler::of(region, Pressure::of(region, live_set, kills, max_live));
-    // Operations started together may need more registers later than the limit has left. A lower limit starts fewer.
+    // The limit bounds each step, but operations started together may need more registers later. A lower limit starts fewer of them.
     for tolerance in once(TOLERANCE).chain(repeat_n(0, MAX_TRIES - 1)) {
         let order = list.clone().order(region);
         let excess = live_set.peak(&order, kills).saturating_sub(allowed);
@@ -228,7 +229,8 @@ impl ListScheduler {
             })
         };
         let first = best(&mut self.ready.iter())?;
-        // A wide load waits until its registers are free. Narrow results would take them one by one.
+        // A wide load needs several registers at once, and narrow results would take them one by one. So operations that free registers go
+        // first.
         if !fits(&&first) && region[first].is(Opcode::Ld) && self.pressure.vregs.change(first) > 1 {
             let frees = |&&op: &&usize| self.pressure.vregs.change(op) <= 0;
             if let Some(op) = best(&mut self.ready.iter().filter(frees).filter(fits)) {
@@ -238,7 +240,7 @@ impl ListScheduler {
         best(&mut self.ready.iter().filter(fits)).or_else(|| self.fallback())
     }
 
-    /// Chooses for a full register file: the operation that frees most, or else the first in text order.
+    /// Chooses when no operation fits: the one that adds the fewest registers, and of equals the first in text order.
     fn fallback(&self) -> Option<usize> {
         self.ready
             .iter()
