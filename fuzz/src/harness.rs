@@ -30,12 +30,8 @@ use warpwave_hw::time::Cycle;
 use crate::draw::{Pace, within};
 use crate::features::CounterFeatures;
 
-<<<<<<< HEAD
-/// Cycles that an idle component is ticked after its work: more than one turn of the timing wheel, of 64 cycles.
-=======
 // More than the 64 cycles after which a `Pace` repeats. So a sink takes a message that the idle component sends, and the digest differs.
 /// Cycles that an idle component is ticked after the end of its work.
->>>>>>> r1
 const IDLE_CYCLES: u64 = 70;
 
 /// The world of a component: its neighbours, and the oracle.

@@ -116,11 +116,7 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
         (found, wanted) => {
             let (found, wanted) = (found.value(), wanted.value());
             let are_finite = found.is_finite() && wanted.is_finite();
-<<<<<<< HEAD
-            // The payload of a NaN is free. Without a tolerance, -0 differs from +0 by its bits.
-=======
-            // The payload of a NaN is open, also without a tolerance.
->>>>>>> r1
+            // The payload of a NaN is free, also without a tolerance. Without one, -0 differs from +0 by its bits.
             found.is_nan() && wanted.is_nan()
                 || are_finite && within((found - wanted).abs(), wanted)
                 // Equal infinities: their difference is not a number.

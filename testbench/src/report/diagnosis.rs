@@ -172,11 +172,7 @@ impl Cause {
 /// The causes with a noticeable share: faults that matter, then all others by share.
 fn causes(facts: &Facts<'_>) -> Vec<Cause> {
     let mut causes: Vec<Cause> = [access::all(facts), launch::all(facts), stall::saturated(facts)].concat();
-<<<<<<< HEAD
-    // 200: at least half of the state, which is in per cent. A smaller share leaves most of it unexplained.
-=======
-    // The cause explains at least half of the stall: a share is 0 to 1, and `percent` is 0 to 100.
->>>>>>> r1
+    // A cause explains a stall if it covers at least half of it: a share is 0 to 1, and `percent` is 0 to 100.
     let explains =
         |cause: &Cause, stall: &Stall| cause.states.contains(&stall.state) && cause.share * 200.0 >= stall.percent;
     // The largest stall comes last, since the other causes may explain it.
