@@ -10,7 +10,7 @@
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
 //! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
-//! | count | counts the arrivals at barriers, one after the other over all CTAs | `per_warp` each |
+//! | count | counts the arrivals at barriers, one after the other over all CTAs; take computes the cycle of each count | `per_warp` each |
 //! | release | releases barriers whose latency is over | `base_latency` after the count of the last arrival |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
