@@ -146,7 +146,7 @@ impl<T: Send> Source<T> {
     }
 }
 
-/// Sends messages in order of their cycles, at most one per cycle.
+/// Sends messages in order of their cycles, at most one per cycle. Unlike a [`Source`], it is given them in any order.
 pub struct Late<T> {
     port: OutPort<T>,
     waiting: Vec<(u64, T)>,
@@ -326,6 +326,7 @@ impl Machine {
         &driver.expect("component 1 is the world").world
     }
 
+    /// Checks the end of a run: the component is quiescent, and the world finds nothing wrong. Returns true, or panics.
     fn is_done<W: World>(&self, cycles: u64) -> bool {
         let component = self.component();
         if !component.is_quiescent() {

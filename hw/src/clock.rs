@@ -39,8 +39,8 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-// A tile that sends is at most L - 1 cycles ahead of the next cycle of the tile that receives. A link between tiles adds at most half a
-// horizon. The sum is below one horizon, so a wake-up fits on the receiver's timing wheel.
+// When a tile sends, the next cycle of the receiver is at most L - 1 cycles earlier. A link between tiles adds at most half a horizon. The
+// sum is below one horizon, so a wake-up fits on the receiver's timing wheel.
 /// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
 pub const MAX_QUANTUM: u64 = HORIZON / 2;
 

@@ -145,8 +145,8 @@ pub struct Tile {
     /// True if components tick only when they are due.
     skips_idle: bool,
     trace: Option<TraceWindow>,
-    /// Mask of the components to sample. It is 0 before the clock window in which the trace window begins, and after the one in which it
-    /// ends.
+    /// Mask of the components to sample. It is set in the clock window in which the trace window begins, and cleared after the one in
+    /// which it ends.
     watched: u64,
     /// Mask of the watched components that were due in the cycle before `pulse_end`. They tick once more in `pulse_end`. So a signal of one
     /// cycle returns to idle in the waveform.
@@ -243,7 +243,7 @@ impl Tile {
 
     /// The first cycle from `now` on in which a component is due, or `now` if the tile must run anyway.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        // A sender in this tile that waits for room in another tile is woken when this tile's next window begins. So the tile must run.
+        // A sender that waits for room in a link to another tile gets no message. The start of a window wakes it, so the tile must run.
         if !self.skips_idle || self.shared.window_waiters.load(Ordering::Relaxed) != 0 {
             return now;
         }

@@ -180,9 +180,9 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Counts these cycles of the machine's clock alone. The run stops at their end.
+    /// Counts only the cycles of this range of the machine's clock. The run stops at its end.
     ///
-    /// A launch is counted as far as it is in `cycles`; a cycle between two launches counts for none.
+    /// Of each launch, the cycles in the range count. Cycles between two launches count for no launch.
     pub fn sample(&mut self, cycles: Range<Cycle>) {
         self.sampler = Some(Sampler::new(cycles));
     }
@@ -443,6 +443,7 @@ pub(crate) fn run_grid(
     let shape = launch_shape(&grid, gpu.config());
     let program = Arc::clone(&grid.program);
     let (entry, sizes, block) = (program.name().to_owned(), grid.grid, grid.block);
+    // Without a reset: after an error the counters are read first, and the reset comes below.
     let launch = |gpu: &mut Gpu, sample: Option<Sample<'_>>| gpu.launch_or_freeze(grid, limit, sample, on_pause);
     let (part, counts, ended) = match sampler {
         Some(sampler) => sampler.run(gpu, before, launch),

@@ -3,7 +3,8 @@
 //! A new line takes an invalid way of its set, the highest first. If all are valid, it takes the victim of the [`Replacement`] policy. The
 //! cache maps lines to sets, and keeps its own state of a line by way.
 //!
-//! Ways are numbered over the whole cache: first the highest way of every set, then the next lower one.
+//! A way has two names. Callers use its number over the whole cache: first the highest way of every set, then the next lower one. The
+//! policy and the valid bits use its set, and its place within the set. The cache also chooses the numbers of its lines.
 //!
 //! Invariant: a way is valid exactly if the index holds a line for it.
 
@@ -147,7 +148,8 @@ impl Tags {
     /// The number, over the whole cache, of a way of a set.
     #[inline]
     fn number(&self, set: usize, way: usize) -> usize {
-        // An empty set fills its highest way first. So a cache fills from number 0 on, and its `LineStore` stays small.
+        // An empty set fills its highest way first. So a cache fills from number 0 on. The host's memory for its bytes (`LineStore`) grows
+        // with the highest number in use.
         (self.shape.ways - 1 - way) * self.shape.sets + set
     }
 

@@ -80,9 +80,9 @@ struct Running {
 enum Phase {
     /// No CTA was sent.
     Launch,
-    /// CTAs are sent to slots that were never used.
+    /// CTAs fill the slots, until no slot is free or no CTA is left.
     Ramp,
-    /// No slot is free, or no CTA is left.
+    /// After the ramp, until a CTA ends with no CTA left to send.
     Steady,
     /// A CTA ended and no CTA was left to take its slot.
     Tail,
@@ -139,9 +139,9 @@ struct State {
     freeing: DelayQueue<u8>,
     /// The cluster to send, and the slots that clusters occupy.
     clusters: Gpcs,
-    /// CTAs before the link to their SM.
+    /// CTAs sent, held before their link for the part of `link_latency` that the link does not model.
     launches: DelayQueue<CtaLaunch>,
-    /// Events behind the link from their SM.
+    /// Events of SMs, held after their link for the part of `link_latency` that the link does not model.
     events: DelayQueue<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,

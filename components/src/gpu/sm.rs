@@ -161,7 +161,7 @@ fn join_cluster(
     }
 }
 
-/// One block's ends of the two links of a packet's round trip.
+/// A block's ends of two links: packets leave by one and come by the other.
 type PacketPorts = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
 
 /// Connects the LSU and the L1, directly or through the factory's component. Returns the ends of the LSU, then of the L1.
@@ -173,7 +173,7 @@ fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -
     }
     let (lsu_out, from_lsu) = sm.join(&BEFORE_L1_REQUEST);
     let (to_lsu, lsu_in) = sm.join(&BEFORE_L1_RESPONSE);
-    // The L1 keeps its links. Only the block at their other end is another one.
+    // The L1's links keep path, latency and depth. They lead to the factory's component in place of the LSU.
     let (to_l1, l1_in) = sm.join(&L1_REQUEST.from(Block::BeforeL1));
     let (l1_out, from_l1) = sm.join(&L1_RESPONSE.to(Block::BeforeL1));
     let ports = BeforeL1Ports {
@@ -309,6 +309,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         tag_banks: l1.tag_banks,
         data_bytes_per_cycle: l1.data_bytes_per_cycle,
         store_queue: l1.store_queue,
+        // With `check.weak`, packets leave the L1 out of order.
         disorder: config.check,
         return_queue: l1.return_queue,
         map: map.clone(),

@@ -257,7 +257,7 @@ impl Channel {
         let observer = &mut self.observer;
         let mut show = |edge, command| show_command(observer, edge, command);
         let waits_until = state.refresh.catch_up(edge, &mut state.timers, &mut show);
-        // After a refresh no row is open and no entry is a hit. The search for row commands starts again.
+        // A refresh closes every row, so no request has its row open. The next search for a row command is at once.
         if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
             state.queue.all_rows_closed();
             state.row_from = 0;

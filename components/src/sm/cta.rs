@@ -10,12 +10,12 @@
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
 //! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
-//! | count | counts the arrivals at barriers, one after the other over all CTAs | `per_warp` each |
+//! | count | counts the arrivals at barriers, one after the other over all CTAs; take computes the cycle of each count | `per_warp` each |
 //! | release | releases barriers whose latency is over | `base_latency` after the count of the last arrival |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
-//! | clusters | sends messages to the LSU and the cluster barrier | 1 |
+//! | clusters | sends placements to the LSU and arrivals to the cluster barrier; passes on at most one release of that barrier | 1 |
 //!
 //! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator: all warps on an SM belong
 //! to one grid. The registers of slot i start at i times the registers of a warp.
@@ -343,7 +343,7 @@ impl CtaManager {
                 state.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
                 state.stats.warps += 1;
-                // Both halves learn of the warp in one cycle. The dispatch unit is ready before the scheduler can issue.
+                // Both messages in one cycle: the dispatch unit knows the warp before the scheduler can issue.
                 self.ports.warp_info[subcore].send(now, WarpInfo::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }

@@ -15,7 +15,7 @@
 //! | Stage of an access | What it does | File |
 //! |---|---|---|
 //! | accept | takes an instruction of one sub-core in turn, checks its addresses, coalesces it, and routes it | `accept` |
-//! | send | builds the packets whose lines the L1 can look up together, one per line of a request | `packets` |
+//! | send | builds one packet per line; packets that the L1 can look up together leave in one cycle | `packets` |
 //! | receive | takes every response, and copies loaded data to the results | `responses` |
 //! | return | sends complete instructions back, or on to shared memory | `responses` |
 //!
@@ -168,7 +168,7 @@ struct State {
     pool: PacketPool,
     /// Number of packets in flight to other SMs.
     remote_packets: u32,
-    /// Launch of the last access to device memory.
+    /// Launch of the last access to device memory. An access of another launch invalidates the L1.
     grid: Option<u32>,
     /// An invalidation to send to the L1: its new capacity in bytes.
     invalidation: Option<u32>,
@@ -285,7 +285,7 @@ impl Lsu {
     /// When the next instruction may be accepted.
     fn next_accept(&self, now: Cycle) -> Activity {
         let state = &self.state;
-        // The accept interval is of the whole LSU, whatever the sub-core.
+        // `accept_interval` counts from the last accept, whichever sub-core it took.
         let soonest = state.next_accept.max(now + 1);
         let mut next = Cycle::NEVER;
         for subcore in ones(self.arrivals.in_flight()) {
@@ -343,7 +343,7 @@ impl Component for Lsu {
 
     fn reset(&mut self) {
         self.state = State::new(&self.config, self.ports.input.len());
-        // Ends a deferral that began before the reset.
+        // The accept stage defers the wake-ups of instructions: a deferral from before the reset must not outlast it.
         self.arrivals.defer_wakeups(Cycle::ZERO);
         self.ports.clear_inputs();
     }

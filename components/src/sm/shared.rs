@@ -96,7 +96,7 @@ struct State {
     banks_free_at: Cycle,
     parked: ParkedTests,
     lines: Lines,
-    /// Results with a longer remaining latency than a link can model.
+    /// Results with a remaining latency above the longest of a link.
     late: DelayLines<Box<WarpInst>>,
     /// Warp, program counter and passes of the access of the last tick, for the waveform.
     shown: Option<(u8, u32, u32)>,
@@ -295,7 +295,7 @@ impl Component for SharedMemory {
             self.run_lines(now);
         }
         if !self.ports.products.is_empty() {
-            // Warpgroup products read the bytes as they are before this cycle's own access.
+            // Before `begin`: warpgroup products read the bytes before an access that begins in this cycle changes them.
             self.run_products(now);
         }
         self.begin(now);

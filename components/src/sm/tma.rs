@@ -6,11 +6,11 @@
 //!   cta <-Trap---------     --Packet--> other SMs of the GPC (as for `lsu`) and back
 //! ```
 //!
-//! A piece is the part of a copy within one line of global memory and one line of shared memory.
+//! A job is the copy of one lane. A piece is the part of a copy within one line of global memory and one line of shared memory.
 //!
 //! | Operation | Cycles |
 //! |---|---|
-//! | arrival of an instruction to the begin of its first copy | `latency`; the first request follows 1 cycle later |
+//! | arrival of an instruction to the start of its first copy | `latency`; the first request follows 1 cycle later |
 //! | piece to the next piece | 1; at most `pieces` are in flight |
 //!
 //! | Direction | Path of a piece | End of the instruction |
@@ -55,7 +55,7 @@ use map_fetch::MapFetch;
 /// Depth of the queue to shared memory, in pieces. While it is full, no further piece reads shared memory. Assumed.
 const TO_SHARED: usize = 2;
 
-/// From this many packets for other SMs on, no further piece is requested. Pieces in flight may add more. Assumed.
+/// Queued packets for other SMs that stop the requests of further pieces. Pieces in flight can make the queue longer. Assumed.
 const TO_REMOTE: usize = 16;
 
 /// Parameters of the engine.
@@ -125,6 +125,7 @@ struct CopyInst {
 
 impl CopyInst {
     fn is_to_global(&self) -> bool {
+        // The modifier is the direction bit of a bulk copy.
         self.inst.warp_inst.inst().mods.high
     }
 
@@ -208,7 +209,7 @@ impl State {
             // Pieces name their job by its number since reset, so the numbers stay valid when older jobs leave.
             self.first_job += 1;
             if job.to_global {
-                // Jobs are complete in order, so this is the oldest instruction with a copy in flight.
+                // Jobs begin and leave in the order of their instructions, so the oldest with a copy in flight has this one.
                 let inst = self.insts.iter_mut().find(|inst| inst.copies > 0);
                 inst.expect("a copy to global memory keeps its instruction").copies -= 1;
             } else {
@@ -265,6 +266,7 @@ impl Tma {
             MapPlace::Constant(map) => map,
             MapPlace::Global => {
                 let Some(fetch) = state.map.take_if(|fetch| fetch.is_complete()) else {
+                    // `send_piece` requests the lines of the map. The copy begins once they have arrived.
                     state.map.get_or_insert_with(|| MapFetch::new(bulk.global));
                     return;
                 };
@@ -328,7 +330,7 @@ impl Tma {
         if port.has_room(now)
             && let Some(mut packet) = self.state.to_remote.pop_front()
         {
-            // The engines' outputs of the network follow those of the LSUs.
+            // The response returns to this output of the GPC's network: first come those of the LSUs, then those of the engines.
             packet.sm = self.config.gpc_sms + self.config.sm_in_gpc;
             let header = Header::of(&packet, Direction::Request);
             port.send_sideband(now, header.sideband(), packet);

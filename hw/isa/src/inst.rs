@@ -275,7 +275,7 @@ pub struct Mods {
     pub ftz: bool,
     /// Clamps the result to 0..1 (floats) or to the type's range (integers).
     pub sat: bool,
-    /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI).
+    /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI). A bulk copy with it goes to global memory.
     pub high: bool,
     /// Shifts to the right (SHF).
     pub right: bool,

@@ -157,7 +157,7 @@ impl<'a> Leader<'a> {
     /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. At the end all tiles have reached the same cycle.
     pub(super) fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
-            // A lower bound. It may be before the cycle of the role that is ahead: the other role has yet to run it.
+            // A lower bound of the next due cycle. It can lie before the cycle of the role that is ahead, if the other role has not run it.
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 // No tile is due, so the roles meet in one cycle before `stop` reads the components.

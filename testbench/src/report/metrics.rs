@@ -158,6 +158,7 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 5] {
             format!("sum of {counter} / sum of warp_cycles x 100"),
             Compute::StallPercent(counter),
         ),
+        // A profiler takes samples at intervals. The model takes every warp-cycle as a sample.
         row(
             format!("smsp__pcsamp_warps_issue_stalled_{}", sampled(state)),
             "sample",
@@ -185,7 +186,7 @@ impl Inputs<'_> {
 
     /// The mean of a counter over all instances of a block.
     fn mean(&self, block: &str, name: &'static str) -> Value {
-        // 0 instances do not divide: `sum` is not modelled then, and so is the quotient.
+        // Without instances `sum` is `NotModelled`, and so is the quotient: nothing is divided by 0.
         let n = self.counts.each(block, name).map_or(0, <[u64]>::len);
         self.sum(block, name) / Value::of(n as u64)
     }

@@ -54,7 +54,7 @@ pub fn stages(request: &Request) -> Vec<(&'static str, Cycle, u64)> {
         .filter(|(_, at)| *at != Cycle::NEVER)
         .map(|(name, at)| (*name, at))
         .collect();
-    // A merged request skips stages, so the stamps decide the order.
+    // A merged request lacks the stages that its fill had passed before. So a stage ends with the next stamp that the request has.
     passed.sort_by_key(|(_, at)| *at);
     let ends = passed.iter().skip(1).map(|(_, at)| *at).chain([end(request)]);
     let stages = passed.iter().zip(ends);
@@ -171,7 +171,7 @@ impl Requests {
         self.interval
     }
 
-    /// Latency counts by interval and path, in order. Intervals without a response are left out.
+    /// Latency counts by interval and path, in order. A request counts in the interval of its response. Intervals without one are left out.
     pub fn intervals(&self) -> impl Iterator<Item = (u64, &'static str, &LatencyCounts)> {
         self.intervals.iter().map(|((n, path), spread)| (*n, *path, spread))
     }

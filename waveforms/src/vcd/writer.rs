@@ -131,6 +131,7 @@ impl<W: Write> VcdWriter<W> {
             (Some(value), ValueForm::Vector) => self.number(value),
             (Some(value), ValueForm::Bit) => self.text.push(b'0' + (value & 1) as u8),
             (Some(value), ValueForm::Real) => self.real(f64::from_bits(value)),
+            // The syntax of a real has no digit for a missing value.
             (None, ValueForm::Real) => self.real(0.0),
             (None, ValueForm::Bit) => self.text.push(code.undefined),
             (None, ValueForm::Vector) => self.text.extend_from_slice(&[b'b', code.undefined, b' ']),
@@ -275,7 +276,7 @@ impl<W: Write + Send> Sink for VcdWriter<W> {
         self.written + self.text.len() as u64
     }
 
-    /// Each cycle without a change has two times, two edges of the clock and a count of cycles.
+    /// Adds the text of cycles without a change: each has two times, two edges of the clock and a count of cycles.
     fn bytes_at(&self, at: u64) -> u64 {
         let digits = |n: u64| u64::from(n.checked_ilog10().unwrap_or(0)) + 1;
         let cycle_bits = u64::from(64 - (at | 1).leading_zeros());

@@ -135,7 +135,7 @@ impl Layout {
 struct LayoutBuilder<'a> {
     signals: &'a [Signal],
     empty_slots: &'a [usize],
-    /// True before the first SM. Its group is the only open one.
+    /// True before the first SM: of the SMs, only its group is open.
     sm_is_open: bool,
 }
 

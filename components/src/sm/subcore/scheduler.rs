@@ -102,7 +102,8 @@ pub struct Config {
     pub branch_latency: u32,
     /// Cycles from the issue of a predicate's writer to the issue of an instruction that the predicate guards.
     pub guard_latency: u32,
-    /// Least cycles from the effect of a WARPSYNC to the next issue of its warp. It takes effect at issue, or at its resolution.
+    /// Least cycles from a WARPSYNC to the next issue of its warp. They count from its issue, or from its resolution if the branch unit
+    /// resolves it.
     pub warp_barrier_latency: u32,
     /// Depth of the sub-core's memory queue at the LSU. The scheduler starts with this number of credits.
     pub memory_queue: u32,
@@ -163,8 +164,8 @@ struct State {
     immediate: Immediate,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each [`Ready`] group can issue. The LSU has a group for each of its throttles: `lg_throttle` and
-    /// `mio_throttle`. Without a credit both hold [`Cycle::NEVER`].
+    /// First cycle in which each [`Ready`] group can issue. The memory queue has two groups, one per stall reason: `lg_throttle` for local
+    /// and global memory, `mio_throttle` for the rest. While the queue has no credit, both hold [`Cycle::NEVER`].
     pipe_free_at: [Cycle; N_READY_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
@@ -181,8 +182,8 @@ struct State {
     guard_timers: GuardTimers,
     /// Messages to the CTA manager that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. In each cycle from it on, all ready warps have been throttled. One later charge
-    /// covers these cycles, before the ready set changes.
+    /// First cycle not yet charged to the ready warps. While all of them are throttled, the scheduler need not tick. One later step charges
+    /// these cycles, before the ready set changes.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -347,7 +348,8 @@ impl Component for Scheduler {
         self.run_timers(now);
         self.fill_ibuffers(now);
         self.evaluate(now);
-        // The misses of this evaluation. Issue finds misses too, of the next instruction: they leave one cycle later.
+        // The lines that the evaluation has not found. Issue looks up the constants of the next instruction: its requests leave one cycle
+        // later.
         self.send_requests(now);
         self.issue(now);
         // After the issue: the entry that the issued instruction leaves can take a fetch in this cycle.
@@ -409,6 +411,7 @@ impl Component for Scheduler {
 
     fn stats(&self, report: &mut dyn Report) {
         match report.until() {
+            // A run that was stopped: stalls that have not ended are charged up to the stop.
             Some(until) => self.stats_until(until).report(report),
             None => self.state.stats.report(report),
         }

@@ -1,11 +1,12 @@
 //! Contraction: a product and a sum without a rounding modifier become one multiply-add.
 //!
 //! `d = a * b; e = d + c` becomes `e = fma(a, b, c)`. The product is then not rounded, so the pass changes values. The PTX ISA permits it
-//! where neither instruction names a rounding, and the vendor's assembler does it by default (`-fmad=true`). So the pass is no option:
-//! values are those of a GPU only with it.
+//! where neither instruction names a rounding, and the vendor's assembler does it by default (`-fmad=true`). So the pass always runs:
+//! without it, values differ from those of a GPU.
 //!
 //! The rule is read from machine code of the vendor's assembler (ptxas 11.8). A product contracts only if it disappears: sums of its own
-//! block are its only readers. Of two products in one sum, a product with one reader is taken first, then the first operand.
+//! block are its only readers. If both operands of a sum are products, one of them contracts. A product with one reader goes first, and of
+//! two such, the first operand.
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, VReg};
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ pub(super) fn run(code: &mut Code) {
             contract(&mut block.ops, &totals);
         }
     }
-    // Later passes compare operations, and the flag has done its duty.
+    // Later passes compare operations. The flag has no meaning for them, so it must not make two operations differ.
     for op in code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
         op.open_rounding = false;
     }
@@ -131,6 +132,7 @@ fn assign(products: &[Product]) -> HashMap<usize, (usize, usize)> {
         }
     }
     for (product, Product { readers, .. }) in products.iter().enumerate() {
+        // All sums or none: a product that stays for one of them saves nothing.
         let all_free = readers.iter().all(|(sum, _)| !taken.contains_key(sum));
         if readers.len() > 1 && all_free {
             taken.extend(readers.iter().map(|&(sum, operand)| (sum, (product, operand))));

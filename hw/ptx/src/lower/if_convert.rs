@@ -109,7 +109,8 @@ fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }
 
-/// True if an operation that no lane needs costs an issue slot alone. Floating-point operations also change the FLOP counts of a profiler.
+/// True if an operation without a guard costs no more than its issue slot in lanes that do not need it. Floating-point operations are not
+/// cheap: they also change the FLOP counts of a profiler.
 fn is_cheap(op: &Op) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_float = matches!(opcode, Opcode::Fadd | Opcode::Fmul | Opcode::Ffma);

@@ -1,8 +1,9 @@
 //! Instruction scheduling within a block: operations with a long latency start early.
 //!
 //! Each block keeps its operations, and each operation stays after its dependencies. None crosses a branch, barrier, fence or
-//! clock read, or leaves its region of [`MAX_REGION_OPS`] operations. The order follows the longest latency path while
-//! registers last. Real assemblers do the same, because PTX leaves the order to them.
+//! clock read, or leaves its region of [`MAX_REGION_OPS`] operations. The operation that can start first is next, and of equals
+//! the one on the longest latency path. A limit bounds the live registers. Real assemblers do the same, because PTX leaves the
+//! order to them.
 //!
 //! The latencies are weights for comparing paths. They need not match the machine's.
 
@@ -22,7 +23,7 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Space;
 
-/// Registers that leave an SM full of warps (64 K registers, 2048 threads), minus an alignment reserve.
+/// Registers of a thread when an SM is full of warps: 64 K registers for 2048 threads give 32, less the alignment reserve.
 const FREE_REGISTERS: usize = 28;
 /// Registers that latency hiding may take beyond the peak of the text's order.
 const EXTRA_REGISTERS: usize = 8;
@@ -30,13 +31,15 @@ const EXTRA_REGISTERS: usize = 8;
 const ALIGNMENT_RESERVE: usize = 4;
 /// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
 const MAX_REGION_OPS: usize = 640;
-/// Maximum excess of the first order over its register limit. Assumed to cost less than the latency that a lower limit exposes.
+/// Largest excess of the first order over its limit, in registers. Assumed to cost less than the latency that a lower limit would
+/// expose.
 const TOLERANCE: usize = 4;
 /// Number of register limits tried for a region. With fewer, a region more often keeps the text's order.
 const MAX_TRIES: usize = 16;
 /// Maximum number of live predicates in a new order. A thread has seven.
 pub(super) const FREE_PREDICATES: usize = 6;
 
+/// Reorders the operations of every block, region by region.
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let vregs_out = live::live_after_blocks::<live::GeneralRegs>(code, &graph);
@@ -90,7 +93,7 @@ impl LiveSet {
         self.preds.extend(op.pred_uses());
     }
 
-    /// Returns the maximum number of live registers in operations before the set.
+    /// Returns the largest number of registers that are live at once in `ops`. The set is live after them.
     pub fn peak(&self, ops: &[Op], kills: &[bool]) -> usize {
         let mut set = self.clone();
         let counts = ops.iter().rev().map(|op| {
