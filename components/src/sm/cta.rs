@@ -155,6 +155,8 @@ struct State {
     releases: Vec<PendingRelease>,
     /// Cluster messages that wait for a link.
     clusters: Clusters,
+    /// The first trap, while the link to GigaThread is full.
+    trap: Option<Trap>,
     /// First cycle of the current interval with a CTA on the SM.
     active_since: Option<Cycle>,
     stats: Stats,
@@ -173,6 +175,7 @@ impl State {
             count_free: Cycle::ZERO,
             releases: Vec::with_capacity(config.max_ctas),
             clusters: Clusters::default(),
+            trap: None,
             active_since: None,
             stats: Stats::default(),
         }
@@ -368,7 +371,8 @@ impl CtaManager {
         let state = &self.state;
         let next_release = state.releases.iter().map(|release| release.at).min();
         let can_admit = self.has_free_slot() && self.ports.launch.is_ready(now);
-        let busy = state.starting != 0 || can_admit || state.ended != 0 || state.clusters.is_busy();
+        let can_send = state.ended != 0 || state.trap.is_some();
+        let busy = state.starting != 0 || can_admit || can_send || state.clusters.is_busy();
         Activity::busy_if(busy).or(next_release.map_or(Activity::Idle, Activity::Until))
     }
 }
@@ -382,6 +386,7 @@ impl Component for CtaManager {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         // Traps first: they end the launch, so they take room in the link to GigaThread before any end of a CTA.
+        self.send_trap(now);
         if let Some(trap) = self.ports.trap.recv(now) {
             self.report_trap(*trap, now);
         }
@@ -410,7 +415,7 @@ impl Component for CtaManager {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.used_slots == 0 && state.releases.is_empty() && !state.clusters.is_busy()
+        state.used_slots == 0 && state.releases.is_empty() && state.trap.is_none() && !state.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
