@@ -54,7 +54,7 @@ pub struct Fault {
     /// The fault acts on the first message sent in this cycle or later.
     pub from: Cycle,
     /// Cycles of a delay, or of the longest stall.
-    pub cycles: u64,
+    pub cycles: u32,
     /// Seed of the stalls.
     pub seed: u64,
 }
@@ -261,7 +261,7 @@ impl<T: Payload> Filter<T> for FaultySender<T> {
         }
         let mut delay = 0;
         match self.fault.kind {
-            FaultKind::Delay if acts => delay = self.fault.cycles,
+            FaultKind::Delay if acts => delay = self.fault.cycles.into(),
             FaultKind::Stall if now >= self.fault.from => delay = self.stall.delay(now),
             FaultKind::Drop if acts => return None,
             FaultKind::Corrupt if acts => outgoing.message.corrupt(),
