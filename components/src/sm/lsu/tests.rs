@@ -264,8 +264,8 @@ fn constant_loads_whose_line_comes_wait_for_room_in_the_link_of_their_results() 
     assert_eq!(times(&events, "out"), [100, 150, 200, 250]);
 }
 
-/// A constant load of 32 addresses that hits, issued in cycle 200, and a load of device memory issued in cycle 210, or one of them.
-/// Returns the cycles of their returns.
+/// Issues a constant load of 32 addresses that hits in cycle 200, a load of device memory in cycle 210, or both. Returns the cycles of
+/// their returns.
 fn returns_of(with_constant: bool, with_device: bool) -> Vec<u64> {
     let grid = Arc::new(Grid {
         allocations: vec![(BASE, 1 << 16)],
