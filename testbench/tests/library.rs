@@ -10,6 +10,8 @@ use warpwave::components::preset;
 use warpwave::components::sm::l1::L1;
 use warpwave::gpu::{Event, Factory, Gpu, GpuError};
 use warpwave::scenario::{Launch, Scenario};
+use warpwave_hw::link::fault::{Fault, FaultKind};
+use warpwave_hw::time::Cycle;
 
 #[path = "../examples/own_prefetcher.rs"]
 mod own_prefetcher;
@@ -185,4 +187,28 @@ fn launches_of_one_kernel_share_its_program() {
     assert_eq!((c.base_index(), b.base_index()), (0, 3));
     let exits: Vec<_> = first.instructions().iter().map(|text| text == "EXIT").collect();
     assert_eq!(exits, [false, false, true, false, true]);
+}
+
+#[test]
+fn launch_after_a_stopped_one_passes_the_check_of_a_link() {
+    // Each run stops at another cycle, with other messages in flight on the link. A delay is no violation.
+    for limit in (600..1400).step_by(50) {
+        let mut gpu = Gpu::preset("tiny").unwrap();
+        let delay = Fault {
+            kind: FaultKind::Delay,
+            from: Cycle(0),
+            cycles: 5,
+            seed: 0,
+        };
+        let machine = gpu.machine_mut();
+        machine.inject("gpu.gpc[0].sm[0].lsu.response", delay).unwrap();
+        let module = gpu.load(SAXPY).unwrap();
+        let x = gpu.buffer(&[1.0f32; 500]).unwrap();
+        let mut launch = |limit| {
+            gpu.limit_cycles(limit);
+            gpu.launch(&module, "saxpy", (4, 128), &[&500u32, &2.0f32, &x, &x])
+        };
+        launch(limit).unwrap_err();
+        launch(1_000_000).unwrap_or_else(|error| panic!("stopped in cycle {limit}: {error}"));
+    }
 }

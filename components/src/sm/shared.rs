@@ -19,7 +19,7 @@
 //! | each further pass | adds `conflict_latency_per_pass`; the banks are busy for one of these cycles |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
-//! | test of an mbarrier | `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
+//! | test of an mbarrier | at least `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
 //!
 //! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
 //!
@@ -301,9 +301,10 @@ impl Component for SharedMemory {
         self.begin(now);
         // Parked tests run after the accesses of this cycle. They see an arrival at an mbarrier in the same cycle.
         if !self.state.parked.is_empty() {
-            self.state
-                .parked
-                .respond(&self.state.bytes, &mut self.ports.output, now);
+            let State {
+                parked, bytes, late, ..
+            } = &mut self.state;
+            parked.respond(bytes, late, &mut self.ports.output, now);
         }
         self.activity(now)
     }
