@@ -175,7 +175,7 @@ impl IssueInfo {
     #[inline]
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         IssueInfo {
-            pipe: decoded.pipe,
+            pipe: timing.pipe,
             dst: inst.dst,
             result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },
             sets_predicates: decoded.pred_defs != 0,

@@ -30,7 +30,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 20] = [
+const MAY_BE_ZERO: [&str; 21] = [
     "cc_minor",
     "check.seed",
     "check.weak",
@@ -48,6 +48,7 @@ const MAY_BE_ZERO: [&str; 20] = [
     "sm.barrier.per_warp",
     "sm.constant.l15_size",
     "sm.ideal_memory_latency",
+    "sm.pipes.match_per_value",
     "sm.shared.conflict_latency_per_pass",
     "sm.tma.latency",
     "sm.tma.pieces",

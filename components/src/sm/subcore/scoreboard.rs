@@ -144,6 +144,7 @@ mod tests {
             latency: 4,
             interval: 1,
             operand_cycles: 1,
+            pipe: Pipe::Fp32,
             result,
             is_posted: false,
             is_local_or_global: false,
