@@ -398,7 +398,11 @@ fn result_behind_a_search_for_equal_lanes_waits_for_it() {
         bench.run(&text, 1, 32).expect("it ends").cycles()
     };
     let (any, all) = (cycles("MATCH.ANY R5, PT, R4"), cycles("MATCH.ALL R5, PT, R4"));
-    assert_eq!(any - all, 31 * 100 - 8, "the second result is 8 cycles behind the first");
+    assert_eq!(
+        any - all,
+        31 * 100 - 8,
+        "the second result is 8 cycles behind the first"
+    );
 }
 
 /// On an H100 the two run at 32 results a cycle: ptxas converts integers in the integer pipe, at 64 results, beside the SFU with 16.

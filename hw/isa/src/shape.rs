@@ -220,7 +220,9 @@ mod tests {
         for shape in MmaShape::ALL {
             let name = format!("{shape:?}");
             // After the k of the name: the types of the factors, or the operation on single bits.
-            let is_integer = ["S4", "U4", "S8", "U8", "And", "Xor"].iter().any(|ty| name.ends_with(ty));
+            let is_integer = ["S4", "U4", "S8", "U8", "And", "Xor"]
+                .iter()
+                .any(|ty| name.ends_with(ty));
             assert_eq!(shape.has_integers(), is_integer, "{name}");
         }
     }

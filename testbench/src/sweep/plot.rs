@@ -51,7 +51,12 @@ pub fn plot(title: &str, table: &Table, options: &PlotOptions) -> Result<String,
     }
     let (x, y) = (x_axis(axis, &curves, options)?, y_axis(&curves, options)?);
     // A setting that all curves share tells none apart.
-    let is_shared = |name: &str| table.axes.iter().any(|axis| axis.name == name && axis.values.len() == 1);
+    let is_shared = |name: &str| {
+        table
+            .axes
+            .iter()
+            .any(|axis| axis.name == name && axis.values.len() == 1)
+    };
     let name_of = |curve: &Curve| {
         let mut series = curve.series.clone();
         series.retain(|(name, _)| !is_shared(name));

@@ -34,7 +34,7 @@ use warpwave_isa::exec::execute;
 use warpwave_isa::inst::VoteMode;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::warp::WarpInst;
+use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 
 /// The links of a pipe.
 pub struct Ports {
@@ -90,7 +90,10 @@ impl MathPipe {
     /// Sets the cycles of MATCH.ANY for each value beyond the first.
     #[must_use]
     pub fn with_match_per_value(self, match_per_value: u32) -> Self {
-        MathPipe { match_per_value, ..self }
+        MathPipe {
+            match_per_value,
+            ..self
+        }
     }
 
     /// True if both outputs have room.
@@ -176,7 +179,7 @@ impl Component for MathPipe {
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.bit("valid", Some(self.state.entered.is_some()));
-        probe.vector("warp", 5, self.state.entered.map(|(warp, _)| u64::from(warp)));
+        probe.vector("warp", SLOT_WIDTH, self.state.entered.map(|(warp, _)| u64::from(warp)));
         probe.vector("pc", 32, self.state.entered.map(|(_, pc)| u64::from(pc)));
     }
 
