@@ -64,9 +64,11 @@ impl Tags {
     /// Invalidates every line, and uses `sets` sets from now on. Their number never exceeds that of the first shape.
     pub(crate) fn resize(&mut self, sets: usize, replacement: &NewReplacement) {
         let ways = self.shape.ways;
+        // The arrays by way keep their size: a smaller cache uses their first part.
         self.shape.sets = sets.clamp(1, self.index.slots() / ways);
         self.index.clear();
         self.valid.fill(false);
+        // A policy knows its number of sets, so a new one starts without history.
         self.replacement = replacement(self.shape.sets, ways);
     }
 

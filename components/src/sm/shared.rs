@@ -174,10 +174,12 @@ impl SharedMemory {
         let Some(warp_inst) = self.ports.input.recv(now) else {
             return;
         };
+        // A shuffle uses the crossbar between banks and lanes, but no bytes.
         if warp_inst.info.route != Route::Shuffle {
             self.use_bytes(end_of_cta(&warp_inst));
         }
         let state = &mut self.state;
+        // The banks are reserved for all passes at once. The data moves at the last one.
         let passes = state.stats.count(&warp_inst);
         state.stats.busy_cycles += u64::from(passes);
         state.shown = Some((warp_inst.warp, warp_inst.pc, passes));
@@ -247,6 +249,7 @@ impl SharedMemory {
 
     #[cold]
     fn grow(&mut self, end: usize) {
+        // Grows by doubling, so that a kernel with little shared memory costs the host little.
         let bytes = end.next_power_of_two().min(self.config.bytes as usize);
         grow(&mut self.state.bytes, bytes, 0);
     }
@@ -283,12 +286,16 @@ impl Component for SharedMemory {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // From the last stage to the first. Older results take the room in the links first.
         self.state.late.run(&mut self.ports.output, now);
+        // Before `begin`: when an access has waited for room in its link, the next one begins in this cycle.
         self.end_current(now);
         if !self.ports.lines.is_empty() {
+            // Before `begin`: when lines have their turn, they take the banks of this cycle.
             self.run_lines(now);
         }
         if !self.ports.products.is_empty() {
+            // Warpgroup products read the bytes as they are before this cycle's own access.
             self.run_products(now);
         }
         self.begin(now);

@@ -10,7 +10,7 @@
 //!
 //! | Operation | Cycles |
 //! |---|---|
-//! | arrival of an instruction to its first request | `latency` |
+//! | arrival of an instruction to the begin of its first copy | `latency`; the first request follows 1 cycle later |
 //! | piece to the next piece | 1; at most `pieces` are in flight |
 //!
 //! | Direction | Path of a piece | End of the instruction |
@@ -129,6 +129,7 @@ impl CopyInst {
     }
 
     fn has_ended(&self) -> bool {
+        // Copies to shared memory are not in `copies`: the warp waits for them at the mbarrier.
         self.lanes.is_empty() && self.copies == 0
     }
 }
@@ -204,6 +205,7 @@ impl State {
     /// Removes complete jobs, oldest first. A job to shared memory arrives at its mbarrier.
     fn finish_jobs(&mut self) {
         while let Some(job) = self.jobs.pop_front_if(|job| job.is_complete()) {
+            // Pieces name their job by its number since reset, so the numbers stay valid when older jobs leave.
             self.first_job += 1;
             if job.to_global {
                 // Jobs are complete in order, so this is the oldest instruction with a copy in flight.
@@ -247,6 +249,7 @@ impl Tma {
     /// Begins the copy of the next lane, once all pieces of the previous job are in flight.
     fn begin_copy(&mut self, now: Cycle) {
         let state = &mut self.state;
+        // Copies begin in order, one at a time. Pieces of several copies can be in flight.
         if state.jobs.back().is_some_and(Job::has_more) {
             return;
         }
@@ -268,6 +271,7 @@ impl Tma {
                 let map = fetch.map();
                 if let Some(fault) = bulk::map_fault(warp_inst, &bulk, map.as_ref()) {
                     let trap = fault.trap(warp_inst, lane);
+                    // The trap ends the launch, so the other lanes need no copy.
                     inst.lanes = LaneMask::NONE;
                     return send_trap(&mut self.ports.remote.trap, trap, now);
                 }
@@ -275,6 +279,7 @@ impl Tma {
             }
         };
         let job = Job::of(&inst.inst, &bulk, map, self.config.sm_in_gpc);
+        // Clears the lowest bit: the copy of that lane begins.
         inst.lanes.0 &= inst.lanes.0 - 1;
         inst.copies += u32::from(inst.is_to_global());
         state.stats.copies[usize::from(job.to_global)] += 1;
@@ -367,6 +372,7 @@ impl Component for Tma {
         self.receive_from_shared(now);
         self.receive_from_l1(now);
         self.receive_from_remote(now);
+        // Before `begin_copy`: a copy requests its first piece in the cycle after it begins.
         self.send_piece(now);
         self.begin_copy(now);
         self.end_instruction(now);

@@ -176,8 +176,10 @@ impl<'a> ExecInput<'a> {
 pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
     // Declared here, so that a modified copy outlives its branch.
     let (narrow, wide);
+    // Most instructions have no modifier, and read the gathered words without a copy.
     let words = if decoded.unmodified {
         &operands.words[..]
+    // At most three sources of one word: half of the wide copy.
     } else if decoded.source_words as usize == inst.op.info().src.len() && decoded.source_words <= 3 {
         narrow = modifier::apply_narrow(inst, operands);
         &narrow[..]

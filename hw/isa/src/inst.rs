@@ -251,6 +251,8 @@ pub enum Scope {
 }
 
 /// Modifiers: every property besides opcode and operands. An unused modifier keeps its default.
+///
+/// Some opcodes use a modifier for something else: see each line of [`Opcode`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Mods {
     /// Type of the operation or of its result.
@@ -342,6 +344,7 @@ impl Inst {
             op,
             guard: Guard::ALWAYS,
             dst: Reg::ZERO,
+            // Writes to PT are dropped, so this is no result.
             pdst: [Pred::TRUE; 2],
             src: [Operand::NONE; 4],
             psrc: [Guard::ALWAYS; 2],

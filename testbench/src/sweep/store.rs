@@ -89,6 +89,7 @@ impl Store {
             fs::create_dir_all(folder.join(part))?;
         }
         Ok(Store {
+            // Processes of other working folders use this path too.
             folder: std::path::absolute(folder)?,
         })
     }
@@ -131,7 +132,7 @@ impl Store {
         put(&self.path("points", key), record)
     }
 
-    /// Removes the record of a key, so that the point is computed again.
+    /// Removes the record of a key, so that its point is missing.
     ///
     /// # Errors
     /// If the file exists and cannot be removed.
@@ -149,6 +150,7 @@ impl Store {
     pub fn lock(&self, key: &Key) -> io::Result<File> {
         let path = self.folder.join("locks").join(key.to_string());
         let file = OpenOptions::new().create(true).append(true).open(path)?;
+        // The file stays: if it were removed, two processes could lock two files of one name.
         file.lock()?;
         Ok(file)
     }
@@ -160,6 +162,7 @@ fn get<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
 
 fn put(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(value).map_err(io::Error::other)?;
+    // The process id keeps two writers apart. A rename replaces the file in one step.
     let temporary = path.with_extension(format!("{}.tmp", process::id()));
     fs::write(&temporary, text)?;
     fs::rename(&temporary, path)

@@ -54,6 +54,7 @@ pub fn stages(request: &Request) -> Vec<(&'static str, Cycle, u64)> {
         .filter(|(_, at)| *at != Cycle::NEVER)
         .map(|(name, at)| (*name, at))
         .collect();
+    // A merged request skips stages, so the stamps decide the order.
     passed.sort_by_key(|(_, at)| *at);
     let ends = passed.iter().skip(1).map(|(_, at)| *at).chain([end(request)]);
     let stages = passed.iter().zip(ends);
@@ -207,6 +208,7 @@ impl Listener for Requests {
             sm,
             number: self.numbers[sm as usize],
         };
+        // Earlier requests are counted too, so that a number does not depend on the first cycle.
         self.numbers[sm as usize] += 1;
         if returned(request) < self.first {
             return;
@@ -219,6 +221,7 @@ impl Listener for Requests {
         let interval = request.stamps.0[Stage::Return as usize].0 / self.interval;
         let spread = self.intervals.entry((interval, path)).or_default();
         *spread.entry(cycles).or_default() += 1;
+        // A warp keeps its slot until its stores are acknowledged, so the slot names the warp.
         let slot = (sm, request.subcore, request.warp);
         let (block, warp) = self.warps.get(&slot).copied().unwrap_or_default();
         self.rank(SlowRequest {

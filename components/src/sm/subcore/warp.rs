@@ -138,6 +138,7 @@ impl Warp {
         if self.is_blocked(now) {
             return Err(self.stall_reason(now));
         }
+        // After the blocks: a blocked warp names its own reason, even if its buffer is empty.
         if !has_instruction {
             return Err(WarpState::NoInstruction);
         }
@@ -149,6 +150,7 @@ impl Warp {
             return Err(WarpState::Wait);
         }
         match next.order {
+            // Ordering rules of the instruction itself, beyond its registers: what must be over before it may issue.
             Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
             Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),
             Order::Returned if self.loads > 0 => Err(WarpState::LongScoreboard),
@@ -244,6 +246,7 @@ impl Warp {
 
     fn change(&mut self, group: Group, change: impl FnOnce(&mut AsyncGroups)) {
         self.groups(group).map(change);
+        // One flag for the three kinds, in the host cache line that each evaluation reads.
         self.awaits_groups = self.copies.is_awaited() || self.products.is_awaited() || self.bulk.is_awaited();
     }
 
@@ -324,6 +327,7 @@ impl Warps {
             self.slots = vec![Warp::new(start.clone(), flow, now, issued); self.n];
         }
         let warp = &mut self.slots[slot];
+        // Reuses the memory of the last warp's stack of diverged paths.
         let flow = warp.flow.restart(0, start.lanes);
         let flow = flow.with_reconvergence(start.grid.program.reconvergence());
         *warp = Warp::new(start, flow, now, issued);
