@@ -367,7 +367,7 @@ fn interval_of_a_product_is_that_of_the_type_of_its_sums() {
     }
 }
 
-/// A GeForce card has a quarter of the rate of an A100, but half for sums of 16 bits and for integers (white paper of GA102).
+/// A GeForce card has a quarter of the rate of an A100. Sums of 16 bits and integers have half of it (white paper of GA102).
 #[test]
 fn rtx_3090_has_the_multiply_adds_of_its_white_paper() {
     let pipes = preset::load("rtx3090", &[]).expect("it is built in").config.sm.pipes;
@@ -405,7 +405,7 @@ fn result_behind_a_search_for_equal_lanes_waits_for_it() {
     );
 }
 
-/// On an H100 the two run at 32 results a cycle: ptxas converts integers in the integer pipe, at 64 results, beside the SFU with 16.
+/// An H100 has 32 results a cycle of the two in turn. ptxas converts integers in the integer pipe, and floats in the SFU.
 #[test]
 fn conversion_of_an_integer_takes_the_pipe_of_the_preset() {
     for (pipe, latency) in [("sfu", 14), ("int", 4)] {

@@ -89,7 +89,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     }
 }
 
-/// Pipe of an instruction: that of its opcode, except for conversions of 32-bit integers to 32-bit floats.
+/// Pipe of an instruction: that of its opcode. A conversion of a 32-bit integer to a 32-bit float has that of the preset.
 pub fn pipe(inst: &Inst, pipes: &Pipes) -> Pipe {
     let is_word = inst.mods.ty == Ty::F32 && matches!(inst.mods.from, Ty::S32 | Ty::U32);
     match pipes.i2f_pipe {
