@@ -15,7 +15,7 @@ mod sm;
 pub use check::ConfigFault;
 pub(crate) use memory::AROUND_CHANNEL;
 pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
-pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
+pub use pipe::{I2fPipe, N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;
 pub use sm::{Barrier, Constant, Fence, L1, Lsu, Reconvergence, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
 

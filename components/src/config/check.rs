@@ -220,7 +220,14 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         sm.pipes.imad(),
         faults,
     );
-    faults.at_most(entry!(config.sm.pipes.mma_interval), MAX_INTERVAL, BEYOND_ANY_PART);
+    for interval in [
+        entry!(config.sm.pipes.mma_interval),
+        entry!(config.sm.pipes.mma_f16_interval),
+        entry!(config.sm.pipes.mma_int_interval),
+        entry!(config.sm.pipes.mma_fp64_interval),
+    ] {
+        faults.at_most(interval, MAX_INTERVAL, BEYOND_ANY_PART);
+    }
     for latency in [
         entry!(config.sm.pipes.fmnmx_latency),
         entry!(config.sm.pipes.popc_latency),

@@ -71,7 +71,7 @@ use crate::proto::mem::{Packet, shown};
 use crate::proto::pool::PacketPool;
 use crate::proto::tag_banks::Lookups;
 use crate::proto::timing::RETURN_CYCLES;
-use crate::proto::warp::{LsuAck, WarpInst};
+use crate::proto::warp::{LsuAck, SLOT_WIDTH, WarpInst};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::pending::PendingTable;
 use constants::Constants;
@@ -358,7 +358,7 @@ impl Component for Lsu {
         let (accepted, sent, response) = (last.accepted, last.sent, last.response);
         probe.bit("accept_valid", Some(accepted.is_some()));
         probe.vector("accept_subcore", 3, accepted.map(|(subcore, ..)| u64::from(subcore)));
-        probe.vector("accept_warp", 5, accepted.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("accept_warp", SLOT_WIDTH, accepted.map(|(_, warp, _)| u64::from(warp)));
         probe.vector("accept_pc", 32, accepted.map(|(.., pc)| u64::from(pc)));
         probe.bit("packet_valid", Some(sent.is_some()));
         probe.vector("packet_line", 48, sent.map(|(line, _)| shown(line)));

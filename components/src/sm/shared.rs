@@ -52,7 +52,7 @@ use crate::config;
 use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::{Route, Timing};
 use crate::proto::timing::RETURN_CYCLES;
-use crate::proto::warp::WarpInst;
+use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 use lines::Lines;
 use mbarrier::ParkedTests;
 
@@ -322,7 +322,7 @@ impl Component for SharedMemory {
     fn probe(&self, probe: &mut dyn Probe) {
         let shown = self.state.shown;
         probe.bit("busy", Some(shown.is_some()));
-        probe.vector("warp", 5, shown.map(|(warp, ..)| u64::from(warp)));
+        probe.vector("warp", SLOT_WIDTH, shown.map(|(warp, ..)| u64::from(warp)));
         probe.vector("pc", 32, shown.map(|(_, pc, _)| u64::from(pc)));
         let passes = shown.map_or(0, |(.., passes)| u64::from(passes));
         probe.state("banks", &BANK_STATES, Some(bank_state(passes)));

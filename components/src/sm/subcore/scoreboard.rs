@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::proto::launch::{Route, Timing};
     use warpwave_isa::inst::{Inst, Operand};
-    use warpwave_isa::opcode::Opcode;
+    use warpwave_isa::opcode::{Opcode, Pipe};
     use warpwave_isa::program::Decoded;
     use warpwave_isa::reg::{Pred, Reg};
 
@@ -146,6 +146,7 @@ mod tests {
             latency: 4,
             interval: 1,
             operand_cycles: 1,
+            pipe: Pipe::Fp32,
             result,
             is_posted: false,
             is_local_or_global: false,
