@@ -36,6 +36,7 @@ use crate::reference::ReferenceError;
 use crate::report::counts::Counts;
 use crate::report::metrics::LaunchShape;
 use crate::scenario::{Buffer, Modules, Scenario};
+use crate::watch::{EventCollector, Listener};
 
 pub use checked::Checked;
 pub use progress::{Activity, Progress};
@@ -333,6 +334,23 @@ impl<'a> Bench<'a> {
         run
     }
 
+    /// Runs all launches as [`Bench::run`] does, and delivers the events of all SMs to `listeners`.
+    pub fn run_with_events(
+        &mut self,
+        options: Options,
+        listeners: &mut [&mut dyn Listener],
+        observe: &mut dyn FnMut(Progress<'_>) -> bool,
+    ) -> Run {
+        let mut collector = EventCollector::begin(&mut self.gpu);
+        let run = self.run(options, &mut |progress| {
+            collector.collect(progress.now, listeners);
+            observe(progress)
+        });
+        // No event follows the run.
+        collector.collect(Cycle::NEVER, listeners);
+        run
+    }
+
     /// The stop at the end of the sample, if the machine has reached it.
     fn sample_end(&self) -> Option<LaunchError> {
         self.sampler.as_ref()?.ended(self.gpu.clock().now())
@@ -453,9 +471,14 @@ pub(crate) fn run_grid(
         // A stopped launch leaves messages in flight: the next one needs an empty machine.
         gpu.reset();
     }
-    let take = |buffer| host::print::take(gpu.storage(), buffer);
-    // A stopped launch may leave half-written records.
-    let printed = print.filter(|_| ended.is_ok()).map(take);
+    let printed = print.map(|buffer| match &ended {
+        Ok(()) => host::print::take(gpu.storage(), buffer),
+        Err(_) => {
+            // A stopped launch may leave half-written records, and the next one must not print them.
+            host::print::clear(gpu.storage(), buffer);
+            String::new()
+        }
+    });
     let run = LaunchRun {
         name: None,
         table: 0,

@@ -6,7 +6,6 @@ use warpwave::lockstep::race_cycles::race_cycles;
 use warpwave::reference::{Checks, Findings, Kind};
 use warpwave::scenario::{Launch, Scenario, builtin};
 use warpwave::watch::pipeline::{Pipeline, Row};
-use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::preset;
 use warpwave_hw::time::Cycle;
 
@@ -60,17 +59,12 @@ fn scenario(body: &str) -> Scenario {
 /// The pipeline diagram of a run on the machine, one row per issued instruction.
 fn rows(scenario: &Scenario) -> Vec<Row> {
     let mut bench = Bench::new(scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut pipeline = Pipeline::new(bench.programs().to_vec(), Cycle::ZERO..Cycle::NEVER, 10_000);
     let options = Options {
         threads: 1,
         max_cycles: None,
     };
-    bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut pipeline as &mut dyn Listener]);
-        true
-    });
-    collector.collect(bench.gpu().clock().now() + 1, &mut [&mut pipeline as &mut dyn Listener]);
+    bench.run_with_events(options, &mut [&mut pipeline], &mut |_| true);
     pipeline.finish().rows
 }
 

@@ -10,7 +10,6 @@ use crate::bench::{Bench, BenchError, Options};
 use crate::reference::{Access, Race};
 use crate::scenario::Scenario;
 use crate::watch::issues::{Execution, Issues};
-use crate::watch::{EventCollector, Listener};
 
 /// Runs the scenario on the machine once more. Returns the issue cycles of both accesses of each race, by launch.
 ///
@@ -38,14 +37,8 @@ pub fn race_cycles(
         })
         .collect();
     let mut issues = Issues::new(executions.iter().flatten().flatten().flatten().copied());
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options { threads: 1, max_cycles };
-    bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut issues as &mut dyn Listener]);
-        true
-    });
-    // Cycles before the given one are collected, so `+ 1` includes the last cycle.
-    collector.collect(bench.gpu().clock().now() + 1, &mut [&mut issues as &mut dyn Listener]);
+    bench.run_with_events(options, &mut [&mut issues], &mut |_| true);
     let cycle = |execution: Option<Execution>| issues.cycle(&execution?);
     let cycles = executions
         .iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warpwave::bench::{Bench, Options};
 use warpwave::lesson;
 use warpwave::scenario::Draft;
-use warpwave::watch::{EventCollector, Listener};
+use warpwave::watch::Listener;
 use warpwave_components::preset;
 use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_isa::opcode::Opcode;
@@ -55,16 +55,12 @@ impl Timeline {
         let config = preset::load("toy", &settings).unwrap().config;
         let scenario = draft.build(Some(&config)).unwrap();
         let mut bench = Bench::new(&scenario, config).unwrap();
-        let mut collector = EventCollector::begin(bench.gpu_mut());
         let mut seen = Issues::default();
         let options = Options {
             threads: 1,
             max_cycles: None,
         };
-        let run = bench.run(options, &mut |progress| {
-            collector.collect(progress.now, &mut [&mut seen]);
-            true
-        });
+        let run = bench.run_with_events(options, &mut [&mut seen], &mut |_| true);
         assert!(run.stopped.is_none() && run.differences.is_empty(), "{name}");
         let code = run.launches.last().unwrap().program.code();
         let is_barrier = |pc: usize| code[pc].op == Opcode::Bar;
