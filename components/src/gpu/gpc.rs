@@ -164,6 +164,7 @@ impl<'a> Gpc<'a> {
             direction,
             bytes_per_cycle: config.cluster.bytes_per_cycle,
             clock: Domain::new(1, 1),
+            window: 1,
         };
         let requests = network(Direction::Request);
         let inputs = self.requests.into_iter().chain(self.bulk_requests).collect();

@@ -28,6 +28,8 @@ pub struct Input {
     outputs: usize,
     #[arbitrary(with = one_of(&[32, 1, 7, 128]))]
     bytes_per_cycle: u32,
+    #[arbitrary(with = one_of(&[1, 2, 4]))]
+    window: usize,
     #[arbitrary(with = within(1..=3))]
     depth: u32,
     #[arbitrary(with = clock)]
@@ -56,7 +58,7 @@ struct Neighbours {
     turns: Turns,
 }
 
-/// Whose turn it was at each output. Exact on the global clock, with receivers that always take.
+/// Whose turn it was at each output. Exact on the global clock, with a window of one packet and receivers that always take.
 #[derive(Default)]
 struct Turns {
     is_exact: bool,
@@ -119,7 +121,7 @@ impl Neighbours {
         self.left = self.input.requests.len();
         let takes_always = self.input.paces.iter().all(|pace| *pace == Pace::ALWAYS);
         self.turns = Turns {
-            is_exact: takes_always && self.input.clock == Domain::GLOBAL,
+            is_exact: takes_always && self.input.clock == Domain::GLOBAL && self.input.window == 1,
             sent_at: vec![0; self.left],
             free_at: vec![0; inputs],
             served: vec![Vec::new(); outputs],
@@ -209,6 +211,7 @@ pub fn check(input: Input) {
             direction: input.direction,
             bytes_per_cycle: input.bytes_per_cycle,
             clock: input.clock,
+            window: input.window,
         };
         let paced = sinks.into_iter().zip(input.paces.iter().cycle());
         let mut world = Neighbours {
