@@ -73,7 +73,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         .map(|point| (point.clone(), base.at(&point, &preset_keys)))
         .collect();
     check_settings(draft, &jobs)?;
-    let store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
+    let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
     let keyed = jobs.into_iter().map(|(point, job)| {
         let key = keys.of(&job).map_err(Failure::input)?;
