@@ -12,8 +12,8 @@
 //! The window of an input has its oldest packets. Those for different outputs pass each other (Hluchyj and Karol, 1988). A window of 1 is a
 //! plain queue, where the head blocks the packets behind it.
 //!
-//! `tick` runs three stages for each edge of the crossbar's clock in the cycle: one iteration of iSLIP (McKeown, 1999), where an input
-//! prefers its oldest packet.
+//! `tick` runs three stages for each edge of the crossbar's clock in the cycle. They are one iteration of iSLIP (McKeown, 1999), where an
+//! input prefers its oldest packet.
 //!
 //! | Stage | What it does |
 //! |---|---|
