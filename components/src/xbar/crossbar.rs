@@ -29,7 +29,7 @@
 //! # Invariants
 //! - Packets from one input to one output stay in order.
 //! - Round robin: an output serves each waiting input that is free before it serves one twice.
-//! - Packets pass an older one of their input at most [`MOST_PASSES`] times. So each packet leaves.
+//! - Packets pass an older one of their input at most `MOST_PASSES` times. So each packet leaves.
 
 use bitvec::prelude::BitVec;
 use warpwave_hw::component::{Activity, Component};
