@@ -53,7 +53,7 @@ pub struct GpuConfig {
     pub l2: L2,
     /// Device memory.
     pub hbm: Hbm,
-    /// Disorder on purpose, to test programs.
+    /// Deliberate disorder of memory requests, to test programs.
     pub check: Check,
 }
 
@@ -77,6 +77,7 @@ impl GpuConfig {
             .iter()
             .map(|tpcs| (tpcs * self.topology.sms_per_tpc) as usize);
         sms.map(|n| {
+            // SMs are numbered GPC by GPC.
             first += n;
             first - n..first
         })
@@ -95,6 +96,7 @@ impl GpuConfig {
 
     /// Bytes of the L1 when shared memory takes `carveout` bytes of the unified array.
     pub fn l1_bytes(&self, carveout: u32) -> u32 {
+        // Not negative: `check` refuses a carve-out that takes the whole array.
         self.sm.l1.size - carveout
     }
 }
@@ -172,7 +174,7 @@ pub struct GigaThread {
     pub sm_interval: u32,
     /// Cycles from the end of a CTA, as the dispatcher receives it, to the next CTA in its slot.
     pub turnover_latency: u32,
-    /// Credits of the link to one SM: most CTAs in flight to it, or admitted while the credit is in flight back.
+    /// Depth of the link to one SM, in CTAs. A CTA holds its place until its credit is back at the dispatcher.
     pub launch_queue: u32,
     /// Policy that chooses the SM of the next CTA.
     pub order: CtaOrder,
@@ -180,11 +182,11 @@ pub struct GigaThread {
     pub standstill_cycles: u32,
 }
 
-/// Disorder on purpose: the order that a program relies on without a fence, and that the PTX memory model does not promise.
+/// Deliberate disorder of memory requests. It shows a program that relies on an order that the PTX memory model does not promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// Most cycles for which an L1 keeps a request to the L2 back, at random. Requests for other lines pass it. 0: none.
+    /// Maximum number of cycles for which an L1 holds back a request to the L2, drawn at random. Requests for other lines pass it. 0: none.
     pub weak: u32,
     /// Seed of these cycles.
     pub seed: u32,

@@ -263,6 +263,7 @@ impl Gpu {
         grid.id = self.launches;
         self.launches += 1;
         let _span = launch_log::enter_launch(&grid, self.clock.now());
+        // Once per launch: the blocks look instructions up by program counter.
         grid.timing = timing::table(&grid.program, &self.config.sm);
         grid.predecoded = predecoded::table(&grid.program, &grid.timing);
         grid.l1_bytes = self.l1_bytes(&grid);
@@ -319,6 +320,7 @@ impl Gpu {
         let mut standstill = None;
         let stop = loop {
             let checks = self.checks_invariants;
+            // The clock also pauses to search for a standstill, and where a sample begins. A pause changes no cycle.
             let until = end.min(search.next());
             let until = begin.as_ref().map_or(until, |_| until.min(cycles.start.max(start)));
             let stop = self.clock.run_observed(until, |pause| {
@@ -331,6 +333,7 @@ impl Gpu {
                 event.is_some() || cancelled || is_faulty
             });
             if stop == Stop::Idle {
+                // Where an idle clock stops depends on its windows. After this it does not.
                 self.clock.settle(end);
             }
             // A launch that ended before the sample is not in it. The pause that shows its end may be at any later cycle.
@@ -353,6 +356,7 @@ impl Gpu {
             }
         };
         match (event, stop, standstill) {
+            // The event first: a grid that ended in the last window has met no limit and no deadlock.
             (Some(GridEvent::Done { at, .. }), ..) => Ok(Launched { start, end: at }),
             (Some(GridEvent::Trap(trap)), ..) => Err(LaunchError::Trap(trap)),
             (None, Stop::Condition, _) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
@@ -385,6 +389,7 @@ impl Gpu {
         let slots = u64::from(self.config.n_sms() * self.config.limits.max_warps_per_sm);
         // Local memory is interleaved: one word of all 32 lanes fills a line.
         let total = slots * u64::from(bytes.div_ceil(4)) * LINE as u64;
+        // A larger need gets a new allocation. The smaller one stays, since device memory is never freed.
         if total > self.local.1 {
             let address = self
                 .storage
@@ -457,6 +462,7 @@ fn assert_invariants(component: &dyn Component, now: Cycle) {
 
 /// Subscribes the log to a block that emits events.
 fn attach(component: &mut dyn Component, log: &Log) {
+    // The tile holds components as trait objects. Their types are found only at run time.
     let block: &mut dyn Any = component;
     if let Some(scheduler) = block.downcast_mut::<Scheduler>() {
         scheduler.subscribe(log.clone());

@@ -121,6 +121,7 @@ pub fn occupancy(
     let allowed = Allowed {
         warps: limits.max_warps_per_sm / warps,
         blocks: limits.max_blocks_per_sm,
+        // `None` for a division by 0: without shared memory there is no limit.
         shared: largest.checked_div(shared),
         registers: (regs_per_thread > 0).then(|| blocks_by_registers(config, warps, regs_per_thread)),
     };
@@ -147,6 +148,7 @@ impl Allowed {
         let some = ranked
             .into_iter()
             .filter_map(|(blocks, limiter)| Some((blocks?, limiter)));
+        // `min_by_key` returns the first of equals, so the order above ranks the limiters.
         some.min_by_key(|(blocks, _)| *blocks)
             .expect("warps and CTA slots always limit")
     }
@@ -178,6 +180,7 @@ fn check_launch(config: &GpuConfig, threads: u32, registers: u32, shared: u32) -
     let warps = threads
         .div_ceil(limits.warp_size)
         .next_multiple_of(limits.warp_allocation_granularity);
+    // Whole groups of warps get registers, also for warps that the CTA does not have.
     let allocated = u64::from(registers_per_warp(config, registers)) * u64::from(warps);
     check(
         "registers",
@@ -207,6 +210,7 @@ pub fn registers_per_warp(config: &GpuConfig, regs_per_thread: u32) -> u32 {
 /// Bytes of shared memory allocated to a CTA with `shared_bytes` of static and dynamic shared memory.
 pub fn shared_per_block(config: &GpuConfig, shared_bytes: u32) -> u32 {
     let limits = &config.limits;
+    // The driver keeps some bytes of each CTA for itself on Ampere and later.
     (shared_bytes + limits.shared_reserved_per_block).next_multiple_of(limits.shared_unit)
 }
 

@@ -52,7 +52,7 @@ pub const ASSUMED: &str = "assumed";
 pub const SET: &str = "--set";
 
 /// Built-in presets. The first has every key and no base.
-const BUILT_IN: [(&str, &str); 11] = [
+const BUILT_IN: [(&str, &str); 12] = [
     ("tiny", include_str!("../presets/tiny.toml")),
     ("toy", include_str!("../presets/toy.toml")),
     ("m2070", include_str!("../presets/m2070.toml")),
@@ -64,6 +64,7 @@ const BUILT_IN: [(&str, &str); 11] = [
     ("h100-sxm5", include_str!("../presets/h100-sxm5.toml")),
     ("gh100-full", include_str!("../presets/gh100-full.toml")),
     ("h200", include_str!("../presets/h200.toml")),
+    ("b200", include_str!("../presets/b200.toml")),
 ];
 
 const SOURCES: &str = include_str!("../presets/sources.toml");
@@ -71,6 +72,7 @@ const SOURCES: &str = include_str!("../presets/sources.toml");
 /// Keys of a complete preset, with valid values.
 static PATTERN: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let (id, text) = BUILT_IN[0];
+    // A panic here is a mistake in the embedded file.
     let layer = Layer::parse(id, text).unwrap_or_else(|error| panic!("{error}"));
     let values = layer.entries.into_iter().map(|(key, entry)| (key, entry.value));
     keys::flatten(&deserialize(id, values).unwrap_or_else(|reason| panic!("{reason}")))
@@ -114,8 +116,8 @@ pub fn source_titles() -> BTreeMap<String, String> {
     toml::from_str(SOURCES).expect("the embedded list of sources is a table of texts")
 }
 
-/// Loads a built-in preset by name or a file by path, applies `sets`, and checks the result. Each of `sets` is a dotted key and a TOML value;
-/// words need no quotes.
+/// Loads a built-in preset by name or a file by path, applies `sets`, and checks the result. Each of `sets` is a dotted key and a TOML
+/// value. Words need no quotes.
 ///
 /// # Errors
 ///
@@ -124,6 +126,7 @@ pub fn source_titles() -> BTreeMap<String, String> {
 pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, PresetError> {
     let mut chain = Vec::new();
     let mut layer = resolve(&Origin::find(name_or_path, Path::new(""))?, &mut chain)?;
+    // After the bases: a change replaces the entry of any file.
     set(&mut layer.entries, sets)?;
     let name = layer.name.unwrap_or_default();
     let config = build(&name, &layer.entries)?;
@@ -157,6 +160,7 @@ impl Origin {
         if let Some(&(name, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Ok(Self::BuiltIn(name, text));
         }
+        // Any other word is a misspelt name, and gets suggestions.
         if name.ends_with(".toml") || name.contains(std::path::is_separator) {
             return Ok(Self::File(folder.join(name)));
         }
@@ -175,6 +179,7 @@ impl Origin {
     fn id(&self) -> String {
         match self {
             Self::BuiltIn(name, _) => (*name).to_owned(),
+            // Two spellings of one path are one file in the search for cycles.
             Self::File(path) => fs::canonicalize(path)
                 .unwrap_or_else(|_| path.clone())
                 .display()

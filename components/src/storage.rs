@@ -165,7 +165,9 @@ impl Storage {
     /// Copies `from` to device memory.
     pub fn write(&self, address: u64, from: &[u8]) {
         self.host_wrote.store(true, Ordering::Relaxed);
+        // As in `read`: bytes, whole words by chunk, bytes.
         let (head, mut body) = from.split_at(unaligned(address, from.len()));
+        // Bytes one by one: at most 7 at each end of a copy.
         self.write_bytes(address, head);
         let mut at = address + head.len() as u64;
         while !body.is_empty() {
@@ -197,6 +199,7 @@ impl Storage {
     /// The chunk of an address and the index of its word, if the chunk has ever been written.
     #[inline]
     fn written(&self, address: u64) -> Option<(&[AtomicU64], usize)> {
+        // An address below `BASE` wraps to an offset beyond every chunk.
         let offset = address.wrapping_sub(BASE);
         let chunk = self.chunks.get((offset / CHUNK) as usize)?.get()?;
         Some((chunk, (offset % CHUNK) as usize / WORD))

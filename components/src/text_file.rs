@@ -38,6 +38,7 @@ pub fn read(path: &Path) -> Result<String, TextError> {
 
 fn decode(from: impl Read, most: u64) -> Result<String, TextError> {
     let mut bytes = Vec::new();
+    // One byte more shows that the text goes on.
     from.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(TextError::TooLarge);

@@ -48,6 +48,7 @@ fn part_with_64_warps_and_65536_registers_follows_the_worked_examples() {
         "h100-sxm5",
         "gh100-full",
         "h200",
+        "b200",
     ] {
         let rows = [
             // 64 x 32 = 2048 registers a warp: 8 warps in each quarter of 16384.

@@ -20,6 +20,7 @@ pub fn within<T: Int>(range: RangeInclusive<T>) -> impl Fn(&mut Unstructured<'_>
 pub fn up_to<T: for<'a> Arbitrary<'a>>(most: usize) -> impl Fn(&mut Unstructured<'_>) -> Result<Vec<T>> {
     move |bytes| {
         let mut list = Vec::new();
+        // The bytes decide the length, so a shorter input has a shorter list.
         while list.len() < most && !bytes.is_empty() {
             list.push(T::arbitrary(bytes)?);
         }
@@ -50,6 +51,7 @@ impl<'a> Arbitrary<'a> for Pace {
             4 => 0x0101_0101_0101_0101,
             5 => 0xffff_ffff,
             6 => 1,
+            // The extra bit keeps a port from being stuck for ever.
             _ => u64::arbitrary(bytes)? | 1 << 17,
         }))
     }

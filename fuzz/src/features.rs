@@ -1,4 +1,4 @@
-//! What a run has reached: the counters of components, by order of magnitude, and the kinds of errors.
+//! Features of a run: the counters of components by order of magnitude, and the kinds of errors.
 //!
 //! A feature is a hash. The runner keeps an input that reaches a feature for the first time, as libFuzzer does with code. Features need no
 //! instrumented build.
@@ -13,7 +13,7 @@ thread_local! {
     static REACHED: RefCell<HashSet<u64>> = RefCell::default();
 }
 
-/// Notes a feature of the current run.
+/// Notes a feature of this run.
 pub fn note(feature: impl Hash) {
     let mut hasher = DefaultHasher::new();
     feature.hash(&mut hasher);
@@ -22,10 +22,11 @@ pub fn note(feature: impl Hash) {
 
 /// Notes a count by its name and its order of magnitude.
 pub fn note_count(name: &str, value: u64) {
+    // 0 is a magnitude of its own: it has no logarithm.
     note((name, value.checked_ilog2()));
 }
 
-/// Returns the features of the current run, and forgets them.
+/// Returns the features since the last call, and forgets them.
 pub fn take() -> HashSet<u64> {
     REACHED.take()
 }

@@ -4,13 +4,13 @@
 //!   world: sources --> [ component ] --> sinks
 //! ```
 //!
-//! The world is the other component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong answer.
+//! The world is the other component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong message.
 //! A run takes some microseconds, so a fuzzer can do thousands per second. `warpwave_hw::rig::check` checks the same contract in every
 //! cycle, but takes a thousand times longer.
 //!
 //! # The contract
 //! - When the world has sent all and got all, the component is quiescent. Then it sends nothing more, even when it is ticked.
-//! - Messages and counters are the same with and without idle-skipping, for either tick order, and after one reset or two.
+//! - Cycles of messages, and counters, are the same with and without idle-skipping, for either tick order, and after one reset or two.
 //! - Counters never fall.
 
 use std::any::Any;
@@ -30,10 +30,11 @@ use warpwave_hw::time::Cycle;
 use crate::draw::{Pace, within};
 use crate::features::CounterFeatures;
 
+// More than the 64 cycles after which a `Pace` repeats. So a sink takes a message that the idle component sends, and the digest differs.
 /// Cycles that an idle component is ticked after the end of its work.
 const IDLE_CYCLES: u64 = 70;
 
-/// All that surrounds a component: its neighbours, and the oracle.
+/// The world of a component: its neighbours, and the oracle.
 pub trait World: Send + 'static {
     /// Sends and takes messages in one cycle. Returns false once it has sent all and got all that it expects.
     ///
@@ -145,7 +146,7 @@ impl<T: Send> Source<T> {
     }
 }
 
-/// Sends messages in order of their cycles, at most one per cycle.
+/// Sends messages in order of their cycles, at most one per cycle. Unlike a [`Source`], it is given them in any order.
 pub struct Late<T> {
     port: OutPort<T>,
     waiting: Vec<(u64, T)>,
@@ -165,6 +166,7 @@ impl<T: Send> Late<T> {
 
     /// Sends the first due message, if the link has room. Calls `sent` with it.
     pub fn tick(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
+        // Messages are added in any order. The earliest due one goes first.
         let first = (0..self.waiting.len()).min_by_key(|n| self.waiting[*n].0);
         if let Some(n) = first.filter(|n| self.waiting[*n].0 <= now.0)
             && self.port.has_room(now)
@@ -205,6 +207,7 @@ impl<T> Sink<T> {
 
     /// Takes a message, if one is visible and the pace allows it.
     pub fn take(&mut self, now: Cycle) -> Option<T> {
+        // Nothing is taken in a cycle without a turn, so the link fills and pushes back.
         let message = self.pace.acts(now).then(|| self.port.recv(now)).flatten()?;
         now.hash(&mut self.digest);
         Some(message)
@@ -256,6 +259,7 @@ impl<W: World> Component for Driver<W> {
     }
 
     fn is_quiescent(&self) -> bool {
+        // The end of a run tests the component alone. The world reports its own faults.
         true
     }
 
@@ -322,6 +326,7 @@ impl Machine {
         &driver.expect("component 1 is the world").world
     }
 
+    /// Checks the end of a run: the component is quiescent, and the world finds nothing wrong. Returns true, or panics.
     fn is_done<W: World>(&self, cycles: u64) -> bool {
         let component = self.component();
         if !component.is_quiescent() {
@@ -337,8 +342,9 @@ impl Machine {
         true
     }
 
-    /// Runs to the end, then ticks the idle machine. Returns the hash of all messages, and the counters.
+    /// Runs to the end, then ticks the idle machine. Returns the digest of the world, and the counters of the component.
     fn run<W: World>(&mut self, limit: u64) -> (u64, Counters) {
+        // With idle-skipping the clock stops as soon as no component is due.
         let stop = self.clock.run(Cycle(limit), |_| false);
         let end = self.clock.now().0;
         assert!(
@@ -347,6 +353,7 @@ impl Machine {
             self.component().path()
         );
         self.is_done::<W>(end);
+        // After the end, so that a component that acts on ticks alone is found.
         self.tick_idle::<W>();
         (self.world::<W>().digest(), Counters::of(self.component()))
     }
@@ -367,6 +374,7 @@ impl Machine {
         let mut last = Counters::default();
         self.clock.run_observed(Cycle(end), |pause| {
             pause.each_component(&mut |component| {
+                // The world has no counters.
                 if component.path().to_string() != "world" {
                     let now = Counters::of(component);
                     last.check_growth(&now, component.path());
@@ -380,7 +388,7 @@ impl Machine {
     }
 }
 
-/// Runs the component of `build` to its end, then again in another way, and compares.
+/// Runs the component of `build` to its end, then a second time in another way, and compares.
 ///
 /// # Panics
 /// If the world finds a wrong answer, if the component does not come to rest within `limit` cycles, or if it breaks the contract.
@@ -391,11 +399,13 @@ pub fn check<C: Component, W: World>(build: impl Fn(&Wiring) -> (C, W), second: 
     let mut machine = Machine::new(&build);
     let found = match second {
         SecondRun::None => return,
+        // As many cycles as the first run took, since this machine is never idle.
         SecondRun::NoSkip => machine.run_unskipped::<W>(first.clock.now().0),
         SecondRun::OtherOrder => {
             machine.clock.tiles_mut()[0].set_order(vec![1, 0]);
             machine.run::<W>(limit)
         }
+        // The first run may stop anywhere: a reset must clear whatever is in flight.
         SecondRun::Reset(at) | SecondRun::ResetTwice(at) => {
             machine.clock.run(Cycle(at.into()), |_| false);
             machine.clock.reset(Cycle::ZERO);

@@ -4,7 +4,7 @@
 //!   bytes --decode--> input: small configuration, traffic, back-pressure
 //!                       |
 //!                       v
-//!     world <--links--> component          the world sends, receives, and knows the right answer
+//!     world <--links--> component          the world sends, receives, and knows the right messages
 //! ```
 //!
 //! - [`targets`]: one module per target, with its input and its oracle. [`targets::ALL`] lists them.

@@ -96,6 +96,7 @@ fn table(limits: Limits) -> Result<bool, String> {
             None => "none".to_owned(),
             Some(find) => report(target, find)?,
         };
+        // A find does not end the table: the other targets run too.
         all_held &= outcome.find.is_none();
         println!(
             "| `{}` | {} | {:.0} | {:.1} | {} | {} | {finds} |",
@@ -135,6 +136,7 @@ fn run(name: &str, limits: Limits, save: bool) -> Result<bool, String> {
         outcome.features,
         outcome.corpus.len()
     );
+    // Without features, a minimised corpus would be empty.
     if save && outcome.features == 0 {
         return Err(format!("{name} notes no features, so its corpus is kept by hand"));
     }

@@ -40,7 +40,7 @@ pub enum Action {
     Reduction(Atomic),
 }
 
-/// The bytes of its sectors that a store writes.
+/// The bytes that a store writes in its sectors.
 #[derive(Arbitrary, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mask {
     /// All.
@@ -94,7 +94,9 @@ impl Atomic {
         for (n, lane) in (0..).zip(&mut atomics.lanes[..self.lanes.into()]) {
             *lane = AtomicLane {
                 lane: n,
+                // A distance of 0 puts all lanes on one word.
                 offset: first + size * (n * self.distance % (SECTOR as u8 / size)),
+                // Operand and compare value share a pattern, so that a compare-and-swap sometimes succeeds.
                 value: u128::from(self.operand) * 0x0101_0000_0101,
                 compare: u128::from(n / 2) * 0x0101_0000_0101,
             };
@@ -143,6 +145,7 @@ impl Request {
                     Action::Atomic(_) => PacketKind::Atomic,
                     _ => PacketKind::Reduction,
                 };
+                // All words of an atomic are in its lowest sector.
                 packet.sectors = 1 << self.sectors.trailing_zeros();
                 packet.atomic = Some(Box::new(atomic.lanes(packet.sectors)));
             }
@@ -183,6 +186,7 @@ impl PlainMemory {
                     lane.value = change_word(op, word, lane.value, lane.compare);
                 }
             }
+            // Memory has no copies to drop.
             PacketKind::Invalidate { .. } => {}
         }
     }
@@ -222,6 +226,7 @@ impl Owed {
         memory.perform(&mut response);
         let tag = packet.tag as usize;
         self.by_tag.resize(self.by_tag.len().max(tag + 1), None);
+        // A fault of the world would look like one of the component.
         assert!(self.by_tag[tag].is_none(), "the world uses tag {tag} twice");
         self.by_tag[tag] = Some(response);
         self.n += 1;
@@ -235,10 +240,12 @@ impl Owed {
         let owed = self.by_tag.get_mut(found.tag as usize).and_then(Option::take);
         let owed = owed.unwrap_or_else(|| panic!("a response that is not owed: {found:?}"));
         self.n -= 1;
+        // Taken out above, so a second response to a tag is not owed.
         let same = (owed.kind, owed.line, owed.sectors) == (found.kind, found.line, found.sectors);
         assert!(same, "another response: {found:?}, owed {owed:?}");
         match owed.kind {
             PacketKind::Load => {
+                // Bytes of other sectors have no meaning in a response.
                 for sector in (0..SECTORS).filter(|n| owed.sectors >> n & 1 == 1) {
                     let bytes = sector * SECTOR..(sector + 1) * SECTOR;
                     assert_eq!(

@@ -32,7 +32,7 @@ pub struct Find {
     pub message: String,
 }
 
-/// What a run of a target did.
+/// The results of a run of a target.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Executions.
@@ -98,6 +98,7 @@ pub fn fuzz(target: &Target, limits: Limits) -> Outcome {
     let mut outcome = Outcome::default();
     let mut reached = HashSet::new();
     let mut random = fastrand::Rng::with_seed(limits.seed);
+    // Committed inputs first, then the empty one: a mutation needs something to start from.
     let mut first: Vec<Vec<u8>> = [corpus(target), regressions(target)].concat();
     first.push(Vec::new());
     let n_first = first.len() as u64;
@@ -119,6 +120,7 @@ pub fn fuzz(target: &Target, limits: Limits) -> Outcome {
                 outcome.corpus.push(input);
             }
             Err(message) => {
+                // The message is that of the first failure. The shrunk input may fail in another way.
                 let input = shrink(target, input, &mut random);
                 outcome.find = Some(Find { input, message });
                 break;
@@ -154,6 +156,7 @@ pub fn minimise(target: &Target, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
         .iter()
         .max_by_key(|(input, found)| {
             let new = found.difference(&reached).count();
+            // From eight new features on, the smaller input wins.
             (new.min(8), std::cmp::Reverse(input.len()))
         })
         .filter(|(_, found)| !found.is_subset(&reached) && kept.len() < MOST_KEPT)

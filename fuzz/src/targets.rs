@@ -54,7 +54,7 @@ use crate::waves;
 pub struct Target {
     /// The name, also of its file in `fuzz_targets/` and of its folders.
     pub name: &'static str,
-    /// What it holds the code to.
+    /// The property that it checks.
     pub claim: &'static str,
     /// Folders of inputs that it only reads, from the root of the repository.
     pub also_reads: &'static [&'static str],

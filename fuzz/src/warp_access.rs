@@ -72,6 +72,7 @@ impl AccessSpec {
     /// Addresses of the lanes in a region of `bytes` bytes, aligned to an access of `size` bytes.
     fn addresses(&self, bytes: u64, size: u64) -> [u64; WARP_SIZE] {
         let first = 4 * u64::from(self.first);
+        // A stride of 0 gives one address to all lanes. Division aligns it to the access.
         std::array::from_fn(|lane| (first + self.stride * lane as u64) % bytes / size * size)
     }
 
@@ -91,6 +92,7 @@ impl AccessSpec {
         };
         let data = usize::from(data);
         for (n, word) in inst.operands.words.iter_mut().enumerate() {
+            // Pairs of lanes share a value, so that a compare-and-swap sometimes succeeds.
             let value = |lane: usize| (u32::from(self.data) * 0x0101_0101) ^ (lane / 2 * 0x1_0001 + n) as u32;
             *word = match n.cmp(&data) {
                 std::cmp::Ordering::Less => Lanes(addresses.map(|address| (address >> (32 * n)) as u32)),
@@ -113,6 +115,7 @@ pub fn perform(inst: &WarpInst, memory: &mut [u8], region: u64) -> Vec<[u32; WAR
             Opcode::St => store(inst, word, lane),
             _ => {
                 let (operand, compare) = atomic_operands(inst, lane);
+                // Lane after lane, in rising order: several lanes may change one word.
                 let old = change_word(inst.inst().mods.atom, word, operand.into(), compare.into());
                 let words = results.iter_mut().enumerate();
                 words.for_each(|(n, result)| result[lane] = (old >> (32 * n)) as u32);
@@ -125,6 +128,7 @@ pub fn perform(inst: &WarpInst, memory: &mut [u8], region: u64) -> Vec<[u32; WAR
 fn load(inst: &WarpInst, memory: &[u8], mut set: impl FnMut(usize, u32)) {
     let access = inst.inst().mods.access;
     let size = usize::from(access.bytes as u16);
+    // Wide elements fill whole registers.
     if size >= 4 {
         let words = memory.chunks_exact(4).enumerate();
         return words.for_each(|(n, bytes)| set(n, u32::from_le_bytes(bytes.try_into().expect("4 bytes"))));

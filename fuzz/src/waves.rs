@@ -81,6 +81,7 @@ impl Dump {
     pub fn signals(&self) -> Vec<Signal> {
         let signals = self.signals.iter().enumerate();
         let mut signals: Vec<Signal> = signals.map(|(n, spec)| spec.signal(n)).collect();
+        // At least one: the writer puts the clock into the scope of the first signal.
         signals.push(Signal::new("gpu.last", Kind::Bit));
         signals
     }
@@ -108,6 +109,7 @@ impl Dump {
                 continue;
             };
             let value = fit(signal.kind, change.value);
+            // A value that stays the same is no change.
             if values[n] != value {
                 values[n] = value;
                 waves[n].push((self.axis.rise(now), value));
@@ -115,6 +117,7 @@ impl Dump {
             }
             next = n + 1;
         }
+        // The end lies after the last change, or the change would not be seen.
         file.finish(now + 1).expect("memory has room");
         by_path(signals, waves)
     }

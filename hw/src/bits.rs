@@ -22,6 +22,7 @@ impl Iterator for Ones {
 
     #[inline]
     fn next(&mut self) -> Option<usize> {
+        // Zero has 64 trailing zeros, which ends the iteration. `wrapping_sub`, because 0 - 1 underflows.
         let lowest = self.0.trailing_zeros();
         self.0 &= self.0.wrapping_sub(1);
         (lowest < u64::BITS).then_some(lowest as usize)

@@ -10,11 +10,12 @@
 //! [`Clock::set_quantum`] lowers it. A message to another tile, sent in cycle t, is visible in cycle t + L or later.
 //!
 //! If the tile graph is bipartite, each tile has a *role*: leaf or interconnect (module `role`). The roles then run in turn. A role runs
-//! at most L cycles ahead of the other role.
+//! at most L cycles ahead of the other role. A message that the other role sends later is visible only after these cycles.
 //!
-//! A *window* is the range of cycles that one role runs in one turn. The first window of a run has at most L cycles, a later one at most
-//! 2 L. If the earliest due cycle is beyond both roles, the clock jumps to it. The first window after a jump has at most L cycles.
-//! Without two such roles, all tiles are leaves and a window has at most L cycles.
+//! A *window* is the range of cycles that one role runs in one turn. The picture numbers the windows in the order in which they run. The
+//! first window of a run has at most L cycles, a later one at most 2 L. Long windows mean few barriers. If the earliest due cycle is beyond
+//! both roles, the clock jumps to it. The first window after a jump has at most L cycles. Without two such roles, all tiles are leaves and
+//! a window has at most L cycles.
 //!
 //! No tick order, window or thread count changes a result: `hw/docs/time.md` gives the proof.
 //!
@@ -38,8 +39,8 @@ use crate::time::Cycle;
 use leader::{Leader, WorkerPool};
 use worker::Worker;
 
-// A tile that sends is at most L - 1 cycles ahead of the next cycle of the tile that receives. A link between tiles adds at most half a
-// horizon. The sum is below one horizon, so a wake-up fits on the receiver's timing wheel.
+// When a tile sends, the next cycle of the receiver is at most L - 1 cycles earlier. A link between tiles adds at most half a horizon. The
+// sum is below one horizon, so a wake-up fits on the receiver's timing wheel.
 /// The longest quantum, in cycles: half the [horizon](crate::tile::HORIZON) of a tile.
 pub const MAX_QUANTUM: u64 = HORIZON / 2;
 
@@ -102,6 +103,7 @@ impl Clock {
         Clock {
             now: Cycle::ZERO,
             interconnect: role::interconnect_of(&tiles),
+            // Without links between tiles no message bounds a window.
             quantum: latencies.min().unwrap_or(MAX_QUANTUM).clamp(1, MAX_QUANTUM),
             tiles,
             due,
@@ -147,7 +149,7 @@ impl Clock {
         self.threads = threads.clamp(1, self.tiles.len().max(1));
     }
 
-    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins each trace window whose first cycle has passed.
+    /// Skips to cycle `at` without ticks, unless the clock is there already. Begins each trace window that starts before the clock's cycle.
     ///
     /// # Panics
     /// If a component of a tile with idle-skipping is due before cycle `at`.
@@ -177,8 +179,9 @@ impl Clock {
 
     /// Runs the cycles before `limit`, until `stop` returns true or no component is due.
     ///
-    /// The clock calls `stop` after each window, and when no component is due. In a jump, it also calls `stop` once every message to the
-    /// host is visible. A jump to the limit calls `stop` there. The argument is the first cycle that some tile has not run yet.
+    /// The clock calls `stop` after each window, and when no component is due. A long jump pauses for `stop` in a cycle in which every
+    /// message to the host is visible. A jump to the limit calls `stop` at the limit too. The argument is the first cycle that some tile
+    /// has not run yet.
     ///
     /// # Panics
     /// If a component panics, on any thread.
@@ -227,6 +230,7 @@ impl Clock {
         for tile in &mut self.tiles {
             tile.note_due(self.now);
         }
+        // The workers borrow the tiles, so they are made for each run.
         let workers = Worker::split(&mut self.tiles, &self.interconnect, &self.due, self.threads);
         let pool = WorkerPool::new(workers);
         let mut leader = Leader::new(self.now, self.quantum, &self.interconnect, &self.due, &pool);
@@ -239,6 +243,7 @@ impl Clock {
             // Worker 0 runs on this thread.
             let followers: Vec<_> = (1..self.threads).map(spawn_follower).collect();
             let result = leader.with_followers(action);
+            // A follower returns when the leader ends the run or a panic breaks the barrier. Its panic goes on here.
             for follower in followers {
                 follower.join().unwrap_or_else(|panic| resume_unwind(panic));
             }
@@ -254,11 +259,12 @@ impl Clock {
     /// with a due component. So one [horizon](crate::tile::HORIZON) after that cycle is beyond every window.
     pub fn settle(&mut self, limit: Cycle) {
         let last = self.tiles.iter().map(Tile::last_due).max().unwrap_or(self.now);
+        // `max`: the clock never goes back. It may be past that cycle already, after a skip or a jump with nothing due.
         self.now = self.now.max((last + 1 + HORIZON).min(limit));
         self.begin_passed_trace_windows();
     }
 
-    /// Begins the trace windows whose first cycle is before the current one.
+    /// Begins the trace windows that start before the clock's cycle. A trace window is the range of cycles that a tile's sampler records.
     fn begin_passed_trace_windows(&mut self) {
         let now = self.now;
         self.tiles

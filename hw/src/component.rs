@@ -15,9 +15,10 @@ use crate::warm::Warm;
 /// The next tick comes in the named cycle, or when a message becomes visible. An earlier tick is allowed, and must change nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activity {
-    /// In the next cycle. Also the answer of a component that left a visible message in its link, or that waits for room.
+    /// In the next cycle. Also if a visible message stays in its link: a message wakes its receiver only once.
+    /// If a link is full, [`OutPort::await_room`](crate::link::OutPort::await_room) gives the activity.
     Busy,
-    /// In this cycle, or when a message becomes visible.
+    /// In the given cycle, or when a message becomes visible, if that is earlier. A past cycle means the next one.
     Until(Cycle),
     /// When a message becomes visible.
     Idle,

@@ -20,6 +20,7 @@ pub fn push<T>(list: &mut Vec<T>, item: T) {
 
 fn make_room<T>(list: &mut Vec<T>, len: usize) {
     if len > list.capacity() {
+        // Memory comes from the heap of the calling thread. Doubled, so n pushes move at most 2 n items.
         let mut longer = Vec::with_capacity(len.max(2 * list.capacity()).max(MIN_CAPACITY));
         longer.append(list);
         *list = longer;

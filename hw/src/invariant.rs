@@ -23,21 +23,21 @@ impl Invariants {
         invariants.0
     }
 
-    /// Two numbers are equal.
+    /// Checks that two numbers are equal.
     pub fn equal(&mut self, what: impl Display, found: u64, expected: u64) {
         if found != expected {
             self.0.push(format!("{what}: {found}, not {expected}"));
         }
     }
 
-    /// A number has a bound.
+    /// Checks that `found` is at most `most`.
     pub fn at_most(&mut self, what: impl Display, found: u64, most: u64) {
         if found > most {
             self.0.push(format!("{what}: {found}, at most {most}"));
         }
     }
 
-    /// Every bit of a mask is in another one.
+    /// Checks that every bit of `mask` is set in `all`.
     pub fn within(&mut self, what: impl Display, mask: u64, all: u64) {
         if mask & !all != 0 {
             self.0.push(format!("{what}: {mask:#x}, all within {all:#x}"));

@@ -4,6 +4,7 @@
 //! - [`time`]: cycles of the global clock, and slower or faster clock domains.
 //! - [`path`]: instance names such as `gpu.gpc[0].sm[1]`.
 //! - [`component`]: the trait of a clocked block.
+//! - [`invariant`]: collects the broken invariants of a component.
 //! - [`link`]: a bounded channel between two components, with a latency and a depth.
 //! - [`tile`]: components that one host thread runs as a unit, with a timing wheel.
 //! - [`clock`]: runs all tiles, on one or more host threads.

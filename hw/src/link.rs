@@ -32,7 +32,7 @@ pub mod wires;
 
 use std::sync::Arc;
 
-use crossbeam::channel::{Receiver, Sender, bounded};
+use crossbeam::channel::{self, Receiver, Sender};
 
 use crate::component::Activity;
 use crate::path::Path;
@@ -59,6 +59,7 @@ pub struct LinkConfig {
 /// The sending end of a link. The fields that every message needs are in the first host cache line.
 #[repr(C, align(64))]
 pub struct OutPort<T> {
+    /// The link's header, then one stamp per slot. Both ends share them.
     stamps: Stamps,
     /// The slot of the next message.
     slot: u32,
@@ -84,6 +85,7 @@ pub struct OutPort<T> {
 /// The receiving end of a link. The fields that every message needs are in the first host cache line.
 #[repr(C, align(64))]
 pub struct InPort<T> {
+    /// The link's header, then one stamp per slot. Both ends share them.
     stamps: Stamps,
     /// The slot of the oldest message.
     slot: u32,
@@ -135,7 +137,8 @@ pub fn link<T: Send>(config: &LinkConfig, from: &TileSlot, to: &TileSlot) -> (Ou
         from.note_link(to, *latency);
         to.note_link(from, *latency);
     }
-    let (sender, receiver) = bounded(*depth as usize);
+    // One place per slot, so a free slot has room in the channel.
+    let (sender, receiver) = channel::bounded(*depth as usize);
     let stamps = stamps(*depth);
     let ((from_tile, from), (to_tile, to)) = (from.tile_and_number(), to.tile_and_number());
     let config = Arc::new(config.clone());
@@ -200,6 +203,7 @@ impl<T> OutPort<T> {
             tile.wake_in_next_window(*sender);
         } else {
             let header = &self.stamps[HEADER];
+            // The receiver, in this tile, reads it when it next takes a message (`free_slot`).
             header.set_header(header.header() | WAITED_FOR);
         }
         Activity::Idle
@@ -223,6 +227,7 @@ impl<T> OutPort<T> {
     #[inline]
     pub fn send_after(&mut self, now: Cycle, extra: u64, message: T) {
         if self.attached.is_some() {
+            // Only tests and waveforms attach something.
             return self.send_attached(now, extra, 0, message);
         }
         self.put(now, u64::from(self.latency) + extra, 0, message);
@@ -236,6 +241,7 @@ impl<T> OutPort<T> {
             visible = self.keep_order(visible);
         }
         let stamp = &self.stamps[self.slot as usize];
+        // Past `max_latency` a wake-up could share its bit of the wheel with an earlier cycle.
         if !stamp.is_free(now) || visible > now + u64::from(self.max_latency) {
             self.cannot_send(now, visible);
         }
@@ -249,7 +255,7 @@ impl<T> OutPort<T> {
         if self.is_remote {
             return self.tile.wake_remote(self.receiver, visible);
         }
-        // The receiver wakes in `visible`. If its `ArrivalMask` defers wake-ups, it wakes at the end of the deferral.
+        // The receiver wakes in `visible`, or later if its `ArrivalMask` defers wake-ups. Number 0: the link is in no `ArrivalMask`.
         let number = self.stamps[HEADER].header() & LINK_NUMBER;
         if number != 0 {
             visible = visible.max(self.tile.note_arrival(self.receiver, number as u32));

@@ -1,7 +1,7 @@
 //! The interface between a component's signals and a waveform.
 //!
-//! One call of [`Component::probe`](crate::component::Component::probe) both declares the signals (names, widths, states) and gives their values. So declarations and values
-//! always agree. An unwatched component costs one branch per tick.
+//! One call of [`Component::probe`](crate::component::Component::probe) both declares the signals (names, widths, states) and gives their
+//! values. So declarations and values always agree. An unwatched component costs one branch per tick.
 
 /// The width of an instruction's number, in bits.
 pub const CODE_WIDTH: u32 = 24;
@@ -21,6 +21,7 @@ pub trait Probe {
     fn vector(&mut self, name: &'static str, width: u32, value: Option<u64>);
     /// Shows an unsigned number of `width` bits that is kept in storage.
     fn stored(&mut self, name: &'static str, width: u32, value: Option<u64>) {
+        // Only a waveform tells storage (x) from other signals (z).
         self.vector(name, width, value);
     }
     /// Shows an instruction by its number among the instructions of all kernels, of [`CODE_WIDTH`] bits. Views show its text.

@@ -82,6 +82,7 @@ pub struct Rig {
 impl Rig {
     fn new() -> Rig {
         let mut tile = TileBuilder::new();
+        // The component under test has the first slot, so its index is 0.
         let slot = tile.slot();
         Rig {
             tile,
@@ -227,6 +228,7 @@ pub fn check<C: Component + 'static>(build: impl Fn(&mut Rig) -> C, cycles: u64)
         let other = Machine::new(&build, mode).run(cycles);
         plain.same_as(&other, mode.name)?;
     }
+    // Early resets find the first messages in flight, late ones the end of the traffic.
     for at in [1, 2, 10, cycles / 4, cycles / 2, cycles] {
         let mut machine = Machine::new(&build, &PLAIN);
         machine.run(at);
@@ -270,11 +272,13 @@ impl Machine {
         let mut record = RunRecord::new(Snapshot::of(self.component()));
         let sampled = LastSample::default();
         let always = Cycle::ZERO..Cycle::NEVER;
+        // Mask 1: the component under test alone.
         self.clock.tiles_mut()[0].watch(Box::new(sampled.clone()), 1, always);
         for now in (0..cycles).map(Cycle) {
             self.clock.run(now + 1, |_| false);
             // `run` does not advance the clock if no component is due.
             self.clock.skip_to(now + 1);
+            // Messages in links of the rig count, the component's own state does not: `is_quiescent` speaks of that.
             let is_at_rest = self.in_flight.load(Ordering::Relaxed) == 0 && self.all_sent();
             record.add(now, self.component(), &sampled.get(), is_at_rest);
         }

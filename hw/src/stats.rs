@@ -46,6 +46,7 @@ impl Latency {
     /// Records one latency `n` times.
     #[inline]
     pub fn record_n(&mut self, cycles: u64, n: u64) {
+        // Counts have 32 bits and saturate.
         let n = u32::try_from(n).unwrap_or(u32::MAX);
         let recorded = self.recorded();
         match recorded.short.get_mut(cycles as usize) {
@@ -63,6 +64,7 @@ impl Latency {
         }
         if let Some(long) = &other.long {
             let all = own.long.get_or_insert_with(histogram);
+            // Both grow on demand, so the sum fits.
             all.add(long).expect("there is room for all that another has room for");
         }
     }
@@ -137,6 +139,7 @@ impl<const N: usize> Indexed<N> {
     /// Reports all counters. `names` has the name of each.
     pub fn report(&self, report: &mut dyn Report, names: [&'static str; N]) {
         if !self.0.is_empty() {
+            // Flattened, because the visitor cannot be generic over `N`.
             report.indexed(&names, self.0.as_flattened());
         }
     }
@@ -158,8 +161,10 @@ pub trait Report {
     fn latency(&mut self, name: &'static str, value: &Latency);
     /// Reports counters by index: those of `names` for index 0, then for index 1, and so on.
     fn indexed(&mut self, _names: &[&'static str], _counts: &[u64]) {}
-    /// The first cycle that does not count. A component adds what it charges when it ends, such as the stall of a waiting warp.
-    /// `None` if charged cycles suffice.
+    /// The first cycle that the report leaves out.
+    ///
+    /// A component counts a stall when it ends. So it adds the part of each open stall before this cycle. `None`: only stalls that have
+    /// ended count.
     fn until(&self) -> Option<Cycle> {
         None
     }

@@ -72,11 +72,17 @@ impl TileBuilder {
     }
 
     /// Puts a component into its slot.
+    ///
+    /// # Panics
+    /// If the slot is one of another tile.
     pub fn fill(&mut self, slot: &TileSlot, component: impl Component + 'static) {
         self.fill_boxed(slot, Box::new(component));
     }
 
     /// Puts a boxed component into its slot.
+    ///
+    /// # Panics
+    /// If the slot is one of another tile.
     pub fn fill_boxed(&mut self, slot: &TileSlot, component: Box<dyn Component>) {
         assert!(
             Arc::ptr_eq(&self.shared, &slot.shared),
@@ -123,6 +129,7 @@ impl Default for TileBuilder {
 
 /// Components that run as a unit.
 pub struct Tile {
+    /// The state that links and other tiles access: the wheel, the mailbox, the entry in the due table.
     shared: Arc<TileState>,
     components: Vec<Box<dyn Component>>,
     /// The tick order within a cycle.
@@ -131,13 +138,15 @@ pub struct Tile {
     in_order: bool,
     /// Wake-ups beyond the horizon, by component.
     overflow: Vec<Cycle>,
+    /// No entry of `overflow` is before this cycle.
     next_overflow: Cycle,
     /// The last cycle in which a component was due. Ticks for a watcher alone do not count.
     last_due: Cycle,
     /// True if components tick only when they are due.
     skips_idle: bool,
     trace: Option<TraceWindow>,
-    /// Mask of the components to sample. Set in the clock windows from the begin of the trace window to its end, else 0.
+    /// Mask of the components to sample. It is set in the clock window in which the trace window begins, and cleared after the one in
+    /// which it ends.
     watched: u64,
     /// Mask of the watched components that were due in the cycle before `pulse_end`. They tick once more in `pulse_end`. So a signal of one
     /// cycle returns to idle in the waveform.
@@ -162,12 +171,13 @@ impl Tile {
     /// The shortest latency of a link to another tile. `None` without such a link.
     pub fn remote_latency(&self) -> Option<u64> {
         match self.shared.remote_latency.load(Ordering::Relaxed) {
+            // The initial value: no link has noted its latency.
             u32::MAX => None,
             latency => Some(u64::from(latency)),
         }
     }
 
-    /// A number that no other existing tile has.
+    /// A number that no other existing tile has, known before the tile joins a machine.
     pub(crate) fn identity(&self) -> usize {
         self.shared.identity()
     }
@@ -179,6 +189,9 @@ impl Tile {
     }
 
     /// Sets the tick order within a cycle, a permutation of the slot indices. No result may depend on it.
+    ///
+    /// # Panics
+    /// If `order` has another length than the list of components.
     pub fn set_order(&mut self, order: Vec<usize>) {
         assert_eq!(
             order.len(),
@@ -199,14 +212,16 @@ impl Tile {
         self.skips_idle
     }
 
-    /// Samples the components whose bit is set in `watched`, in the cycles of `window`.
+    /// Samples the components of the mask `watched`, in the cycles of `window`.
     pub fn watch(&mut self, sampler: Box<dyn Sampler>, watched: u64, window: Range<Cycle>) {
         self.watched = 0;
+        // No component is sampled before the trace window begins (`begin_trace_window`).
         self.trace = Some(TraceWindow::new(sampler, watched, window));
     }
 
     /// Flushes the sampler after a panic during a window.
     pub fn flush_after_panic(&mut self) {
+        // Cycle 0 is not after the end of a trace window, so the sampler is kept.
         self.flush_sampler(Cycle::ZERO);
     }
 
@@ -217,6 +232,7 @@ impl Tile {
         self.next_overflow = Cycle::NEVER;
         self.pulses = 0;
         self.pulse_end = Cycle::NEVER;
+        // Older wake-ups stay on the wheel. Each costs one tick, which changes nothing.
         self.wake_all(now);
     }
 
@@ -227,7 +243,7 @@ impl Tile {
 
     /// The first cycle from `now` on in which a component is due, or `now` if the tile must run anyway.
     pub fn next_due(&self, now: Cycle) -> Cycle {
-        // A sender that waits for room in another tile is woken at the start of the next window. So this tile must run.
+        // A sender that waits for room in a link to another tile gets no message. The start of a window wakes it, so the tile must run.
         if !self.skips_idle || self.shared.window_waiters.load(Ordering::Relaxed) != 0 {
             return now;
         }
@@ -308,11 +324,13 @@ impl Tile {
             self.last_due = now;
         }
         if !self.skips_idle {
+            // An early tick changes nothing: the contract of components.
             due = self.all_mask();
         }
         if self.watched != 0 || self.pulses != 0 {
             due |= self.take_pulses(now, due);
         }
+        // The order of slots needs no list: the bits are taken from the lowest up.
         if self.in_order {
             ones(due).for_each(|index| self.tick(index, now));
         } else {
@@ -328,6 +346,7 @@ impl Tile {
     #[inline]
     fn tick(&mut self, index: usize, now: Cycle) {
         let activity = self.components[index].tick(now);
+        // After the tick, so the sample has the values that this cycle ends with.
         if self.watched >> index & 1 == 1 {
             self.sample(index, now);
         }
@@ -343,8 +362,9 @@ impl Tile {
         }
     }
 
-    /// Returns the watched components to tick once more in this cycle. Notes those in `due` for the next cycle.
+    /// Returns the watched components to tick once more in this cycle. Notes the watched components in `due` for the next cycle.
     fn take_pulses(&mut self, now: Cycle, due: u64) -> u64 {
+        // The trace window may have ended, so only components in `watched` count.
         let ended = match self.pulse_end <= now {
             true => self.pulses & self.watched,
             false => 0,
@@ -373,7 +393,7 @@ impl Tile {
         self.next_overflow = self.next_overflow.min(at);
     }
 
-    /// Removes the components from the overflow list that are due in cycle `now`.
+    /// Removes and returns the components of the overflow list that are due in cycle `now`.
     fn take_overflow(&mut self, now: Cycle) -> u64 {
         let mut due = 0;
         self.next_overflow = Cycle::NEVER;

@@ -131,6 +131,7 @@ impl Domain {
     pub fn edges(self, now: Cycle) -> Range<u64> {
         let (num, den) = (self.num.n, self.den.n);
         if num == den {
+            // The ratio is in lowest terms, so both are 1: edge k is cycle k.
             return now.0..now.0 + 1;
         }
         // In units of 1 / num of a cycle: the cycle has `num` units, and the edges are `den` units apart.
@@ -170,6 +171,7 @@ impl Domain {
                 ((product / den) as u64, (product % den) as u64)
             }
         };
+        // Rounded up: the first k with k * den / num at or after cycle n.
         if rest == 0 { (edge, 0) } else { (edge + 1, den - rest) }
     }
 }

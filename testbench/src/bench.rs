@@ -4,8 +4,9 @@
 //! Scenario + GpuConfig ── Bench::new ──> placed and checked ── run ──> Run: launches, counters, differences
 //! ```
 //!
-//! Every launch is checked before the first one runs. A run that stops early keeps the counters up to that cycle. [`Bench::sample`] limits
-//! them to a window of cycles.
+//! Every launch is checked before the first one runs. A run that stops early keeps its counters up to the last cycle that
+//! ran.
+//! [`Bench::sample`] counts only a window of cycles.
 
 mod checked;
 mod expected;
@@ -102,7 +103,7 @@ pub struct LaunchRun {
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
-    /// Core cycles from start to end, or to the stop. Of a sampled run, those in the sample.
+    /// Core cycles from start to end, or to the stop. In a sampled run, only the cycles in the sample.
     pub cycles: u64,
     /// True if a sample leaves out cycles of the launch.
     pub is_sampled: bool,
@@ -179,9 +180,9 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Counts these cycles of the machine's clock alone. The run stops at their end.
+    /// Counts only the cycles of this range of the machine's clock. The run stops at its end.
     ///
-    /// A launch is counted as far as it is in `cycles`; a cycle between two launches counts for none.
+    /// Of each launch, the cycles in the range count. Cycles between two launches count for no launch.
     pub fn sample(&mut self, cycles: Range<Cycle>) {
         self.sampler = Some(Sampler::new(cycles));
     }
@@ -222,6 +223,7 @@ impl<'a> Bench<'a> {
         for program in &self.programs {
             let first = program.base_index() as usize;
             let end = first + program.code().len();
+            // Launches of one kernel share a program, so `end` may lie below the length.
             texts.resize(texts.len().max(end), String::new());
             for (text, inst) in texts[first..end].iter_mut().zip(program.code()) {
                 *text = inst.to_string();
@@ -258,8 +260,10 @@ impl<'a> Bench<'a> {
             wall: Duration::ZERO,
             threads: options.threads,
         };
+        // Before the first launch: the reference starts from a copy of the initial memory.
         let wanted = self.wanted();
         run.reference = wanted.as_ref().err().cloned();
+        // Without the reference, the checks against it are left out.
         let wanted = wanted.unwrap_or_else(|_| vec![None; self.scenario.checks.len()]);
         let mut warm_ups = Vec::new();
         // The limit is for all launches together.
@@ -279,6 +283,7 @@ impl<'a> Bench<'a> {
                     pause,
                 })
             };
+            // Tested before the steps of the host, which belong to the launch.
             if let Some(end) = self.sample_end() {
                 run.stopped = Some((launch, end));
                 break;
@@ -290,6 +295,7 @@ impl<'a> Bench<'a> {
             (launched.table, launched.is_warm_up) = (text.table, text.is_warm_up);
             launched.modules = self.scenario.modules.clone();
             if launched.is_warm_up {
+                // Kept until the end: `totals` must stay a snapshot, from which the next launch is counted.
                 warm_ups.push(launched.counts.clone());
             }
             // A sample counts a part of the cycles, and the limit counts all.
@@ -413,6 +419,7 @@ fn number_instructions(grids: &mut [Grid]) {
             grid.program = Arc::clone(program);
             continue;
         }
+        // The first program begins at 0, so a run of one kernel copies no program.
         if end > 0 {
             grid.program = Arc::new(Program::clone(&grid.program).with_base_index(end));
         }
@@ -436,6 +443,7 @@ pub(crate) fn run_grid(
     let shape = launch_shape(&grid, gpu.config());
     let program = Arc::clone(&grid.program);
     let (entry, sizes, block) = (program.name().to_owned(), grid.grid, grid.block);
+    // Without a reset: after an error the counters are read first, and the reset comes below.
     let launch = |gpu: &mut Gpu, sample: Option<Sample<'_>>| gpu.launch_or_freeze(grid, limit, sample, on_pause);
     let (part, counts, ended) = match sampler {
         Some(sampler) => sampler.run(gpu, before, launch),
@@ -446,6 +454,7 @@ pub(crate) fn run_grid(
         gpu.reset();
     }
     let take = |buffer| host::print::take(gpu.storage(), buffer);
+    // A stopped launch may leave half-written records.
     let printed = print.filter(|_| ended.is_ok()).map(take);
     let run = LaunchRun {
         name: None,

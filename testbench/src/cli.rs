@@ -76,6 +76,7 @@ use failure::Failure;
 /// Runs the command.
 pub fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| usage::exit(error));
+    // The log first, so that it has every event of the command.
     let result = log::start(arguments.log.as_deref()).and_then(|()| execute(&arguments.command));
     match result {
         Ok(()) => ExitCode::SUCCESS,

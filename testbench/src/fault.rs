@@ -59,6 +59,7 @@ impl FromStr for LinkFault {
         let (_, kind) = *known.ok_or_else(|| FaultError::Kind(kind.to_owned()))?;
         let mut fault = Fault {
             kind,
+            // Without settings, the fault begins in the first cycle.
             from: Cycle::ZERO,
             cycles: CYCLES,
             seed: 0,

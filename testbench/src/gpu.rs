@@ -58,12 +58,14 @@ impl Gpu {
     /// # Errors
     /// If the configuration has faults.
     pub fn with_factory(config: GpuConfig, factory: &Factory) -> Result<Self, GpuError> {
+        // All faults at once, so that a caller corrects a file in one pass.
         let faults = config.check();
         if !faults.is_empty() {
             return Err(GpuError::Config(faults));
         }
         let machine = Machine::with_factory(config, factory);
         Ok(Gpu {
+            // Counters only grow. The counts of a launch are the difference of two snapshots.
             counts: Counts::of(machine.components(), machine.clock().now()),
             machine,
             launches: 0,
@@ -72,7 +74,7 @@ impl Gpu {
         })
     }
 
-    /// The machine, to set its quantum or to inspect its components.
+    /// The machine below this interface, for its quantum and its components.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
@@ -92,6 +94,7 @@ impl Gpu {
     /// Events are sorted by cycle, then by SM, then in a fixed order. So their order is the same for any number of threads.
     /// A subscriber slows the simulation down.
     pub fn subscribe(&mut self, subscriber: impl FnMut(&Event) + 'static) {
+        // One collector serves all subscribers. Without a subscriber the SMs report no events.
         let new = || Subscription::new(&mut self.machine);
         let subscription = self.subscription.get_or_insert_with(new);
         subscription.subscribers.push(Box::new(subscriber));
@@ -109,9 +112,11 @@ impl Gpu {
             text: ptx.to_owned(),
         };
         let options = Options {
+            // Convergence barriers and a stack need different code, so the code depends on the GPU.
             reconvergence: self.machine.config().sm.reconvergence.into(),
             ..Options::default()
         };
+        // `false` compiles no kernel yet: a module may have many that are never launched.
         let module = warpwave_ptx::load_with(ptx, options, |_| false).map_err(refuse)?;
         let unmet = module.unmet_requirements(self.machine.config().compute_capability());
         if !unmet.is_empty() {
@@ -131,6 +136,7 @@ impl Gpu {
         let bytes = args::to_bytes(elements);
         let storage = self.machine.storage();
         let address = host::allocate(storage, "a buffer", bytes.len() as u64)?;
+        // The host writes device memory directly: no cycle passes, and no counter changes.
         storage.write(address, &bytes);
         Ok(Buffer {
             address,
@@ -171,6 +177,7 @@ impl Gpu {
         args: &[&dyn KernelArg],
     ) -> Result<Report, GpuError> {
         let launch = launch(kernel, shape.into(), args)?;
+        // A launch that does not fit is refused here, before the machine runs a cycle.
         let (storage, config) = (self.machine.storage(), self.machine.config().clone());
         let grid = host::build_grid(self.launches, &launch, &module.ptx, &module.placement, storage, &config)?;
         self.launches += 1;

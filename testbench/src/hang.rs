@@ -1,6 +1,7 @@
-//! Finds the last writer of words that a hanging launch polls: runs the scenario again up to the hang, with the requests recorded.
+//! Finds the last writer of each word that a hanging launch polls.
+//! It runs the scenario up to the hang once more, this time with the requests recorded.
 //!
-//! The machine is deterministic, so the second run makes the same writes. A run that does not hang pays nothing for the records.
+//! The machine is deterministic, so the second run makes the same writes. A run that does not hang records nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::watch::Listener;
 /// The last write of a word.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LastWrite {
-    /// Cycle in which the L2 had written it.
+    /// Cycle in which the L2 wrote it.
     pub at: Cycle,
     /// Index of its launch.
     pub launch: u32,
@@ -50,6 +51,7 @@ impl LastWrites {
 impl Listener for LastWrites {
     fn event(&mut self, sm: u16, event: &Event) {
         if let EventKind::Start { block, index, .. } = event.kind {
+            // A warp ends only after its stores are done, so the last `Start` of a slot names the writer.
             self.warps.insert((sm, event.subcore, event.warp), (block, index));
         }
     }
@@ -58,6 +60,7 @@ impl Listener for LastWrites {
         if request.written == 0 {
             return;
         }
+        // The L2 orders all writes to a word. The cycle of issue does not.
         let at = request.stamps.0[Stage::L2 as usize];
         let line = request.line..request.line + LINE as u64;
         let warp = self.warps.get(&(sm, request.subcore, request.warp));

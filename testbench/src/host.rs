@@ -4,8 +4,8 @@
 //! Scenario + Module ── placement ──> addresses ── launch ──> Grid
 //! ```
 //!
-//! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that matches its
-//! kernel and the machine's limits. So any later fault is a fault of the kernel.
+//! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that
+//! matches its kernel and respects the machine's limits. So a fault after that is a fault of the kernel.
 
 mod error;
 

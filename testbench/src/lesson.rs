@@ -1,4 +1,4 @@
-//! The lessons: what courses, vendor guides and lectures say of a GPU, each shown by scenarios.
+//! The lessons: claims of courses, vendor guides and lectures about GPUs, each shown by scenarios.
 //!
 //! A lesson is a folder below `scenarios/lessons`, or below `scenarios/lessons-nightly` if it takes minutes. The scenario with the name of
 //! the folder has the claim, the text, and a `[sweep]` if a curve teaches it. Others in the folder belong to the same lesson.
@@ -120,9 +120,11 @@ pub fn find(name: &str) -> Result<Lesson, LessonError> {
     let draft = Draft::find(name)?;
     let words = draft.words();
     let mut scenarios = builtin::in_folder(name);
+    // A stable sort: the scenario of this name moves to the front, and the others stay sorted by name.
     scenarios.sort_by_key(|scenario| *scenario != name);
     let mut gpus = Vec::new();
     for scenario in &scenarios {
+        // The other runs of assertions count too.
         gpus.extend(Draft::find(scenario)?.gpus());
     }
     gpus.sort();

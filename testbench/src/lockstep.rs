@@ -1,5 +1,7 @@
 //! Compares the machine with the reference: after the same launches, memory must have the same bytes.
 //!
+//! The two do not run side by side. The reference runs all launches first, on a copy of the memory.
+//!
 //! ```no_run
 //! use warpwave::bench::{Bench, Options};
 //! use warpwave::lockstep;
@@ -42,7 +44,7 @@ pub struct Difference {
     pub n_different: u64,
     /// Number of elements that are compared.
     pub n: u64,
-    /// Index of the launch after which they differ. `None` is the last one.
+    /// Index of the launch after which the values were compared. `None`: after the last launch.
     pub after: Option<usize>,
 }
 
@@ -80,6 +82,7 @@ impl fmt::Display for Difference {
 /// assert_eq!(difference.to_string(), "b[1] is 4, not 2; 2 of 3 elements differ");
 /// ```
 pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Option<Difference> {
+    // The common case: equal bytes need no conversion of elements.
     if found == want.bytes {
         return None;
     }
@@ -88,6 +91,7 @@ pub fn compare(buffer: &str, dtype: Dtype, found: &[u8], want: &Expect) -> Optio
             .chunks_exact(dtype.bytes())
             .zip(want.bytes.chunks_exact(dtype.bytes()))
     };
+    // Bits first: an equal element agrees, even one that is NaN.
     let differs = |(found, wanted): (&[u8], &[u8])| found != wanted && !agree(dtype, found, wanted, want);
     let index = pairs().position(differs)?;
     let (first_found, first_want) = pairs().nth(index).expect("just found");
@@ -112,8 +116,10 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
         (found, wanted) => {
             let (found, wanted) = (found.value(), wanted.value());
             let are_finite = found.is_finite() && wanted.is_finite();
+            // The payload of a NaN is free, also without a tolerance. Without one, -0 differs from +0 by its bits.
             found.is_nan() && wanted.is_nan()
                 || are_finite && within((found - wanted).abs(), wanted)
+                // Equal infinities: their difference is not a number.
                 || !is_exact && found == wanted
         }
     }
@@ -136,6 +142,7 @@ pub(crate) fn reference_with(
     let (scenario, placement) = bench.placed();
     let mut memory = Memory::of(bench.gpu().storage());
     for (index, grid) in bench.grids().iter().enumerate() {
+        // Steps of the host belong before their launch: they see the memory that the launches before it left.
         steps::run(&scenario.launches[index].before, scenario, placement, &mut memory);
         reference::run(grid, &mut memory, limit).map_err(|error| (index, error))?;
         after(index, &memory);
@@ -152,8 +159,9 @@ pub struct CheckedLaunch {
     pub findings: Findings,
 }
 
-/// Runs the launches of a scenario on the reference, with the race detector. A launch with more than `limit` warp instructions is
-/// the last one.
+/// Runs the launches of a scenario on the reference, and checks their accesses to shared memory with the race detector.
+///
+/// A launch that fails, or does not end within `limit` warp instructions, ends the check. Its findings are included.
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.
@@ -169,6 +177,7 @@ pub fn check_shared(
     let storage = Storage::new(config.memory_bytes);
     let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
     let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
+    // After the placement: it has written the initial data, and the reference begins with a copy.
     let mut memory = Memory::of(&storage);
     let mut all = Vec::new();
     for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
@@ -178,6 +187,7 @@ pub fn check_shared(
             program: grid.program,
             findings,
         });
+        // The next launch would read memory that this one did not complete.
         if outcome.is_err() {
             break;
         }

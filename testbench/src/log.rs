@@ -37,10 +37,12 @@ where
         let mut line = Line::default();
         event.record(&mut line);
         let cycle = line.cycle.map_or_else(|| "-".to_owned(), |cycle| cycle.to_string());
+        // An event of the compiler or the testbench has no instance: its target is the module.
         let place = match line.path.as_str() {
             "" => event.metadata().target(),
             path => path,
         };
+        // Fixed widths align the columns. A longer path shifts the rest of its line.
         writeln!(writer, "{cycle:>9} {place:<27} {}{}", line.message, line.fields)
     }
 }
@@ -58,6 +60,7 @@ struct Line {
 impl Visit for Line {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
+            // Only a `u64` is a cycle. A field of this name with another type is printed with the rest.
             "cycle" => self.cycle = Some(value),
             _ => self.record_debug(field, &value),
         }

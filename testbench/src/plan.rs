@@ -1,4 +1,4 @@
-//! Launches as data. A program beside this one makes them on a real GPU: `validation/measure.py`.
+//! Plans: launches as data, for a real GPU. A separate program runs them there: `validation/measure.py`.
 //!
 //! ```text
 //! Scenario ── Plan::of ──┐                                          ┌─> values beside those of the model
@@ -113,7 +113,7 @@ pub enum PlannedStep {
     Copy(usize, usize),
     /// Writes the same element, given in hexadecimal digits, to a whole buffer.
     Fill(usize, String),
-    /// Writes the first bytes again.
+    /// Restores the first bytes.
     Reset(usize),
     /// Exchanges two buffers.
     Swap(usize, usize),
@@ -168,6 +168,7 @@ impl Plan {
         for pointers in &scenario.pointers {
             let owner = match pointers.data {
                 CheckedData::Buffer(index) => index,
+                // A plan lists the variables after the buffers.
                 CheckedData::Global(index) => scenario.buffers.len() + index,
             };
             let to = RelocationTarget::of(&pointers.to);
@@ -208,6 +209,7 @@ pub fn write(folder: &Path, plans: &[Plan]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut written = BTreeSet::new();
     for (name, bytes) in plans.iter().flat_map(Plan::files) {
+        // Equal bytes have one name, so several plans share a program or an array.
         if written.insert(name.clone()) {
             fs::write(folder.join(name), bytes)?;
         }
@@ -219,7 +221,9 @@ pub fn write(folder: &Path, plans: &[Plan]) -> io::Result<()> {
 impl Init {
     fn of(bytes: &[u8], is_variable: bool) -> Init {
         match bytes {
+            // Without bytes in the scenario, the program's stay.
             [] if is_variable => Init::Program,
+            // No file for the most frequent content.
             _ if bytes.iter().all(|&byte| byte == 0) => Init::Zeros,
             _ => Init::Data(bytes.to_vec()),
         }
@@ -252,6 +256,7 @@ fn append(arg: &Arg, bytes: &mut Vec<u8>, relocations: &mut Vec<Relocation>) -> 
     let alignment = arg.alignment();
     bytes.resize(bytes.len().next_multiple_of(alignment), 0);
     let mut address = |to, offset: u64, bytes: &mut Vec<u8>| {
+        // The word holds its offset until the GPU's allocator has placed the target.
         let at = bytes.len() as u64;
         relocations.push(Relocation { at, to });
         bytes.extend(offset.to_le_bytes());
@@ -264,6 +269,7 @@ fn append(arg: &Arg, bytes: &mut Vec<u8>, relocations: &mut Vec<Relocation>) -> 
             for field in fields {
                 append(field, bytes, relocations)?;
             }
+            // C pads the end of a structure too, so that the elements of an array stay aligned.
             bytes.resize(bytes.len().next_multiple_of(alignment), 0);
         }
         Arg::Image(_) => return Err("a texture or surface"),
@@ -301,7 +307,7 @@ fn data_name<S: serde::Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Erro
     to.serialize_str(&name_of(bytes, "bin"))
 }
 
-/// What a GPU gave for one plan. `measure.py` writes them in the order of the plans.
+/// The results of one plan on a GPU. `measure.py` writes them in the order of the plans.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Measured {
     /// Name of the plan.

@@ -1,8 +1,8 @@
 //! A scenario: a program, its buffers, its launches, and the expected results. [`format`] describes its TOML text.
 //!
-//! A [`Draft`] is a parsed text, with its GPU, its files and the size of its data. A [`Scenario`] is complete: all files are read, all
-//! elements are generated, and all names are resolved. Entries, parameters and module variables depend on the program. [`crate::host`]
-//! checks them.
+//! A [`Draft`] is a parsed text, with its GPU, its files and the size of its data. A [`Scenario`] is complete: all files are
+//! read, all elements are generated, and all names are resolved. [`crate::host`] checks what depends on the program:
+//! entries, parameters and module variables.
 
 pub mod dtype;
 
@@ -229,7 +229,7 @@ pub enum Step {
         /// Bytes of the element.
         element: Vec<u8>,
     },
-    /// Writes the initial elements again.
+    /// Restores the initial elements.
     Reset(usize),
     /// Exchanges the contents of two buffers of the same size.
     Swap(usize, usize),
@@ -294,6 +294,7 @@ impl Prints {
             }
             Prints::Whole(text) => text,
         };
+        // `lines` drops a newline at the end, so neither side needs one.
         let (mut found, mut want) = (printed.lines(), text.lines());
         for line in 1.. {
             match (found.next(), want.next()) {
@@ -334,10 +335,13 @@ impl Arg {
     /// Alignment in a C structure, in bytes.
     pub(crate) fn alignment(&self) -> usize {
         match self {
+            // Addresses and handles have 64 bits.
             Arg::Buffer(_) | Arg::Address(..) | Arg::Image(_) => 8,
             Arg::Scalar(dtype, _) => dtype.bytes(),
+            // Raw bytes say nothing of their fields.
             Arg::Bytes(_) => 1,
             Arg::Struct(fields) => fields.iter().map(Arg::alignment).max().unwrap_or(1),
+            // `CUtensorMap` is declared with `alignas(64)`.
             Arg::TensorMap(_) => 64,
         }
     }
@@ -465,6 +469,7 @@ impl Scenario {
             reconvergence,
             skipped_passes: self.skipped_passes,
         };
+        // Other kernels of the file are not compiled: they may need what the model does not support.
         warpwave_ptx::load_with(&self.ptx, options, |kernel| self.launches_kernel(kernel))
     }
 

@@ -12,6 +12,7 @@ use warpwave_components::config::GpuConfig;
 use crate::bench::{Bench, Options, Run};
 use crate::scenario::{Scenario, builtin};
 
+/// First part of the name of each scenario of the suite.
 const PREFIX: &str = "speed_";
 
 /// Divisor of the first grid size in a [`Size::Quick`] run.
@@ -43,6 +44,7 @@ impl Size {
                 .for_each(|launch| launch.grid[0] = launch.grid[0].div_ceil(QUICK_DIVISOR)),
             Size::Grid { grid, repeats } => {
                 launches.iter_mut().for_each(|launch| launch.grid = grid);
+                // The copies keep the order: all launches, then all of them once more.
                 let once = std::mem::take(launches);
                 *launches = (0..repeats).flat_map(|_| once.iter().cloned()).collect();
             }
@@ -81,6 +83,7 @@ pub fn kernels() -> Vec<&'static str> {
 pub fn measure(kernel: &str, config: &GpuConfig, size: Size) -> Result<Figure, String> {
     let begin = cpu_seconds();
     simulate(kernel, config, 1, size, |run, launch_seconds| Figure {
+        // With one host thread the simulation runs on this thread, so its CPU clock counts all of it.
         warp_instructions: run.totals.sum("scheduler", "inst_issued").unwrap_or(0),
         cycles: run.cycles(),
         seconds: cpu_seconds() - begin,
@@ -121,6 +124,7 @@ pub fn best_of(runs: u32, kernel: &str, config: &GpuConfig, size: Size) -> Resul
     let mut best = measure(kernel, config, size)?;
     for _ in 1..runs {
         let figure = measure(kernel, config, size)?;
+        // Other load of the host only adds time, so the fastest run is the truest.
         if figure.seconds < best.seconds {
             best = figure;
         }
@@ -181,6 +185,7 @@ pub fn median(mut values: Vec<f64>) -> f64 {
 /// The peak memory of this process so far, in bytes. `None` if the system does not report it.
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    // The high-water mark of the resident set, in KiB (Linux).
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)

@@ -4,8 +4,21 @@
 //! scenario + axes ── points ──> Job, Key ── one process a point ──> Store ──> Table: text, CSV, plot, page, curve assertions
 //! ```
 //!
-//! A [`Job`] describes one point, and its [`Key`] is the hash of everything that decides the result. A [`Store`] keeps one record a key, so
-//! an interrupted sweep goes on, and no point is computed twice.
+//! A [`Job`] describes one point, and its [`Key`] is the hash of everything that decides the result. A [`Store`] keeps one
+//! record per key.
+//! So an interrupted sweep continues, and no point is computed twice.
+//!
+//! | Module | Part of a sweep |
+//! |---|---|
+//! | `axis` | an axis, and the points of all axes |
+//! | `spec` | the table `[sweep]` of a scenario file |
+//! | `setting` | applies a value of a point to the launch sizes or arguments of the scenario |
+//! | `job` | one point with all its inputs, and its key; [`split_constants`] separates constants of the scenario from settings |
+//! | `store` | the records on disk, and the lock of each point |
+//! | `table` | the results as text and CSV; [`shown`] writes a point as text |
+//! | `curve` | one metric along one axis, and assertions over it |
+//! | `plot`, `page` | the curves as SVG; the sweep as an HTML page |
+//! | `script` | job scripts for an [`Engine`] that runs points on many machines |
 
 mod axis;
 

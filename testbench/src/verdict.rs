@@ -59,6 +59,7 @@ pub fn check_names(scenario: &Scenario, gpu: &str, set: &[(String, String)]) -> 
 /// Finds the scenario and the GPU of another run.
 fn prepare(other: &OtherRun, gpu: &str, set: &[(String, String)]) -> Result<(Draft, GpuConfig), OtherError> {
     let draft = Draft::find(&other.scenario)?.with_constants(&other.constants)?;
+    // The later value of a key wins: the other scenario, then this run, then the table of the other run.
     let sets = [draft.settings(), set.to_vec(), other.set.clone()].concat();
     let config = preset::load(other.gpu.as_deref().unwrap_or(gpu), &sets)?.config;
     Ok((draft, config))
@@ -66,6 +67,7 @@ fn prepare(other: &OtherRun, gpu: &str, set: &[(String, String)]) -> Result<(Dra
 
 fn bound(assert: &Assert, run: &Run) -> Checked {
     let metric = metrics::find(&assert.metric);
+    // An unknown metric fails its assertion.
     let (found, holds) = metric.map_or((Value::NotModelled, false), |metric| run.check(assert, metric));
     let wanted = wanted(assert);
     Checked {
@@ -115,6 +117,7 @@ fn holds(comparison: &Comparison, left: Number, right: Number) -> bool {
     match (comparison.operator, comparison.tolerance) {
         (Binary::Equal, Tolerance::Part(part)) => distance <= part * right.value().abs(),
         (Binary::Equal, Tolerance::Distance(limit)) if limit > 0.0 => distance <= limit,
+        // Without a tolerance, integers compare exactly, also above 2^53.
         (operator, _) => binary(operator, left, right).is_ok_and(|truth| truth != Number::Int(0)),
     }
 }
@@ -174,6 +177,7 @@ pub fn run_other(
     if let Some((launch, error)) = &run.stopped {
         return Err(OtherError::Stopped(name(), *launch, error.to_string()));
     }
+    // The cycles of a wrong result are not worth a comparison.
     let differences = run.differences.iter().map(ToString::to_string);
     match differences.chain(run.misprints.iter().cloned()).next() {
         Some(difference) => Err(OtherError::Wrong(name(), difference)),

@@ -27,7 +27,7 @@ use warpwave_hw::time::Cycle;
 pub trait Listener {
     /// An event of a warp in SM `sm`.
     fn event(&mut self, _sm: u16, _event: &Event) {}
-    /// A completed request, whose response is at the LSU of SM `sm`.
+    /// A completed request: its response has arrived at the LSU of SM `sm`.
     fn request(&mut self, _sm: u16, _request: &Request) {}
 }
 
@@ -49,11 +49,13 @@ impl EventCollector {
     pub fn collect(&mut self, now: Cycle, listeners: &mut [&mut dyn Listener]) {
         for (sm, (log, batch)) in self.logs.iter().zip(&mut self.pending).enumerate() {
             log.drain_into(batch);
-            // A wait that ends with the quantum has the next cycle, whose other events are not logged yet. So it stays in the batch.
+            // A wait that ends with the quantum has the next cycle. The other events of that cycle are not logged yet, so it
+            // stays in the batch.
             batch.events.sort_unstable();
             let complete = batch.events.partition_point(|event| event.at < now);
             let mut requests = batch.requests.iter().peekable();
             for event in &batch.events[..complete] {
+                // Requests are in the order of their responses, so one pass merges them with the events.
                 while let Some(request) = requests.next_if(|request| returned(request) <= event.at) {
                     listeners.iter_mut().for_each(|to| to.request(sm as u16, request));
                 }
@@ -63,6 +65,7 @@ impl EventCollector {
                 listeners.iter_mut().for_each(|to| to.request(sm as u16, request));
             }
             batch.events.drain(..complete);
+            // A request is logged when it is complete, so none waits for the next call.
             batch.requests.clear();
         }
     }

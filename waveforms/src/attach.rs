@@ -35,8 +35,10 @@ pub fn attach(
     let selected: Vec<(usize, SignalMasks)> = (clock.tiles().iter())
         .map(|tile| (signals.len(), select_signals(tile, selection, &mut signals)))
         .collect();
+    // After all tiles, because the base of a tile counts signals of components only.
     let links = LinkSignals::attach(selection, clock, &mut signals);
     if let Some(pattern) = selection.unmatched_pattern(&signals) {
+        // Only the error needs the signals of the whole machine.
         return Err(selection.no_match(pattern, &all_signals(clock)));
     }
     let mut merge = Merge::default();
@@ -83,6 +85,7 @@ fn select_signals(tile: &Tile, selection: &Selection, signals: &mut Vec<Signal>)
             .zip(mask.iter().by_vals())
             .filter(|&(_, is_recorded)| is_recorded);
         signals.extend(recorded.map(|(signal, _)| signal));
+        // An empty mask: the tile does not sample the component.
         masks.push(if mask.any() { mask } else { BitVec::new() });
     }
     masks

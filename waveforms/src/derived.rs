@@ -60,6 +60,7 @@ enum Denominator {
 
 impl Mean {
     fn change(&mut self, now: u64, from: Option<u64>, to: Option<u64>) {
+        // The sum held from `since` to before this cycle.
         self.area += self.sum * (now - self.since);
         self.since = now;
         self.sum = self.sum + to.unwrap_or(0) - from.unwrap_or(0);
@@ -101,6 +102,7 @@ impl TopStall {
     fn top(&self) -> (Option<u64>, Option<u64>) {
         let is_stall = |state: &usize| self.counts[*state] > 0 && self.stalls >> *state & 1 == 1;
         let states = (0..self.counts.len()).filter(is_stall);
+        // `Reverse`, because `max_by_key` would take the last of equal ones.
         let top = states.max_by_key(|&state| (self.counts[state], std::cmp::Reverse(state)));
         (
             top.map(|state| state as u64),
@@ -149,7 +151,7 @@ pub struct DerivedSignals {
 }
 
 impl DerivedSignals {
-    /// Appends the derived signals whose inputs are among `signals`. The first interval begins in cycle `start`.
+    /// Appends each derived signal that has an input among `signals`. The first interval begins in cycle `start`.
     ///
     /// `clock_khz` is the frequency of the core clock, in kHz.
     pub fn new(signals: &mut Vec<Signal>, start: Cycle, clock_khz: u64) -> DerivedSignals {
@@ -235,6 +237,7 @@ impl DerivedSignals {
         if let Some(&first) = commands.first() {
             let mean = self.means.len();
             let states = state_set(&signals[first], &["read", "write"]);
+            // The second set is unused: it counts nothing.
             let sets = [StateSet { states, mean }, StateSet { states: 0, mean }];
             commands.iter().for_each(|&n| self.inputs[n] = Input::States(sets));
             let largest = INTERVAL * commands.len() as u64;
@@ -250,6 +253,7 @@ impl DerivedSignals {
             states: state_set(&signals[first], states),
             mean,
         };
+        // The mean of the lookups comes first: the hit rate divides by its area.
         let sets = [set(&["hit", "miss"], mean), set(&["hit"], mean + 1)];
         tags.iter().for_each(|&n| self.inputs[n] = Input::States(sets));
         let largest = INTERVAL * tags.len() as u64;
@@ -301,6 +305,7 @@ impl DerivedSignals {
             }
         }
         for mean in &mut self.means {
+            // Counters may have counted before the recording.
             mean.old_sum = mean.sum;
             values[mean.signal as usize] = Some(mean.value);
         }
@@ -393,7 +398,7 @@ pub fn is_warp_state(signal: &Signal) -> bool {
     signal.name == "state" && signal.scope.last().is_some_and(|scope| scope.starts_with("warp["))
 }
 
-/// True for the signal `name` of a component whose scope begins with `part`.
+/// True for the signal `name` of a component with a scope that begins with `part`.
 fn is_part(signal: &Signal, name: &str, part: &str) -> bool {
     signal.name == name && signal.scope.last().is_some_and(|scope| scope.starts_with(part))
 }

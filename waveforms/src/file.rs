@@ -98,6 +98,7 @@ pub fn create_fst(path: &Path, about: &RunInfo, signals: &[Signal]) -> Result<Bo
 /// name have views of their own.
 pub fn stem(path: &Path) -> PathBuf {
     let mut stem = path.to_path_buf();
+    // In this order: `run.vcd.gz` loses both.
     for ending in ["gz", "vcd"] {
         if stem.extension().is_some_and(|extension| extension == ending) {
             stem.set_extension("");
@@ -116,6 +117,7 @@ impl Write for GzipFile {
 
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)?;
+        // A run that breaks off leaves whole compressed blocks.
         self.0.flush()
     }
 

@@ -53,6 +53,7 @@ impl FlightRecorder {
 
     /// Records the changes of a cycle. `values` are the values of all signals before these changes.
     pub fn record(&mut self, now: Cycle, changes: &[Change], values: &[Option<u64>]) {
+        // A block spans no more cycles than are kept, so that the oldest one can go. Offsets have 32 bits.
         let fits = |block: &Block| {
             block.changes.len() + changes.len() <= BLOCK_CHANGES
                 && now.since(block.start) <= self.cycles.min(u64::from(u32::MAX))
@@ -73,6 +74,7 @@ impl FlightRecorder {
 
     /// Begins a block. It uses the memory of the oldest block if the ring is full or that block is too old.
     fn begin_block(&mut self, now: Cycle, values: &[Option<u64>]) {
+        // If the second block reaches back far enough, the first one is not needed.
         let is_spare = self.blocks.len() >= BLOCKS
             || self
                 .blocks

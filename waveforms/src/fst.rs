@@ -43,7 +43,7 @@ pub struct FstSink<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> FstSink<W> {
-    /// Writes the header: scopes, signals and the names of states. The clock is in the first scope.
+    /// Writes the header: scopes and signals. The clock is in the first scope.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -105,6 +105,7 @@ impl<W: Write + Seek> FstSink<W> {
             1 => self.emit(time, handle, SignalValue::Bit(digits.chars().next().unwrap_or('x'))),
             _ => self.emit(time, handle, SignalValue::Vector(Cow::Borrowed(&digits))),
         };
+        // Given back, so that a vector needs no allocation.
         self.digits = digits;
         result
     }
@@ -162,6 +163,7 @@ impl<W: Write + Seek + Send> Sink for FstSink<W> {
             self.fall(at - 1)?;
             self.emit(self.axis.rise(at), self.clock, SignalValue::Bit('0'))?;
         }
+        // `finish` consumes the writer, so a second call is an error.
         let writer = self.writer.take().ok_or_else(finished)?;
         writer.finish().map_err(io::Error::other)?;
         Ok(())

@@ -54,7 +54,7 @@ pub struct Instruction {
     pub tooltip: String,
     /// The stages. Stages of one lane must not overlap.
     pub stages: Vec<Stage>,
-    /// The numbers of earlier instructions whose results this one uses.
+    /// The numbers of earlier instructions that produce its operands.
     pub producers: Vec<u64>,
     /// True if the instruction was flushed and did not retire.
     pub flushed: bool,
@@ -118,6 +118,7 @@ impl<W: Write> KanataWriter<W> {
             self.now.is_none_or(|now| now <= begin),
             "instruction {number} begins in cycle {begin}, before the previous one"
         );
+        // Earlier rows may have commands before this cycle. In the file, cycles never go back.
         self.write_until(begin)?;
         self.go_to(begin)?;
         self.instructions += 1;
@@ -126,6 +127,7 @@ impl<W: Write> KanataWriter<W> {
         if !instruction.tooltip.is_empty() {
             writeln!(self.to, "L\t{number}\t1\t{}", one_line(&instruction.tooltip))?;
         }
+        // Later rows are not in the file yet, so no arrow can lead to them.
         for producer in instruction.producers.iter().filter(|producer| **producer < number) {
             writeln!(self.to, "W\t{number}\t{producer}\t0")?;
         }
@@ -161,6 +163,7 @@ impl<W: Write> KanataWriter<W> {
                 Command::End(row, lane, name) => writeln!(self.to, "E\t{row}\t{lane}\t{name}")?,
                 Command::Retire(row, flushed) => {
                     writeln!(self.to, "R\t{row}\t{}\t{}", self.retired, u8::from(flushed))?;
+                    // Konata numbers the rows in the order in which they retire.
                     self.retired += 1;
                 }
             }
@@ -172,6 +175,7 @@ impl<W: Write> KanataWriter<W> {
     fn go_to(&mut self, at: Cycle) -> io::Result<()> {
         match self.now {
             None => writeln!(self.to, "C=\t{at}")?,
+            // After the first `C=` all cycles are relative.
             Some(now) if now < at => writeln!(self.to, "C\t{}", at - now)?,
             Some(_) => {}
         }

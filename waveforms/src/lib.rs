@@ -6,7 +6,7 @@
 //! - [`trigger`]: an event in the machine that starts the dump.
 //! - [`recorder`]: records the changes of one tile, on the tile's thread.
 //! - [`waveform`]: joins the recorders of all tiles and writes every output. A bench needs this module, [`select`] and [`mod@file`].
-//! - [`scheduled`]: signals whose changes are known before the run.
+//! - [`scheduled`]: signals with changes that are known before the run.
 //! - [`sink`]: the interface of an output. [`vcd`] and `fst` (feature `fst`) implement it.
 //! - [`flight`]: the flight recorder, which keeps the last cycles in memory.
 //! - [`markers`]: finds the cycles that get a named marker in the views.

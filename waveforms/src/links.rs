@@ -158,6 +158,7 @@ impl LinkSignals {
         }
         self.changed.sort_unstable();
         self.changed.dedup();
+        // Links are numbered in the order of their signals, so the changes come in rising order.
         for number in self.changed.drain(..) {
             let link = &mut self.links[number as usize];
             let values = link.current_values();
@@ -175,9 +176,11 @@ impl LinkSignals {
                 link.sent = Some(payload);
                 link.occupancy += 1;
                 link.used_slots += 1;
+                // Events are applied in the order of cycles, so the ends are in order too.
                 self.valid_ends.push_back((now + 1, event.link));
             }
             None => {
+                // A message sent before the link was watched may be taken later.
                 link.occupancy = link.occupancy.saturating_sub(1);
                 // The slot is free in cycle now + credit latency, and `ready` speaks of the next cycle.
                 match link.credit_latency {
@@ -210,6 +213,7 @@ impl LinkFinder<'_> {
     fn alias(&self, link: &str) -> Vec<String> {
         let own: Vec<&str> = self.component.split('.').collect();
         let names: Vec<&str> = link.split('.').collect();
+        // The names that sender and link share are left out: they would stand twice in the path.
         let common = own.iter().zip(&names).take_while(|(a, b)| a == b).count();
         let below = std::iter::once("to").chain(names[common..].iter().copied());
         own.iter().copied().chain(below).map(String::from).collect()

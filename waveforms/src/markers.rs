@@ -110,6 +110,7 @@ impl MarkerFinder {
             Input::L1Tag(miss) => set_first(&mut self.miss, now, to == Some(miss)),
             Input::Latency => {
                 if let Some(latency) = to.filter(|&latency| latency > self.worst_request.1) {
+                    // The latency is shown in the cycle of the response. The marker is on the request.
                     self.worst_request = (Cycle(now.0.saturating_sub(latency)), latency);
                 }
             }
@@ -120,6 +121,7 @@ impl MarkerFinder {
                 }
                 let is_stall = to.is_some_and(|state| self.is_stall[state as usize]);
                 let (since, was_stall) = std::mem::replace(&mut self.since[warp], (now, is_stall));
+                // A stall counts when it ends, so one that lasts to the end of the run gets no marker.
                 if was_stall && now.since(since) > self.longest_wait.1 {
                     self.longest_wait = (since, now.since(since));
                 }

@@ -55,6 +55,7 @@ impl TileStream {
 
     /// Removes and returns the changes of the next cycle.
     fn take(&mut self) -> &[Change] {
+        // A cycle's changes begin where the previous cycle's end.
         let start = match self.next {
             0 => 0,
             next => self.batch.cycles[next - 1].1,
@@ -86,6 +87,7 @@ impl Merge {
     pub fn refill(&mut self, values: &mut [Option<u64>]) -> bool {
         for stream in &mut self.streams {
             stream.refill();
+            // Once per tile: at the start of the trace window.
             if let Some(initial) = stream.batch.initial.take() {
                 values[stream.base..][..initial.len()].copy_from_slice(&initial);
                 stream.begun = true;
@@ -109,6 +111,7 @@ impl Merge {
     /// Moves the changes of `cycle` to the end of `changes`.
     pub fn take(&mut self, cycle: Cycle, changes: &mut Vec<Change>) {
         for stream in &mut self.streams {
+            // The streams are in the order of their signals, so the changes of a cycle come in rising order.
             if stream.cycle() == Some(cycle) {
                 changes.extend_from_slice(stream.take());
             }

@@ -146,8 +146,10 @@ impl<W: Write> PerfettoWriter<W> {
         let ph = match point {
             FlowPoint::Start => r#""ph":"s""#,
             FlowPoint::Step => r#""ph":"t""#,
+            // `bp` binds the arrow's end to the slice that it is in, not to the next one.
             FlowPoint::End => r#""ph":"f","bp":"e""#,
         };
+        // Points of one flow have the same category, name and id.
         self.event(format_args!(
             r#"{{{ph},"cat":"memory","pid":{group},"tid":{track},"id":{},"ts":{cycle},"name":"request"}}"#,
             Quoted(id)
@@ -170,6 +172,7 @@ impl<W: Write> PerfettoWriter<W> {
     }
 
     fn event(&mut self, event: fmt::Arguments<'_>) -> io::Result<()> {
+        // JSON allows no comma after the last event, so each event writes the one before it.
         let separator = if std::mem::take(&mut self.is_empty) {
             "\n"
         } else {

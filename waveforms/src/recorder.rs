@@ -14,7 +14,7 @@ use warpwave_hw::time::Cycle;
 
 use crate::signal::state_width;
 
-/// The index of a signal among all signals of the waveform, and its new value. `None` means no value: x or z.
+/// The index of a signal among all signals of the waveform, and its new value. `None`: the signal has no value (x or z).
 pub type Change = (u32, Option<u64>);
 
 /// The changes of one tile, and their cycles.
@@ -158,6 +158,7 @@ impl Sampler for Recorder {
         }
         // The first probe has set `values`. These are initial values, not changes.
         self.batch.changes.clear();
+        // A clock window may begin before the trace window. Until then only `values` are kept up to date.
         if now >= self.window.start {
             self.begin_window();
         }
@@ -180,7 +181,8 @@ impl Sampler for Recorder {
     }
 
     fn flush(&mut self, _end: Cycle) {
-        // `has_begun` is false if no watched component has ticked in the trace window. Then the current values are the initial values.
+        // A clock window before the trace window is not flushed. So without `has_begun`, no watched component has ticked in the trace
+        // window so far, and the values are those of its start.
         if !self.has_begun {
             self.begin_window();
         }
@@ -217,6 +219,7 @@ impl ChangeDetector<'_> {
                 self.component.path()
             )
         };
+        // A signal without a change ends here: most do.
         if index == NOT_SELECTED || self.values[index as usize] == value {
             return;
         }

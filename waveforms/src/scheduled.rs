@@ -1,4 +1,4 @@
-//! Signals whose changes are known before the run, such as the stages of one memory request that an earlier run has found.
+//! Signals with changes that are known before the run, such as the stages of one memory request that an earlier run has found.
 
 use std::ops::Range;
 
@@ -34,6 +34,7 @@ impl Schedule {
             changes.extend(one.changes.iter().map(|&(at, value)| (at, (index, value))));
             signals.push(one.signal);
         }
+        // By cycle, then by signal, as a sink requires.
         changes.sort_by_key(|&(at, (signal, _))| (at, signal));
         Schedule { changes, next: 0 }
     }

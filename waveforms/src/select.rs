@@ -109,6 +109,7 @@ impl Selection {
     pub fn prefix_may_select(&self, path: &str) -> bool {
         let fixed = |pattern: &Pattern| pattern.0.split('*').next().map(str::len).unwrap_or(0);
         let fits = |pattern: &Pattern| {
+            // Up to the first `*`, or to the end of the shorter text: the rest may match.
             let common = fixed(pattern).min(path.len());
             pattern.0.as_bytes()[..common] == path.as_bytes()[..common]
         };
@@ -186,11 +187,13 @@ impl Pattern {
             .map_or(self.0.as_str(), |scope| scope.trim_end_matches('.'));
         let names = scope.split('.').filter(|name| !name.is_empty());
         let reached = names.fold(1, |reached, name| advance(reached, name, path));
+        // The pattern matches a scope if it matches the begin of the path. The bits left have at most `depth` names behind them.
         reached >> path.len().saturating_sub(depth) != 0
     }
 
     /// False if the pattern cannot match a signal below `scope`.
     fn may_match_below(&self, scope: &[&str]) -> bool {
+        // From `**` on, any names may follow.
         let fixed = self.names().take_while(|name| *name != "**");
         fixed.zip(scope).all(|(name, other)| glob_matches(name, other))
     }
@@ -201,6 +204,7 @@ impl Pattern {
         let mut reached = vec![1; paths.len()];
         let mut known = 0;
         loop {
+            // One more name of the pattern, in all paths at once. The last name that any path matches ends the prefix.
             let further: Vec<u64> = paths
                 .iter()
                 .zip(&reached)
@@ -235,10 +239,12 @@ impl Pattern {
 /// the path. The result has the same form.
 fn advance(reached: u64, name: &str, path: &[&str]) -> u64 {
     if name == "**" && reached != 0 {
+        // From the shortest prefix reached, any number of names may follow, up to the whole path.
         let from = u64::MAX << reached.trailing_zeros();
         return from & (u64::MAX >> (63 - path.len().min(63)));
     }
     let matching = (0..path.len().min(63)).filter(|&n| reached >> n & 1 == 1 && glob_matches(name, path[n]));
+    // Name n is the next one after n names, so n + 1 names match.
     matching.fold(0, |mask, n| mask | 2 << n)
 }
 
@@ -256,6 +262,7 @@ fn glob_matches(pattern: &str, name: &str) -> bool {
         None => pattern == name,
         Some((before, rest)) => name
             .strip_prefix(before)
+            // The `*` takes any number of characters. Names are ASCII, so every index is a boundary.
             .is_some_and(|name| (0..=name.len()).any(|n| glob_matches(rest, &name[n..]))),
     }
 }

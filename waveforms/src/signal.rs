@@ -103,6 +103,7 @@ impl Signal {
 pub fn declare(component: &dyn Component) -> Vec<Signal> {
     let scope: Vec<String> = component.path().as_str().split('.').map(String::from).collect();
     let mut declaration = Declaration {
+        // `leave` must not leave the component's own scope.
         depth: scope.len(),
         scope,
         signals: Vec::new(),
@@ -207,6 +208,7 @@ impl Scope {
     fn build(signals: &[Signal], alias_scope: impl Fn(&Signal) -> Option<&Vec<String>>) -> Scope {
         let mut top = Scope::default();
         for (n, signal) in signals.iter().enumerate() {
+            // An alias is the same index in a second scope.
             for scopes in [Some(&signal.scope), alias_scope(signal)].into_iter().flatten() {
                 let scope = scopes.iter().fold(&mut top, |scope, name| scope.child(name));
                 assert!(
@@ -246,6 +248,7 @@ impl Scope {
         };
         let same = |scope: &Scope| split_index(&scope.name).0 == base;
         match self.scopes.iter().rposition(before) {
+            // Components of one kind may come apart in the list. A viewer shows them together.
             Some(last) => last + 1,
             None => self.scopes.iter().position(same).unwrap_or(self.scopes.len()),
         }

@@ -97,6 +97,7 @@ impl TriggerDetector {
         };
         let stalled = self.warps.iter().filter(|(_, state, _)| self.is_stall(*state));
         let since = stalled.map(|&(_, _, since)| since).min();
+        // The longest stall fires first. Its first `limit` cycles are allowed.
         since.map_or(Cycle::NEVER, |since| since + (limit + 1))
     }
 
@@ -124,6 +125,7 @@ impl TriggerDetector {
             Trigger::Stall(_) => {
                 let warp = self.warps.iter_mut().find(|warp| warp.0 == signal as usize);
                 if let Some(warp) = warp {
+                    // Every change of state begins a stall of its own.
                     (warp.1, warp.2) = (to, now);
                 }
             }

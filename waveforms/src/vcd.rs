@@ -71,5 +71,6 @@ impl TimeAxis {
 
 /// The duration of `n` half periods of the clock, in ps, rounded down.
 fn half_periods(n: u128, khz: u64) -> u64 {
+    // A half period is 10^12 ps / (2 * 10^3 * khz). The multiplication comes first, so that no error adds up.
     (n * 500_000_000 / u128::from(khz.max(1))) as u64
 }

@@ -136,6 +136,7 @@ impl Waveform {
         clock: &mut Clock,
         recorded: Range<Cycle>,
     ) -> Result<Waveform, WaveError> {
+        // Markers and trigger read recorded signals only, so they are made before derived signals are appended.
         let (mut signals, merge, links) = attach(selection, clock, &recorded)?;
         let trigger = (selection.trigger()).map(|trigger| TriggerDetector::new(trigger, &signals, recorded.start));
         let markers = MarkerFinder::new(&signals, recorded.start);
@@ -176,7 +177,7 @@ impl Waveform {
         file::header(&self.selection, &self.run)
     }
 
-    /// Adds signals whose changes are known. The views open on them. Call it once, before the first output is added.
+    /// Adds signals with known changes. The views open on them. Call it once, before the first output is added.
     ///
     /// # Panics
     /// If there is an output.
@@ -192,6 +193,7 @@ impl Waveform {
     /// If a file cannot be created.
     pub fn add_vcd(&mut self, path: &Path) -> Result<(), WaveError> {
         let sink = file::create_vcd(path, &self.header(), &self.run, &self.signals)?;
+        // With an empty range, so that a run that breaks off has views too.
         view::write_views(path, &self.signals, &self.run, &ViewRange::EMPTY)?;
         self.add_sink(path, sink);
         Ok(())
@@ -228,6 +230,7 @@ impl Waveform {
     /// # Errors
     /// If a file cannot be written.
     pub fn collect(&mut self, now: Cycle) -> Result<(), WaveError> {
+        // An earlier cycle than in the last call changes nothing.
         self.now = self.now.max(now);
         let result = self.process();
         self.close_on_error(result)
@@ -241,6 +244,7 @@ impl Waveform {
         self.collect(now)?;
         let result = self.close();
         self.close_on_error(result)?;
+        // The range and the markers are known only now. This replaces the views that `add_vcd` has written.
         let range = self.view_range(self.first_shown.unwrap_or(self.end()), self.end());
         for output in &self.outputs {
             view::write_views(&output.path, &self.signals, &self.run, &range)?;
@@ -264,6 +268,7 @@ impl Waveform {
         let Some(flight) = self.flight.as_ref().filter(|_| self.begun) else {
             return Ok(None);
         };
+        // `now` is the first cycle that is not collected.
         let last = Cycle(self.now.0.saturating_sub(1));
         let mut header = self.header();
         header.push(format!("flight recorder: the cycles before {event} in cycle {last}"));
@@ -310,6 +315,7 @@ impl Waveform {
     fn close(&mut self) -> Result<(), WaveError> {
         self.closed = true;
         let end = self.end();
+        // The outputs have ended at the limit.
         if self.limited_at.is_some() {
             return Ok(());
         }
@@ -335,6 +341,7 @@ impl Waveform {
     pub fn collect_after_panic(&mut self, clock: &mut Clock) -> Result<Cycle, WaveError> {
         clock.tiles_mut().iter_mut().for_each(Tile::flush_after_panic);
         self.read_buffers();
+        // A tile that has run further shows changes of cycles that another tile has not run. They help to find the cause.
         let last = self.merge.last().unwrap_or(self.now);
         self.now = self.now.max(last + 1);
         let result = self.process_cycles();

@@ -78,6 +78,7 @@ impl ConstantLines {
     #[cold]
     fn clear(&mut self, grid: u32) {
         self.tags.retain(|_| false);
+        // A fill of the last launch may be in flight: `fill` refuses it.
         self.pending.clear();
         self.grid = Some(grid);
     }
@@ -87,6 +88,7 @@ impl ConstantLines {
         let Some(at) = self.pending.iter().position(|&pending| pending == line) else {
             return false;
         };
+        // Line numbers repeat from launch to launch.
         if self.grid != Some(grid) {
             return false;
         }

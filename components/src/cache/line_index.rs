@@ -115,6 +115,7 @@ impl LineIndex {
             line,
             slot: slot as u32,
         };
+        // In front: the line inserted last is the likeliest to be looked up next.
         let next = std::mem::replace(&mut self.buckets[bucket], first).slot;
         self.filter[bucket] |= filter_bit(hash);
         self.tags[slot] = Tag { line, next };

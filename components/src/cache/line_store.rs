@@ -68,6 +68,7 @@ impl LineStore {
     /// Copies the bytes in `mask` of a store into a line.
     #[inline]
     pub(crate) fn write(&mut self, way: usize, mask: u128, from: &[u8; LINE]) {
+        // By a mask of bytes, since a store need not fill its sectors.
         copy_bytes(from, &mut self.lines[way], mask);
     }
 }

@@ -34,6 +34,7 @@ impl MshrTable {
             queues: [TargetQueue::EMPTY; SECTORS],
         };
         MshrTable {
+            // One entry per sector is enough: an entry in use has a sector in flight.
             entries: (0..max_sectors).map(|_| entry()).collect(),
             in_use: Slots::new(max_sectors),
             n_in_flight: 0,
@@ -96,6 +97,7 @@ impl MshrTable {
     /// Appends a slot to the queues of `sectors`.
     pub(crate) fn add_target(&mut self, entry: u32, sectors: u8, slot: u32) {
         let entry = &mut self.entries[entry as usize];
+        // One slot in several queues: the packet waits once, for all its sectors.
         for sector in each_sector(sectors) {
             self.targets.push(&mut entry.queues[sector], slot, sector);
         }
@@ -116,6 +118,7 @@ impl MshrTable {
         if each_sector(sectors).any(|sector| queues[sector].only() != Some(slot)) {
             return None;
         }
+        // The slot leaves all its queues at once: the caller delivers the sectors together.
         each_sector(sectors).for_each(|sector| queues[sector] = TargetQueue::EMPTY);
         Some(slot)
     }

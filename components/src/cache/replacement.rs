@@ -47,11 +47,12 @@ pub const MOST_WAYS: usize = 256;
 
 /// The replacement policy of one cache, for all its sets. Ways are numbered within their set.
 pub trait Replacement: Send {
-    /// A hit in `way` of `set`.
+    /// Records a hit in `way` of `set`.
     fn touch(&mut self, set: usize, way: usize);
 
-    /// A fill of a new line in `way` of `set`. Counts as a hit unless the policy says otherwise.
+    /// Records the fill of a new line in `way` of `set`. It counts as a hit unless the policy overrides this.
     fn insert(&mut self, set: usize, way: usize) {
+        // A fill is mostly caused by an access, so the line counts as used.
         self.touch(set, way);
     }
 

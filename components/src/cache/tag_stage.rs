@@ -64,6 +64,7 @@ impl<S: TagState> TagStage<S> {
     /// Enters the outcome of a lookup at time `now`. Returns the stall that this ends, with its length.
     #[inline]
     pub(crate) fn enter(&mut self, state: S, now: u64) -> Option<(S, u64)> {
+        // A repeated lookup may stall once more. Each part of a long stall is returned at the next lookup.
         let stall = self.state.is_stall().then_some((self.state, now - self.since));
         (self.state, self.since) = (state, now);
         stall

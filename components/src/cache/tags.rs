@@ -3,7 +3,8 @@
 //! A new line takes an invalid way of its set, the highest first. If all are valid, it takes the victim of the [`Replacement`] policy. The
 //! cache maps lines to sets, and keeps its own state of a line by way.
 //!
-//! Ways are numbered over the whole cache: first the highest way of every set, then the next lower one.
+//! A way has two names. Callers use its number over the whole cache: first the highest way of every set, then the next lower one. The
+//! policy and the valid bits use its set, and its place within the set. The cache also chooses the numbers of its lines.
 //!
 //! Invariant: a way is valid exactly if the index holds a line for it.
 
@@ -64,9 +65,11 @@ impl Tags {
     /// Invalidates every line, and uses `sets` sets from now on. Their number never exceeds that of the first shape.
     pub(crate) fn resize(&mut self, sets: usize, replacement: &NewReplacement) {
         let ways = self.shape.ways;
+        // The arrays by way keep their size: a smaller cache uses their first part.
         self.shape.sets = sets.clamp(1, self.index.slots() / ways);
         self.index.clear();
         self.valid.fill(false);
+        // A policy knows its number of sets, so a new one starts without history.
         self.replacement = replacement(self.shape.sets, ways);
     }
 
@@ -145,7 +148,8 @@ impl Tags {
     /// The number, over the whole cache, of a way of a set.
     #[inline]
     fn number(&self, set: usize, way: usize) -> usize {
-        // An empty set fills its highest way first. So a cache fills from number 0 on, and its `LineStore` stays small.
+        // An empty set fills its highest way first. So a cache fills from number 0 on. The host's memory for its bytes (`LineStore`) grows
+        // with the highest number in use.
         (self.shape.ways - 1 - way) * self.shape.sets + set
     }
 

@@ -99,6 +99,7 @@ impl MissTargets {
     /// Appends a slot to the queue of `sector`.
     #[inline]
     pub(crate) fn push(&mut self, queue: &mut TargetQueue, slot: u32, sector: usize) {
+        // The slot may have a link from its last packet.
         self.slots[slot as usize].next[sector] = NONE;
         match queue.tail {
             NONE => queue.head = slot,
@@ -133,6 +134,7 @@ impl MissTargets {
     #[inline]
     pub(crate) fn deliver(&mut self, slot: u32, sector: usize) -> Option<Box<Packet>> {
         let target = &mut self.slots[slot as usize];
+        // The slot has left the queue of this sector. It stays in the queues of the others.
         target.missing &= !(1 << sector);
         if target.missing != 0 {
             return None;

@@ -193,7 +193,9 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
         largest.saturating_sub(limits.shared_reserved_per_block),
         "the largest of `limits.shared_carveouts` less `limits.shared_reserved_per_block`",
     );
+    // The L1 has whole sets beside each carve-out.
     let set_bytes = u64::from(l1.line) * u64::from(l1.associativity);
+    // A larger carve-out has been refused above.
     for &carveout in carveouts.iter().filter(|&&carveout| carveout < l1.size) {
         let rule = format_args!(
             "be a multiple of `sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout} of \
@@ -362,6 +364,7 @@ fn check_hbm(config: &GpuConfig, faults: &mut Faults) {
         "all of `hbm.queue_depth`",
     );
     let why = "fewer than `hbm.write_drain_start`";
+    // Not 0: `check_zeros` has passed.
     faults.at_most(entry!(config.hbm.write_drain_stop), hbm.write_drain_start - 1, why);
     faults.multiple(entry!(config.memory_bytes), "`l2.line`", config.l2.line);
     let burst = hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle);
@@ -413,6 +416,7 @@ fn check_refresh(hbm: &Hbm, burst: u32, faults: &mut Faults) {
 /// A latency in total is at least the sum of its stages.
 fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
     let (l2, hbm, clocks) = (&config.l2, &config.hbm, &config.clocks);
+    // Rounded up here and down where the stages are built, so the stages always fit the total.
     let core_cycles = |cycles: u64, khz: u32| (cycles * u64::from(clocks.core_khz)).div_ceil(khz.into());
     let l2_cycles = 2 * u64::from(config.xbar.latency) + u64::from(l2.slice_latency);
     faults.at_least(

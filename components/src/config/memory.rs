@@ -154,9 +154,9 @@ pub struct Hbm {
     pub queue_depth: u32,
     /// Policy that chooses the next request.
     pub scheduler: DramScheduler,
-    /// Waiting writes at which writes begin to go before reads, under `first-ready-first-come`.
+    /// Number of waiting writes from which on writes go before reads, under `first-ready-first-come`.
     pub write_drain_start: u32,
-    /// Waiting writes at which reads go before writes again.
+    /// Number of waiting writes down to which such a batch of writes goes on. Then reads go first.
     pub write_drain_stop: u32,
     /// Command cycles after which the oldest request goes before all others to its bank, under `first-ready-first-come`.
     pub starved_after: u32,

@@ -20,7 +20,8 @@ pub struct Pipes {
     /// Special functions, and the conversions and bit scans that share their rate.
     pub sfu: PipeTiming,
     /// Matrix multiply: one m16n8k16 of 16-bit inputs, 2,048 multiply-adds. The interval of another shape or type is proportional to its
-    /// multiply-adds divided by the rate of its type. The rate is half for 32-bit inputs, and twice for 8-bit inputs.
+    /// multiply-adds divided by the rate of its type. The rate is half for 32-bit inputs, twice for 8-bit inputs, and a sixteenth for
+    /// 64-bit inputs.
     pub tensor: PipeTiming,
     /// Least cycles between two matrix products of one warp (MMA) in the tensor pipe: one m16n8k16 of 16-bit inputs. Products of a warp
     /// group (HGMMA), whose operands are in shared memory, have the interval of `tensor`.
@@ -133,6 +134,7 @@ pub const PIPES: [PipeRow; N_PIPES] = [
 pub const PIPE_NAMES: [&str; N_PIPES] = {
     let mut names = [""; N_PIPES];
     let mut n = 0;
+    // A constant's initializer cannot use a `for` loop.
     while n < N_PIPES {
         assert!(PIPES[n].pipe as usize == n, "rows are in the order of `Pipe`");
         names[n] = PIPES[n].name;

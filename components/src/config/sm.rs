@@ -114,7 +114,7 @@ pub struct Shared {
     pub bank_bytes: u32,
     /// Issue to dependent issue of a 32-bit load without bank conflict, cycles.
     pub latency: u32,
-    /// Cycles of each pass beyond the first.
+    /// Cycles that each pass beyond the first adds to the latency.
     pub conflict_latency_per_pass: u32,
     /// Issue to dependent issue of an atomic that returns the old value, with each lane on a different word, cycles.
     pub atomic_latency: u32,
@@ -132,13 +132,13 @@ pub struct Constant {
     pub line: u32,
     /// Bytes of a sub-core's cache for operands.
     pub immediate_size: u32,
-    /// Ways of a set of it.
+    /// Ways of a set of this cache.
     pub immediate_ways: u32,
-    /// Delay of the issue by a miss of it whose line is in the L1.5, in cycles.
+    /// Cycles that an issue waits after a miss, if the L1.5 has the line.
     pub immediate_miss_latency: u32,
     /// Bytes of the SM's cache for constant loads.
     pub indexed_size: u32,
-    /// Ways of a set of it.
+    /// Ways of a set of this cache.
     pub indexed_ways: u32,
     /// Maximum number of constant loads that wait for lines.
     pub indexed_loads: u32,
@@ -161,7 +161,7 @@ impl Constant {
     }
 }
 
-/// Barriers of the CTAs of an SM, and of a warp. One unit counts the arrivals of CTAs, and releases the warps after the last one.
+/// Barriers of the CTAs of an SM, and of a warp. One unit counts the arrivals of the warps of all CTAs, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Barrier {
@@ -169,12 +169,12 @@ pub struct Barrier {
     pub base_latency: u32,
     /// Cycles to count the arrival of one warp.
     pub per_warp: u32,
-    /// Issue of a barrier of a warp to the warp's next issue, cycles, if its lanes are together.
+    /// Issue of a barrier of a warp to the next issue of the warp, in cycles. Lanes apart wait for each other too.
     pub warp_latency: u32,
 }
 
-/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues after
-/// the warp's earlier accesses have been performed, and waits for those of the SM.
+/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues
+/// after the warp's earlier accesses have been performed. It also waits for the earlier accesses of the SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {
@@ -241,7 +241,7 @@ impl WritePolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tma {
-    /// Cycles from an instruction's arrival to its first request: the extra latency of a copy over an ordinary load.
+    /// Cycles from an instruction's arrival to the begin of its first copy: the extra latency of a copy over an ordinary load.
     pub latency: u32,
     /// Maximum number of pieces of up to 128 bytes in flight.
     pub pieces: u32,

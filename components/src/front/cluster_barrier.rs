@@ -96,7 +96,7 @@ pub struct ClusterBarrier {
 /// State that `reset` clears.
 struct State {
     entries: Vec<Entry>,
-    /// Release messages, with the SM of the GPC.
+    /// Release messages not sent yet, each with its SM within the GPC.
     opening: DelayQueue<ClusterOpen>,
     /// Barriers opened so far.
     opened: u64,
@@ -118,7 +118,9 @@ impl ClusterBarrier {
         let at = self.state.entry(message);
         let state = &mut self.state;
         let entry = &mut state.entries[at];
+        // The message names no SM: its port does. The release goes back the same way.
         entry.sms[rank as usize] = sm as u16;
+        // One bit per rank: a CTA that arrives and then ends in the same round counts once.
         entry.arrived |= 1 << rank;
         entry.ended |= u32::from(message.ended) << rank;
         let all = entry.all();
@@ -147,6 +149,7 @@ impl Component for ClusterBarrier {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // Arrivals first: with a delay of 0, a release leaves in the cycle of the last arrival.
         for sm in 0..self.ports.arrive.len() {
             while let Some(message) = self.ports.arrive[sm].recv(now) {
                 self.take(sm, message, now);
@@ -154,6 +157,7 @@ impl Component for ClusterBarrier {
         }
         self.state.opening.send_due(now, &mut self.ports.open);
         let next = self.state.opening.next_due();
+        // A message that is due now waits for room in its link: try in the next cycle.
         next.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
     }
 

@@ -36,12 +36,14 @@ impl<T> DelayQueue<T> {
 
     /// Takes the oldest message if it is due.
     pub(super) fn pop_due(&mut self, now: Cycle) -> Option<(usize, T)> {
+        // All messages have one latency, so the queue is sorted by due cycle.
         let (_, sm, message) = self.messages.pop_front_if(|(due, ..)| *due <= now)?;
         Some((sm, message))
     }
 
     /// Sends the due messages to their SMs, until the link of the oldest is full.
     pub(super) fn send_due(&mut self, now: Cycle, ports: &mut [OutPort<T>]) {
+        // In order over all SMs: a full link also blocks later messages to other SMs.
         while let Some(&(due, sm, _)) = self.messages.front()
             && due <= now
             && ports[sm].has_room(now)

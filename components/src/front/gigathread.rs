@@ -80,9 +80,9 @@ struct Running {
 enum Phase {
     /// No CTA was sent.
     Launch,
-    /// CTAs are sent to slots that were never used.
+    /// CTAs fill the slots, until no slot is free or no CTA is left.
     Ramp,
-    /// No slot is free, or no CTA is left.
+    /// After the ramp, until a CTA ends with no CTA left to send.
     Steady,
     /// A CTA ended and no CTA was left to take its slot.
     Tail,
@@ -139,9 +139,9 @@ struct State {
     freeing: DelayQueue<u8>,
     /// The cluster to send, and the slots that clusters occupy.
     clusters: Gpcs,
-    /// CTAs before the link to their SM.
+    /// CTAs sent, held before their link for the part of `link_latency` that the link does not model.
     launches: DelayQueue<CtaLaunch>,
-    /// Events behind the link from their SM.
+    /// Events of SMs, held after their link for the part of `link_latency` that the link does not model.
     events: DelayQueue<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
@@ -156,6 +156,7 @@ impl State {
     fn new(config: &config::GigaThread, gpcs: &[Range<usize>], ports: &Ports) -> Self {
         let n_sms = ports.launch.len();
         let link = ports.launch.first().map_or(0, OutPort::latency);
+        // The links model the first cycles of `link_latency`. The queues `launches` and `events` add the rest.
         let extra = u64::from(config.link_latency).saturating_sub(link);
         State {
             running: None,
@@ -198,7 +199,7 @@ impl GigaThread {
                 self.state.events.push(now, sm, event);
             }
         }
-        // Any event can cause one for the host.
+        // Any event can be the grid's last, or a trap: both need room in the link to the host.
         while self.ports.event.has_room(now)
             && let Some((sm, event)) = self.state.events.pop_due(now)
         {
@@ -215,12 +216,14 @@ impl GigaThread {
 
     fn cta_done(&mut self, sm: usize, slot: u8, now: Cycle) {
         let state = &mut self.state;
+        // The SM has freed the slot already. The turnover is the front end's own delay before it fills the slot.
         state.freeing.push(now, sm, slot);
         // After a trap no grid runs, but CTAs still end.
         let Some(running) = &mut state.running else { return };
         running.n_done += 1;
         state.stats.ctas_done += 1;
         if running.all_sent() {
+            // From here on slots run empty: no CTA is left to take them.
             running.begin_phase(Phase::Tail, now, &mut state.stats);
         }
         if running.n_done == running.grid.ctas() {
@@ -228,6 +231,7 @@ impl GigaThread {
             state.stats.grids += 1;
             state.stats.phases[Phase::Tail as usize] += now.since(running.phase_since);
             state.running = None;
+            // `take_events` has seen room in this link.
             self.ports.event.send(now, GridEvent::Done { grid, at: now });
         }
     }
@@ -242,6 +246,7 @@ impl GigaThread {
     }
 
     fn take_grid(&mut self, now: Cycle) {
+        // One grid at a time: the next one waits in its link. Concurrent kernels are not modelled.
         if self.state.running.is_none()
             && let Some(grid) = self.ports.grid.recv(now)
         {
@@ -268,10 +273,12 @@ impl GigaThread {
         let Some(sm) = self.next_sm(now) else { return };
         let state = &mut self.state;
         let Some(running) = &mut state.running else { return };
+        // A CTA of many warps takes the front end longer than the interval between small CTAs.
         let interval = self
             .config
             .dispatch_interval
             .max(running.grid.warps().div_ceil(self.config.warps_per_cycle));
+        // The CTAs of a cluster are neighbours in up to three dimensions, so their linear indices are not consecutive.
         let (index, placement) = match state.clusters.send_next() {
             Some((rank, placement)) => {
                 let cluster = running.n_sent / u64::from(running.grid.cluster_ctas());
@@ -319,6 +326,7 @@ impl GigaThread {
             let sms = self.state.resident.iter().enumerate();
             let sms = sms.map(|(index, &resident)| Candidate {
                 index,
+                // Slots in turnover can be of the last grid, which may have had more CTAs per SM.
                 free_slots: per_sm.saturating_sub(resident),
             });
             return has_next.then(|| self.config.order.choose(sms, |sm| self.can_send(sm, now)))?;
@@ -353,6 +361,7 @@ impl GigaThread {
         } else if self.state.next_dispatch > now + 1 {
             Activity::Until(self.state.next_dispatch)
         } else {
+            // A slot may be free, but the interval or the link of its SM delays the CTA.
             Activity::Busy
         }
     }
@@ -366,10 +375,13 @@ impl Component for GigaThread {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // Ends first: with a turnover of 0, this tick can fill the slot of a CTA that has just ended.
         self.take_events(now);
         self.free_slots(now);
         self.take_grid(now);
+        // After `take_grid`, so with a launch latency of 0 a grid's first CTA is sent in the cycle of the grid's arrival.
         self.dispatch(now);
+        // Last, so a CTA without extra latency enters its link in the cycle of its dispatch.
         self.state.launches.send_due(now, &mut self.ports.launch);
         let waiting = self.state.running.is_none() && self.ports.grid.is_ready(now);
         let State {

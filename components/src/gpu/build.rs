@@ -46,6 +46,7 @@ pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc
     memory.replacement = factory.l2_replacement_or(memory.replacement);
     let mut gpcs = gpcs(config, &root.path);
     let mut tiles = Vec::new();
+    // In order: the place of an SM in each list of ports is its number.
     for (number, path) in sm_paths(config, &root.path).into_iter().enumerate() {
         let sm = SmSlots::new(config, path, factory);
         let (launch, launches) = sm.blocks.join_to(&root, &CTA_LAUNCH);

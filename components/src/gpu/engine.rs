@@ -54,6 +54,7 @@ pub(super) fn build_engine(
         lines: shared::LinePorts {
             input: lines,
             output: written,
+            // The least. `sm.tma.latency` has the extra time of a copy.
             latency: 1,
         },
     }

@@ -123,6 +123,7 @@ impl Factory {
 
     pub(super) fn build_l1(&self, path: Path, mut config: l1::Config, ports: l1::Ports) -> Box<dyn Component> {
         if let Some(own) = &self.l1_replacement {
+            // In the configuration, so that a user's own L1 gets it too.
             config.replacement = own.clone();
         }
         match &self.l1 {

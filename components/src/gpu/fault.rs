@@ -59,6 +59,7 @@ pub(super) fn finding(checks: &[LinkCheck], now: Cycle, is_end: bool) -> Option<
 
 /// Runs a part of the simulation. Returns the message of a panic: a component's invariant broke.
 pub(super) fn broken_invariant<R>(run: impl FnOnce() -> R) -> Result<R, String> {
+    // Safe: after a panic the machine is only read, and then reset.
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<String>().cloned();
         let literal = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
@@ -93,8 +94,8 @@ impl LinkObserver for Injector<'_> {
 }
 
 impl Gpu {
-    /// Injects a fault into the link with this path, such as `gpu.l2_slice[3].response`. Launches then end with [`LaunchError::Fault`] when a
-    /// message is lost, doubled, changed or overtaken.
+    /// Injects a fault into the link with this path, such as `gpu.l2_slice[3].response`. Launches then end with [`LaunchError::Fault`] when
+    /// a message is lost, doubled, changed or overtaken.
     ///
     /// # Errors
     /// If no link between two components has this path.
@@ -112,6 +113,7 @@ impl Gpu {
         let tiles = self.clock.tiles_mut().iter_mut();
         let components = tiles.flat_map(|tile| tile.components_mut());
         components.for_each(|component| component.ports(&mut injector));
+        // A link of the host has one of its ends outside all components.
         if injector.ends != [1, 1] {
             let similar = nearest(path, injector.paths.iter().map(String::as_str));
             let path = path.to_owned();

@@ -163,10 +163,12 @@ impl<'a> Gpc<'a> {
         let network = |direction| Config {
             direction,
             bytes_per_cycle: config.cluster.bytes_per_cycle,
+            // The network runs at the core clock, unlike the crossbar to the L2.
             clock: Domain::new(1, 1),
             window: 1,
         };
         let requests = network(Direction::Request);
+        // First the LSU of each SM, then the engine of each: a packet's `sm` is the number of its input.
         let inputs = self.requests.into_iter().chain(self.bulk_requests).collect();
         let requests = Crossbar::new(path.child("request"), requests, inputs, self.to_shared);
         blocks.fill(&mut tile, Block::ClusterRequest, requests);
@@ -175,6 +177,7 @@ impl<'a> Gpc<'a> {
         let outputs = self.to_lsu.into_iter().chain(self.to_engine).collect();
         let responses = Crossbar::new(path.child("response"), responses, self.responses, outputs);
         blocks.fill(&mut tile, Block::ClusterResponse, responses);
+        // One link to the barrier unit and one back. The unit waits for the rest.
         let outside = BARRIER_OUTSIDE + 2 * cluster_link(config);
         let delay = config.cluster.barrier_latency.saturating_sub(outside);
         let barrier = ClusterBarrier::new(path.child("barrier"), delay.into(), self.barrier);

@@ -117,6 +117,7 @@ impl Hang {
             // Another sentence names the polled address and the place.
             return;
         }
+        // A stable sort: groups of equal size stay in the order of the blocks.
         groups.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         let all: u64 = groups.iter().map(|(_, n)| n).sum();
         let ending = if all == 1 { "" } else { "s" };
@@ -137,11 +138,13 @@ impl<'a> Sm<'a> {
     /// The SM of a tile, if it has a block.
     fn of(number: usize, tile: &'a Tile) -> Option<Self> {
         let manager = find::<CtaManager>(tile).next()?;
+        // An SM without blocks has no part in a hang.
         manager.residents().next()?;
         let path = manager.path().to_string();
         let schedulers: Vec<&Scheduler> = find(tile).collect();
         Some(Sm {
             first_subcore: number * schedulers.len(),
+            // The path of the CTA manager, without its last name.
             path: path.rsplit_once('.').map_or(path.clone(), |(sm, _)| sm.to_owned()),
             manager,
             shared: find(tile).next()?,

@@ -129,6 +129,7 @@ impl<'a> MemorySide<'a> {
             blocks
         };
         let channels = group * n_channels..(group + 1) * n_channels;
+        // Slots before links: a link needs the slots of both its ends.
         let channels: Vec<_> = channels.map(|n| blocks("channel", n, Block::Channel, tile)).collect();
         let mut of_channel: Vec<Vec<channel::SlicePorts>> = (0..n_channels).map(|_| Vec::new()).collect();
         for number in group * n_slices..(group + 1) * n_slices {
@@ -193,6 +194,7 @@ impl<'a> MemorySide<'a> {
             memory_depth: l2.memory_queue,
             bytes_per_cycle: l2.bytes_per_cycle,
             atomic: AtomicPace {
+                // In hundredths of a cycle, like the others.
                 swap: 100 * l2.atomic_interval,
                 other: l2.atomic_centicycles,
                 float_add: l2.float_add_centicycles,
@@ -231,6 +233,7 @@ fn outside_banks(gpu: &GpuConfig) -> u32 {
         .hbm
         .access_latency
         .saturating_sub(gpu.l2.hit_latency + AROUND_CHANNEL);
+    // An idle access to a closed bank: the command, the activate, the read, its data.
     let of_banks = 1 + timing.t_rcd + timing.cl + burst;
     domain_cycles(below_l2, gpu.clocks.memory_khz, gpu).saturating_sub(of_banks)
 }
@@ -245,6 +248,7 @@ fn memory_clock(gpu: &GpuConfig) -> Domain {
 
 /// Converts core cycles to whole cycles of a domain, rounded down.
 fn domain_cycles(cycles: u32, khz: u32, gpu: &GpuConfig) -> u32 {
+    // Rounded down, so that the sum of the stages is not above the preset's total.
     (u64::from(cycles) * u64::from(khz) / u64::from(gpu.clocks.core_khz)) as u32
 }
 

@@ -52,10 +52,12 @@ impl<'a> SmSlots<'a> {
     pub(super) fn new(config: &'a GpuConfig, path: Path, factory: &Factory) -> Self {
         let mut tile = TileBuilder::new();
         let mut blocks = Blocks::new(config, path);
+        // Before the sub-cores: links from outside the SM need these slots first.
         blocks.reserve(&mut tile, &[Block::Cta, Block::Lsu, Block::L1, Block::Shared]);
         if config.cluster.max_ctas > 0 {
             blocks.reserve(&mut tile, &[Block::Tma]);
         }
+        // If every constant access hits, no line is fetched, and the SM needs no L1.5.
         if config.sm.constant.has_misses() {
             blocks.reserve(&mut tile, &[Block::Constant]);
         }
@@ -107,6 +109,7 @@ pub(super) fn build_sm(
     }
     let path = path.child("l1");
     let l1 = match config.sm.ideal_memory_latency {
+        // 0 stands for the real memory hierarchy.
         0 => factory.build_l1(path, l1_config(config, number, map), ports.l1),
         latency => build_ideal_memory(path, latency, ports.l1, storage),
     };
@@ -153,11 +156,12 @@ fn join_cluster(
         lsu: Some(split.lsu),
         engine: Some(engine.input),
         l1: Some(engine.l1),
+        // The two sources of shared memory's round robin.
         lines: vec![split.lines, engine.lines],
     }
 }
 
-/// One block's ends of the two links of a packet's round trip.
+/// A block's ends of two links: packets leave by one and come by the other.
 type PacketPorts = (OutPort<Box<Packet>>, InPort<Box<Packet>>);
 
 /// Connects the LSU and the L1, directly or through the factory's component. Returns the ends of the LSU, then of the L1.
@@ -169,6 +173,7 @@ fn join_lsu_and_l1(sm: &Blocks<'_>, factory: &Factory, tile: &mut TileBuilder) -
     }
     let (lsu_out, from_lsu) = sm.join(&BEFORE_L1_REQUEST);
     let (to_lsu, lsu_in) = sm.join(&BEFORE_L1_RESPONSE);
+    // The L1's links keep path, latency and depth. They lead to the factory's component in place of the LSU.
     let (to_l1, l1_in) = sm.join(&L1_REQUEST.from(Block::BeforeL1));
     let (l1_out, from_l1) = sm.join(&L1_RESPONSE.to(Block::BeforeL1));
     let ports = BeforeL1Ports {
@@ -274,6 +279,7 @@ fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
         tag_banks: config.sm.l1.tag_banks,
         constant: config.sm.constant,
         fence: config.sm.fence,
+        // Local memory has a slot for each warp slot of the chip.
         first_local_slot: u32::from(sm) * config.limits.max_warps_per_sm,
         warps_per_subcore: warps(config),
     }
@@ -281,6 +287,7 @@ fn lsu_config(config: &GpuConfig, sm: u16) -> lsu::Config {
 
 fn shared_config(config: &GpuConfig) -> shared::Config {
     shared::Config {
+        // The largest carve-out costs nothing: host memory is allocated at its first use.
         bytes: config.limits.shared_carveouts.iter().copied().max().unwrap_or(0),
         shared: config.sm.shared,
     }
@@ -294,6 +301,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         associativity: l1.associativity,
         replacement: l1.replacement.new_replacement(),
         write_policy: l1.write_policy,
+        // The preset counts from issue to dependent issue, the L1 only its own stages.
         latency: l1.hit_latency - OUTSIDE_L1,
         mshr_sectors: l1.mshr_entries,
         mshr_merges: l1.mshr_merges,
@@ -301,6 +309,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         tag_banks: l1.tag_banks,
         data_bytes_per_cycle: l1.data_bytes_per_cycle,
         store_queue: l1.store_queue,
+        // With `check.weak`, packets leave the L1 out of order.
         disorder: config.check,
         return_queue: l1.return_queue,
         map: map.clone(),

@@ -127,6 +127,7 @@ impl StandstillSearch {
         }
         let subcores = subcores(components);
         self.sample(&subcores);
+        // A standstill is certain here. More samples only look for the values that the warps poll.
         if !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
             self.looks += 1;
             if self.looks == LOOKS || self.suspects.iter().all(|suspect| suspect.poll.is_some()) {
@@ -166,6 +167,7 @@ impl StandstillSearch {
         for (place, warp, file) in each_warp(subcores) {
             // No CTA has begun or ended, but a warp of a CTA may have ended.
             let Some(suspect) = suspects.find(|suspect| suspect.place == place) else {
+                // Without suspects this period finds nothing. The next one begins with the warps that are left.
                 return self.suspects.clear();
             };
             if suspect.poll.is_none() {
@@ -181,6 +183,7 @@ impl StandstillSearch {
             suspect.has_left |= !is_first;
             suspect.changes += u32::from(is_there && !is_first);
             if suspect.changes == CHANGES {
+                // The last sample of the period: `check` goes back to the first phase.
                 self.samples = SAMPLES - 1;
                 return self.suspects.clear();
             }
@@ -193,6 +196,7 @@ impl StandstillSearch {
 
 /// The sum of the counters of progress.
 fn progress<'a>(components: impl Iterator<Item = &'a dyn Component>) -> u64 {
+    // A report that adds up some counters, so no block needs a method for this search.
     struct Sum(u64);
     impl Report for Sum {
         fn count(&mut self, name: &'static str, value: u64) {

@@ -157,6 +157,7 @@ fn build_pipes(
     for (pipe, (row, preset)) in slots.math.iter().zip(math_pipes()) {
         let (to_pipe, input) = pipe.join_to(here, &PIPE);
         let (output, result) = pipe.join_deep(here, &PIPE_DONE, result_depth(row, preset, config));
+        // Warpgroup products came together with clusters.
         let has_groups = row.pipe == Pipe::Tensor && config.cluster.max_ctas > 0;
         let group = has_groups.then(|| keep_input(&mut ends.products, here.join_among(&[pipe, sm], &PRODUCTS)));
         let component = MathPipe::new(pipe.path.clone(), math::Ports { input, output, group });
@@ -173,6 +174,7 @@ fn build_pipes(
         Block::BranchUnit,
         BranchUnit::new(here.path.child("branch"), ports),
     );
+    // In the order of `Pipe`: the math pipes, the LSU, the branch unit.
     pipes.extend([keep_input(&mut ends.memory, here.join_to(sm, &MEMORY)), to_branch]);
     results.push(from_branch);
     (pipes, results)
@@ -225,6 +227,7 @@ fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8)) -> dispatch::Co
         subcore,
         subcores: config.sm.subcores,
         warps: warps(config) as usize,
+        // A warp-wide register is one register of each of the 32 lanes.
         warp_registers: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
         sm: (u32::from(sm), config.n_sms()),
         core_khz: config.clocks.core_khz,

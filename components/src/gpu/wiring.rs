@@ -192,6 +192,7 @@ fn memory_queue(config: &GpuConfig) -> u32 {
 
 /// Latency of each of the four links of a cluster network, in cycles.
 pub(super) fn cluster_link(config: &GpuConfig) -> u32 {
+    // 1: the least time in the remote shared memory.
     let links = config.cluster.load_latency.saturating_sub(OUTSIDE_CLUSTER + 1);
     (links / 4).clamp(1, LONGEST_LINK)
 }
@@ -322,6 +323,7 @@ impl<'a> Blocks<'a> {
         path: Path,
         depth: u32,
     ) -> (OutPort<T>, InPort<T>) {
+        // A panic here is a mistake in the table: a row names a block that no owner has.
         let slot = |block| {
             let mut slots = among.iter().flat_map(|blocks| &blocks.slots);
             let found = slots.find(|(of, _)| *of == block);

@@ -12,7 +12,7 @@
 //!
 //! | Port | Carries |
 //! |---|---|
-//! | `slices`, two links for each slice that uses the channel | fetches (loads) and write-backs (stores); each packet returns as its response |
+//! | `slices`, two links for each slice of the channel | fetches (loads) and write-backs (stores); each packet returns as its response |
 //!
 //! | Stage at a command-clock edge, in this order | What it does |
 //! |---|---|
@@ -27,8 +27,8 @@
 //! | one burst, another row open | tRP + tRCD more |
 //! | each further burst of a line | tCCD_L more, since a line lies in one bank group |
 //!
-//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests that get the next commands. The row policy
-//! (`row_policy`) closes rows that no request needs. The last column command of a request transfers all its bytes from or to the storage.
+//! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests for the next commands. The row policy (`row_policy`:
+//! open, closed, timeout) closes rows that no request needs. The last column command of a request moves all its bytes from or to storage.
 //!
 //! # Invariants
 //! - Requests of one line are served in order of arrival.
@@ -74,10 +74,9 @@ use command::{Command, show_command};
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
-    /// Command cycles from acceptance to the queue: `hbm.access_latency` less the cycles of all other stages.
+    /// Command cycles from acceptance to the queue: the part of `hbm.access_latency` that no other stage takes.
     pub enqueue_latency: u32,
-    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, or the part of `hbm.access_latency`
-    /// outside the banks if that is less.
+    /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, if `hbm.access_latency` leaves as much.
     pub response_latency: u32,
     /// The command clock.
     pub clock: Domain,
@@ -136,9 +135,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. An idle
     /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
-    /// First edge at which a request can get a row command. 0: the next edge searches for one.
-    /// These set it to 0: an opened or closed row, a switch between reads and writes, a completed request. So does a new request whose row
-    /// is not open.
+    /// Edge of the next search for a row command. 0 (search at once) after an event that may allow one: an opened or closed row, a turn of
+    /// the bus, a completed request, a new request without its row open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
@@ -206,6 +204,7 @@ impl Channel {
     fn step(&mut self, now: Cycle, edge: u64) {
         self.state.row_command = Command::None;
         self.state.column_command = Command::None;
+        // From the last stage to the first, so a request passes one stage per edge.
         self.respond(now, edge);
         if self.state.command_from <= edge {
             self.command(edge);
@@ -235,12 +234,13 @@ impl Channel {
         self.state.command_from = retry_at.min(self.close_idle_row(edge));
     }
 
-    /// Sends commands of requests. Returns the edge at which to try again.
+    /// Sends commands of requests. Returns the edge to try again: a bank is ready then, or the scheduler changes its choice.
     fn serve_requests(&mut self, edge: u64) -> u64 {
         if self.state.queue.len() == 0 {
             return u64::MAX;
         }
         self.choose_direction(edge);
+        // Column first: a request completed here no longer keeps its row open.
         let column = self.try_column_command(edge);
         let row = self.try_row_command(edge);
         let State { queue, scheduler, .. } = &self.state;
@@ -257,7 +257,7 @@ impl Channel {
         let observer = &mut self.observer;
         let mut show = |edge, command| show_command(observer, edge, command);
         let waits_until = state.refresh.catch_up(edge, &mut state.timers, &mut show);
-        // After a refresh no row is open and no entry is a hit. The search for row commands starts again.
+        // A refresh closes every row, so no request has its row open. The next search for a row command is at once.
         if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
             state.queue.all_rows_closed();
             state.row_from = 0;
@@ -459,7 +459,7 @@ impl Component for Channel {
         probe.state("column_command", &Command::NAMES, Some(state.column_command as usize));
         // A waveform shows addresses in 48 bits.
         probe.vector("line", 48, state.command_line.filter(|_| self.has_command()));
-        // A counter, because several bursts may begin in one core cycle. Like `dram__bytes`, without the write-back after a launch.
+        // A counter, because several bursts may begin in one core cycle. Like `dram__bytes`, it leaves out the write-back after a launch.
         let moved = state.stats.bytes_read + state.stats.bytes_written;
         probe.vector("bytes_moved", 48, Some(moved & ((1 << 48) - 1)));
         probe.vector("queue", queue_width, Some(state.queue.len() as u64));

@@ -12,11 +12,11 @@
 //! | WR | its data begin at least one edge after the data of a RD of any bank |
 //! | REF | tRP after PRE of any bank; tRC after ACT of any bank; tRFC after REF; every bank is closed |
 //!
-//! With check bits in the memory (ECC), every `check_interval`-th burst is followed by a burst of check bits. A command that waits for the data
-//! bus or for the end of a write then waits one burst longer.
+//! With check bits in the memory (ECC), every `check_interval`-th burst is followed by a burst of check bits. A command that waits for
+//! the data bus or for the end of a write then waits one burst longer.
 //!
-//! Each command also needs a legal state: ACT a closed bank, RD and WR an open row. Data of two bursts never overlap on the bus. The command
-//! clock has at most one row command and one column command per edge.
+//! Each command also needs a legal state: ACT a closed bank, RD and WR an open row. Data of two bursts never overlap on the bus. The
+//! command clock has at most one row command and one column command per edge.
 //!
 //! Source: JEDEC JESD235 (HBM), the tables of timing parameters and the state diagram of a bank.
 
@@ -55,7 +55,7 @@ pub enum BusCommand {
 
 /// An observer of the commands of a channel, with their edges of the command clock.
 pub trait CommandObserver: Send {
-    /// A command is on its bus.
+    /// Sees a command at the edge at which it is on its bus.
     fn command(&mut self, edge: u64, command: BusCommand);
 }
 
@@ -87,6 +87,7 @@ impl TimingChecker {
     pub fn new(hbm: &Hbm) -> Self {
         let t = hbm.timing;
         let longest = [t.t_rc, t.t_rfc, t.t_ras, t.t_rp, t.t_rcd, t.t_ccd_l, t.t_rrd, t.t_rtp];
+        // Above every sum in `least`, also with a burst of check bits.
         let turnaround = t.cl + t.wl + t.t_wr + t.t_wtr + 3 * burst(hbm);
         TimingChecker {
             hbm: *hbm,
@@ -105,6 +106,7 @@ impl TimingChecker {
 
     fn check_state(&mut self, edge: u64, command: BusCommand) {
         let is_legal = match command {
+            // `replace` and `take` also enter the new state of the bank.
             BusCommand::Activate { bank, row } => self.rows[bank as usize].replace(row).is_none(),
             BusCommand::Precharge { bank } => self.rows[bank as usize].take().is_some(),
             BusCommand::Read { bank } | BusCommand::Write { bank } => self.rows[bank as usize].is_some(),
@@ -146,6 +148,7 @@ impl TimingChecker {
             (Activate { bank: a, .. }, Read { bank: b } | Write { bank: b }) if a == b => (t.t_rcd, "tRCD"),
             (Write { bank: a }, Read { bank: b }) => (ccd(a, b).max(t.wl + burst + t.t_wtr), "tWTR"),
             (Read { bank: a }, Write { bank: b }) => {
+                // Data of a read come CL after it, data of a write WL after it. One idle edge lies between.
                 let bus = (t.cl + burst + 1).saturating_sub(t.wl);
                 (ccd(a, b).max(bus), "the turn of the data bus")
             }
@@ -184,6 +187,7 @@ fn burst(hbm: &Hbm) -> u32 {
 impl CommandObserver for TimingChecker {
     fn command(&mut self, edge: u64, command: BusCommand) {
         self.commands += 1;
+        // Commands too old for any rule.
         while self.recent.pop_front_if(|old| old.edge + self.reach < edge).is_some() {}
         self.check_state(edge, command);
         self.check_buses(edge, command);

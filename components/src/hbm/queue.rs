@@ -46,9 +46,9 @@ pub(super) struct Entry {
 /// The next command of a bus.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NextCommand {
-    /// That of this entry, at this edge.
+    /// The command of this entry, at this edge.
     Now(usize),
-    /// No entry before this edge. `u64::MAX` if none without another event.
+    /// No command before this edge. `u64::MAX` if only another event can allow one.
     At(u64),
 }
 
@@ -193,6 +193,7 @@ impl Queue {
     /// Updates the hits of a bank after its row was opened or closed.
     pub(super) fn row_changed(&mut self, bank: u32, row: Option<u32>) {
         let of_bank = self.of_bank[bank as usize];
+        // Only entries of this bank can have gained or lost their row.
         let needs_it = |&n: &usize| row == Some(self.entries[n].location.row);
         let open = ones(of_bank).filter(needs_it).fold(0, |open, n| open | 1 << n);
         self.hits = self.hits & !of_bank | open;

@@ -19,6 +19,8 @@
 //! | activate of any bank | refresh | tRC |
 //! | refresh, all banks precharged | activate, refresh | tRFC |
 //!
+//! Not modelled: tFAW, longer tRRD and tWTR within a bank group, and the refresh of single banks.
+//!
 //! On a part with check bits in its memory (ECC), every `check_interval`-th burst of data brings a burst of check bits. It follows on the
 //! data bus, so the times after this burst count from its end.
 
@@ -93,6 +95,7 @@ impl BankTimers {
     /// Opens a row of a closed bank.
     pub(super) fn activate(&mut self, bank: usize, row: u32, edge: u64) {
         let t = &self.t;
+        // No `max`: the caller has waited for the last value.
         self.activate_at = edge + u64::from(t.t_rrd);
         let bank = &mut self.banks[bank];
         assert!(
@@ -102,6 +105,7 @@ impl BankTimers {
         bank.row = Some(row);
         bank.used_at = edge;
         bank.column_at = edge + u64::from(t.t_rcd);
+        // The column commands of the row move this later.
         bank.precharge_at = edge + u64::from(t.t_ras);
         bank.activate_at = edge + u64::from(t.t_rc);
     }
@@ -139,6 +143,7 @@ impl BankTimers {
             "edge {edge}: a column command to a bank without an open row"
         );
         bank.used_at = edge;
+        // Only the turn to the other direction: tCCD covers the next burst of the same direction.
         if write {
             let end = edge + u64::from(t.wl) + burst;
             bank.precharge_at = bank.precharge_at.max(end + u64::from(t.t_wr));
@@ -170,6 +175,7 @@ impl BankTimers {
         let idle = self.banks.iter().map(|bank| bank.activate_at).max().unwrap_or(0);
         let start = edge.max(idle);
         show(start, BusCommand::Refresh);
+        // The refresh holds all banks at once.
         let ready = start + u64::from(self.t.t_rfc);
         self.banks.iter_mut().for_each(|bank| bank.activate_at = ready);
     }

@@ -38,6 +38,7 @@ impl Layer {
             reason: wording::plain(error.to_string().trim_end()),
         })?;
         let mut faults = Vec::new();
+        // These three are texts about the preset, so they have no source.
         let mut head = |key: &str| match table.remove(key)? {
             Value::String(text) => Some(text),
             other => {
@@ -93,6 +94,7 @@ impl Entry {
     }
 
     fn parse(key: &str, table: Table, faults: &mut Vec<EntryFault>) -> Self {
+        // The value is replaced below: the caller has seen the field.
         let mut entry = Self::new(Value::Boolean(false));
         for (field, value) in table {
             match (field.as_str(), value) {

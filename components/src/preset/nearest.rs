@@ -12,9 +12,11 @@ pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> 
     if given.len() > MAX_GIVEN {
         return Vec::new();
     }
+    // Two typing errors, and one more for each four bytes.
     let limit = 2 + given.len() / 4;
     let rank = |name: &'a str| {
         let whole = levenshtein(given, name);
+        // 1: of two equal distances, that of the whole key counts more.
         let part = 1 + levenshtein(last(given), last(name));
         let score = if name.ends_with(given) { 0 } else { whole.min(part) };
         (score, whole, name)

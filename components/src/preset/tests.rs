@@ -84,6 +84,7 @@ fn gpc_layouts_sum_to_the_published_sm_counts() {
         ("rtx3090", 82),
         ("h100-sxm5", 132),
         ("gh100-full", 144),
+        ("b200", 148),
     ];
     for (name, n_sms) in published {
         assert_eq!(load(name, &[]).unwrap().config.n_sms(), n_sms, "{name}");
@@ -102,6 +103,7 @@ fn memory_clock_and_bus_give_the_published_bandwidth() {
         ("h100-pcie", 2039.0),
         ("h100-sxm5", 3352.0),
         ("h200", 4800.0),
+        ("b200", 8000.0),
     ];
     for (name, gbs) in published {
         let config = load(name, &[]).unwrap().config;
@@ -121,6 +123,7 @@ fn fp32_and_fp64_intervals_give_the_published_peaks() {
         ("v100-sxm2", 15.7, 7.8),
         ("a100-sxm4-80", 19.5, 9.7),
         ("h100-sxm5", 66.9, 33.5),
+        ("b200", 75.0, 37.0),
     ];
     for (name, fp32, fp64) in published {
         let config = load(name, &[]).unwrap().config;
@@ -227,7 +230,7 @@ fn unknown_name_names_the_nearest_or_all() {
     assert_eq!(
         refused("riva128"),
         "no preset `riva128`: the built-in ones are `tiny`, `toy`, `m2070`, `gtx1080ti`, `v100-sxm2`, `a100-sxm4-80`, `rtx3090`, \
-         `h100-pcie`, `h100-sxm5`, `gh100-full`, `h200`; a file is named by its path, ending in .toml"
+         `h100-pcie`, `h100-sxm5`, `gh100-full`, `h200`, `b200`; a file is named by its path, ending in .toml"
     );
 }
 

@@ -1,7 +1,7 @@
 //! The byte addresses of a warp access. The LSU computes them, and shared memory reads them.
 //!
-//! Most accesses of a full warp follow a pattern: each half-warp accesses one word, or 16 consecutive words. Such an access is stored as two
-//! patterns, and its lines, banks and bytes are computed without a loop over lanes. Any other access is stored as one address per
+//! Most accesses of a full warp follow a pattern: each half-warp accesses one word, or 16 consecutive words. Such an access is stored as
+//! two patterns, and its lines, banks and bytes are computed without a loop over lanes. Any other access is stored as one address per
 //! lane. The form is private to this module.
 //!
 //! Invariant: both forms of the same addresses give the same results.
@@ -112,6 +112,7 @@ impl WarpAddresses {
     /// Changes the address of one lane.
     pub fn set(&mut self, lane: usize, address: u64) {
         if self.halves.is_some() {
+            // One changed lane breaks the pattern.
             self.per_lane = std::array::from_fn(|lane| self.get(lane));
             self.halves = None;
         }
@@ -156,8 +157,8 @@ impl WarpAddresses {
         }
     }
 
-    /// Calls `visit` for the lines of an access, in lane order. Lanes on one line may be in several visits. The bytes of a lane must not cross
-    /// the end of a sector.
+    /// Calls `visit` for the lines of an access, in lane order. Lanes on one line may be in several visits. The bytes of a lane must not
+    /// cross the end of a sector.
     #[inline]
     pub fn for_each_line(&self, lanes: LaneMask, mut visit: impl FnMut(LineAccess)) {
         let (Some(halves), LaneMask::ALL) = (&self.halves, lanes) else {
@@ -168,6 +169,7 @@ impl WarpAddresses {
                 let sector = |byte: u64| byte as usize / SECTOR % SECTORS;
                 visit(LineAccess {
                     line: bytes.start / LINE as u64 * LINE as u64,
+                    // The bits from the first sector to the last one.
                     sectors: (2 << sector(bytes.end - 1)) - (1 << sector(bytes.start)),
                     lanes: LaneMask(lanes.0 << (HALF * n)),
                 });

@@ -76,6 +76,7 @@ pub fn of(warp_inst: &WarpInst, lane: usize) -> Bulk {
         barrier: barrier as u32,
         ranks: extent
             .mask(in_extent)
+            // A rank of 16 or more gives an empty mask, which `fault` refuses.
             .unwrap_or_else(|| 1u16.checked_shl(rank.unwrap_or_else(own)).unwrap_or(0)),
     }
 }
@@ -92,6 +93,7 @@ pub fn map_place(warp_inst: &WarpInst, bulk: &Bulk) -> MapPlace {
     else {
         return MapPlace::Global;
     };
+    // The window of the parameters, then that of the module's constants.
     let bank = if at < WINDOW_BYTES { 0 } else { CONST_BANK };
     MapPlace::Constant(constant_map(&warp_inst.grid, bank, at % WINDOW_BYTES))
 }
@@ -126,6 +128,7 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     let (shared, barrier) = (u64::from(bulk.shared), u64::from(bulk.barrier));
     let inside = |offset: u64, n: u32| offset + u64::from(n) <= u64::from(grid.shared_bytes);
     let to_shared = !warp_inst.inst().mods.high;
+    // A bit beyond the last CTA of the cluster.
     let foreign = u32::from(bulk.ranks).checked_shr(grid.cluster_ctas()).unwrap_or(0) != 0;
     // A copy to global memory reads the CTA's own shared memory (PTX ISA, `cp.async.bulk`: `.shared::cta`).
     let own = 1 << cluster_rank(warp_inst.block, grid.cluster);

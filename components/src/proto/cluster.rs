@@ -45,7 +45,7 @@ pub struct ClusterOpen {
     pub rank: u8,
 }
 
-/// Bit of an address in the shared memory of another SM.
+/// Bit of an address in the shared memory of another SM. No device address is that high.
 const REMOTE: u64 = 1 << 63;
 
 /// The address, in packets, of a byte in the shared memory of another SM. `sm` is its number within the GPC.

@@ -19,6 +19,7 @@ impl ConstantLine {
     #[inline]
     pub fn number(bank: u8, address: u32, bytes: u32) -> u32 {
         let place = (u32::from(bank) << ADDRESS_BITS) | (address % (1 << ADDRESS_BITS));
+        // Number 0 means no line in the index of a cache.
         (place >> bytes.trailing_zeros()) + 1
     }
 

@@ -1,7 +1,7 @@
 //! Bank conflicts of the array that shared memory and the L1 share: the passes that an access takes.
 //!
-//! Each of the 32 banks delivers one word of 4 bytes per pass. Lanes on one word share it. Different words of one bank take one pass each. An
-//! 8-byte access is two requests of 16 lanes, a 16-byte access four of 8 (source: `cuda_guide`).
+//! Each of the 32 banks delivers one word of 4 bytes per pass. Lanes on one word share it. Different words of one bank take one pass
+//! each. An 8-byte access is two requests of 16 lanes, a 16-byte access four of 8 (source: `cuda_guide`).
 
 use warpwave_isa::lane::LaneMask;
 
@@ -25,6 +25,7 @@ pub fn atomic_passes(addresses: &WarpAddresses, lanes: LaneMask, bytes: u32) -> 
     let words = u64::from(bytes.div_ceil(4));
     let of_request = |lanes: LaneMask| {
         let mut counts = [0; BANKS as usize];
+        // No sharing: each lane reads and writes its word on its own.
         for lane in lanes.iter() {
             let first = addresses.get(lane) / 4;
             for word in first..first + words {

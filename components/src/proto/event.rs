@@ -4,7 +4,7 @@
 //! in any order of the components, so a reader sorts them: [`Event`] is ordered for that.
 //!
 //! ```text
-//! Start  { Fetch  Wait*  Issue  [Gather  Send  [Take  [Access]]  Store] }*  Wait  End      of each warp
+//! Start  { Fetch  Wait*  Issue  [Collect  Dispatch  [Take  [Access]]  Complete] }*  Wait  End      of each warp
 //! ```
 //!
 //! The waits of a warp cover its resident cycles without gap or overlap. Its state `selected` counts as a wait of one cycle.
@@ -108,11 +108,11 @@ pub struct Request {
     pub line: u64,
     /// Sectors, bit i for bytes 32*i on.
     pub sectors: u8,
-    /// Bytes of the line that it wrote, bit i for byte i.
+    /// Bytes of the line that the request wrote, bit i for byte i.
     pub written: u128,
-    /// True if the L1 had all of them.
+    /// True if the L1 had all sectors.
     pub l1_hit: bool,
-    /// True if the L2 had all of them.
+    /// True if the L2 had all sectors.
     pub l2_hit: bool,
     /// Cycle in which it passed each stage.
     pub stamps: Stamps,

@@ -48,6 +48,7 @@ impl Header {
             _ if has_data => packet.n_sectors() as u16,
             _ => 0,
         };
+        // The output fits: a machine with more than `MAX_OUTPUTS` is refused.
         Header(output << SIZE_BITS | size)
     }
 

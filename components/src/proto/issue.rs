@@ -13,7 +13,7 @@ pub const MAX_INSTRUCTIONS: usize = 1 << (WARP - PC);
 /// Groups of asynchronous operations per warp: 3 bits in a message.
 pub const GROUPS: u8 = 1 << (63 - GROUP);
 
-/// The lowest bit of each field; the lanes begin at bit 0.
+/// Lowest bit of each field. From the top: bit 63 is set, then group, warp, program counter, and the lanes from bit 0 on.
 const PC: u32 = 32;
 const WARP: u32 = 55;
 const GROUP: u32 = 60;

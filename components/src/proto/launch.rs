@@ -28,7 +28,7 @@ pub struct Grid {
     pub cluster: [u32; 3],
     /// Shared memory of a CTA, static and dynamic together, in bytes.
     pub shared_bytes: u32,
-    /// The dynamic part of it.
+    /// Dynamic shared memory of a CTA in bytes, a part of `shared_bytes`.
     pub dynamic_shared_bytes: u32,
     /// Registers of a thread, as allocated.
     pub registers: u32,
@@ -80,6 +80,7 @@ impl Grid {
 
     /// True if its CTAs run in clusters, also in clusters of one CTA.
     pub fn in_clusters(&self) -> bool {
+        // A kernel with a cluster barrier needs the barrier unit, even in clusters of one CTA.
         self.cluster_ctas() > 1 || self.program.has_cluster_barrier()
     }
 
@@ -103,6 +104,7 @@ impl Grid {
             rank / self.cluster[0] % self.cluster[1],
             rank / (self.cluster[0] * self.cluster[1]),
         ];
+        // Clusters tile the grid along each axis.
         let [x, y, z] =
             [0, 1, 2].map(|axis| of_cluster[axis] * u64::from(self.cluster[axis]) + u64::from(of_rank[axis]));
         x + u64::from(self.grid[0]) * (y + u64::from(self.grid[1]) * z)
@@ -200,6 +202,7 @@ impl TrapKind {
         match op {
             Opcode::Trap => TrapKind::Trapped,
             Opcode::Bar | Opcode::BarRed => TrapKind::Barrier,
+            // Only exchanges between lanes are left, such as SHFL.
             _ => TrapKind::SplitExchange,
         }
     }
@@ -216,7 +219,7 @@ pub struct Trap {
     pub line: u32,
     /// Block in the grid, x, y, z.
     pub block: [u32; 3],
-    /// Thread in the block, x, y, z. Of several it is that of the lowest lane.
+    /// Thread in the block, x, y, z. If several lanes trap, the thread of the lowest one.
     pub thread: [u32; 3],
     /// The address, for the trap of an access.
     pub address: Option<u64>,

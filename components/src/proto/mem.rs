@@ -239,6 +239,7 @@ impl Packet {
     /// Offset in the line of an address whose sector the packet carries.
     #[inline]
     pub fn offset_of(&self, address: u64) -> Option<usize> {
+        // An address below the line wraps to a large offset.
         let offset = address.wrapping_sub(self.line) as usize;
         (offset < LINE && self.sectors >> (offset / SECTOR) & 1 == 1).then_some(offset)
     }
@@ -246,6 +247,7 @@ impl Packet {
     /// Number of the line: its address divided by the size of a line.
     #[inline]
     pub fn line_number(&self) -> u32 {
+        // The check of a configuration bounds device memory, so 32 bits hold the number.
         (self.line / LINE as u64) as u32
     }
 
@@ -342,6 +344,7 @@ pub fn each_sector(sectors: u8) -> impl Iterator<Item = usize> {
 #[inline]
 pub fn copy_sectors(from: &[u8; LINE], to: &mut [u8; LINE], sectors: u8) {
     if sectors & ALL_SECTORS == ALL_SECTORS {
+        // A fill of a whole line is one copy for the host.
         *to = *from;
         return;
     }
@@ -358,6 +361,7 @@ pub fn copy_bytes(from: &[u8; LINE], to: &mut [u8; LINE], mask: u128) {
         *to = *from;
         return;
     }
+    // By sector: most stores fill whole sectors or leave them alone.
     let (from, to) = (from.as_chunks::<SECTOR>().0, to.as_chunks_mut::<SECTOR>().0);
     for sector in 0..SECTORS {
         match (mask >> (SECTOR * sector)) as u32 {

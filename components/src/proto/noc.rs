@@ -124,6 +124,7 @@ impl AddressMap {
     /// The number of a line in its slice, without the slice ([`AddressMap::home`]).
     #[inline]
     pub fn local(&self, line: u64) -> u64 {
+        // A run has one line for each slice, so its number is the line's number in the slice.
         self.slices.run(line / LINE as u64)
     }
 
@@ -131,6 +132,7 @@ impl AddressMap {
     #[inline]
     pub fn channel(&self, line: u64) -> ChannelLine {
         let home = self.home(line);
+        // The slices of a group take turns, so the lines of the group are numbered without gaps.
         let in_group = u64::from(u32::from(home.slice) % self.slices_per_group);
         let (channel, local) = self
             .channels

@@ -18,6 +18,7 @@ impl PacketPool {
         packet.line = line;
         packet.sectors = sectors;
         packet.tag = tag;
+        // The last use may have set it.
         packet.is_flush = false;
         packet.start_stamps(is_timed);
         packet

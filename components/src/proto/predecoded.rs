@@ -109,6 +109,7 @@ impl Predecoded {
     /// Predecodes an instruction.
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         let words = decoded.defs.0;
+        // Without results any word serves: all are 0.
         let first = words.iter().position(|&word| word != 0).unwrap_or(0);
         let beyond = words.get(first + 1).copied().unwrap_or(0);
         let operands = (decoded.pipe == Pipe::Control)
@@ -117,6 +118,7 @@ impl Predecoded {
         let target = match decoded.pipe {
             Pipe::Control if operands.is_some() => IssueTarget::Resolved,
             Pipe::Control => IssueTarget::BranchUnit,
+            // The opcode table has the LSU for it, but only the scheduler executes it.
             Pipe::Lsu if inst.op == Opcode::Ldgdepbar => IssueTarget::Close,
             Pipe::Lsu if inst.op == Opcode::Membar => IssueTarget::Fence,
             Pipe::Lsu if timing.is_posted => IssueTarget::Posted,
@@ -190,6 +192,7 @@ fn group(inst: &Inst) -> Group {
 
 fn order(inst: &Inst) -> Order {
     match inst.op {
+        // From the memory queue on, the LSU keeps the order of accesses.
         Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive => Order::Queued,
         Opcode::Membar if inst.mods.scope != Scope::Cta => Order::Performed,
         Opcode::Membar | Opcode::CctlIvall => Order::Returned,
@@ -204,6 +207,7 @@ fn immediate_operands(inst: &Inst) -> Option<[u32; 2]> {
     if inst.guard != Guard::ALWAYS || inst.op == Opcode::BarRed {
         return None;
     }
+    // Neither register nor predicate: the scheduler itself has the values.
     let mut operands = [0; 2];
     for (slot, operand) in operands.iter_mut().enumerate().take(inst.op.info().src.len()) {
         match inst.src[slot].source {

@@ -54,6 +54,7 @@ impl Lookups {
     pub fn admit(&mut self, line: u64) -> bool {
         let bank = self.bank(line);
         if self.used >> bank & 1 == 1 {
+            // One lookup serves all packets of a line.
             return self.lines[bank] == line;
         }
         self.used |= 1 << bank;

@@ -118,8 +118,8 @@ pub struct Resolved {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(align(8))]
 pub enum LsuAck {
-    /// The LSU has accepted an instruction of this warp. Its entry in the sub-core's memory queue is free, and every later access of the SM is
-    /// ordered after it.
+    /// The LSU has accepted an instruction of this warp. Its entry in the sub-core's memory queue is free, and every later access of the SM
+    /// is ordered after it.
     QueueCredit {
         /// Slot in the sub-core.
         warp: u8,
@@ -177,6 +177,7 @@ impl IssueInfo {
         IssueInfo {
             pipe: decoded.pipe,
             dst: inst.dst,
+            // RZ drops the result.
             result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },
             sets_predicates: decoded.pred_defs != 0,
             is_posted: timing.is_posted,
@@ -291,6 +292,7 @@ impl WarpInst {
     pub fn address_lanes(&self) -> LaneMask {
         let inst = self.inst();
         match inst.op {
+            // Eight rows of each matrix, one address each.
             Opcode::Ldsm => LaneMask::first(8 * u32::from(inst.mods.count)),
             _ => self.lanes,
         }
@@ -303,6 +305,7 @@ impl WarpInst {
         let source = |slot: usize| {
             let first = usize::from(self.decoded().first_word[slot]);
             let word = |n: usize| u128::from(self.operands.words[first + n].0[lane]);
+            // The lowest register holds the lowest word.
             (0..words).fold(0, |value, n| value | word(n) << (32 * n))
         };
         match inst.op == Opcode::Atom && inst.mods.atom == AtomOp::Cas {

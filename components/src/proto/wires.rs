@@ -19,6 +19,7 @@ macro_rules! payload {
 
             fn summary(&self) -> u64 {
                 let number: fn(&$message) -> u64 = $number;
+                // 48 bits, the width of an address in a waveform.
                 number(self) & 0xffff_ffff_ffff
             }
 

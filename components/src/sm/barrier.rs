@@ -15,7 +15,7 @@ struct Barrier {
     arrived: u32,
     /// Arrived warps that wait, bit i for warp i of the CTA.
     waiting: u64,
-    /// Warps needed to complete it; 0 for all live warps of the CTA.
+    /// Number of warps that complete the barrier; 0 for all live warps of the CTA.
     expected: u32,
     /// Threads whose predicate holds so far, at a counting barrier (BAR.RED).
     count: Option<u32>,
@@ -62,7 +62,9 @@ impl Barriers {
     pub fn arrive(&mut self, arrival: Arrival) {
         let barrier = &mut self.0[arrival.number as usize % BLOCK_BARRIERS];
         barrier.arrived += 1;
+        // The hardware counts warps, and PTX requires a multiple of 32 threads. The latest count stands.
         barrier.expected = arrival.threads.div_ceil(32);
+        // One unit counts in order, so the latest arrival is counted last.
         barrier.counted = arrival.counted;
         if !arrival.pass {
             barrier.waiting |= 1 << arrival.warp;

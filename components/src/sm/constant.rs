@@ -148,6 +148,7 @@ impl ConstantCache {
         self.state.line = None;
         let n = self.ports.requests.len();
         let from = self.state.last + 1;
+        // The search begins behind the requester served last, so none starves.
         let next = (from..from + n).map(|at| at % n);
         let Some(requester) = next.into_iter().find(|&at| self.ports.requests[at].is_ready(now)) else {
             return;
@@ -159,8 +160,10 @@ impl ConstantCache {
             true => self.config.l15_latency - OUTSIDE_LOAD,
             false => self.config.immediate_miss_latency - OUTSIDE_IMMEDIATE,
         };
+        // A line on its way may arrive later than a hit would take.
         let due = (now + u64::from(latency)).max(self.look_up(line, u64::from(latency), now));
         let delay = &mut self.state.delays[requester];
+        // Sorted by due cycle, and in order of arrival among equals.
         let at = delay.partition_point(|&(other, _)| other <= due);
         delay.insert(at, (due, line));
     }
@@ -169,6 +172,7 @@ impl ConstantCache {
     fn look_up(&mut self, ConstantLine { grid, line }: ConstantLine, latency: u64, now: Cycle) -> Cycle {
         let state = &mut self.state;
         if state.grid != Some(grid) {
+            // Lines in flight of the last launch are dropped with the others. Their fills are already in the delay queues.
             state.tags.retain(|_| false);
             state.grid = Some(grid);
         }
@@ -214,6 +218,7 @@ impl Component for ConstantCache {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // Fills first: a request of this cycle cannot be filled in it.
         self.send_fills(now);
         self.take_request(now);
         self.activity(now)

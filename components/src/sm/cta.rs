@@ -10,12 +10,12 @@
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
 //! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
-//! | count | counts arrivals at barriers in turn, those of all CTAs | `per_warp` each |
+//! | count | counts the arrivals at barriers, one after the other over all CTAs; take computes the cycle of each count | `per_warp` each |
 //! | release | releases barriers whose latency is over | `base_latency` after the count of the last arrival |
 //! | finish | frees the slots of CTAs whose warps have all ended | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
-//! | clusters | sends messages to the LSU and the cluster barrier | 1 |
+//! | clusters | sends placements to the LSU and arrivals to the cluster barrier; passes on at most one release of that barrier | 1 |
 //!
 //! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator: all warps on an SM belong
 //! to one grid. The registers of slot i start at i times the registers of a warp.
@@ -220,6 +220,7 @@ impl CtaManager {
         };
         let state = &mut self.state;
         let (cta, index) = state.owners[subcore][slot as usize];
+        // A warp's end is its last event, and a CTA leaves only after the ends of all its warps.
         let resident = state.ctas[cta as usize].as_mut().expect("a warp's CTA is resident");
         match event {
             WarpEvent::Arrive {
@@ -295,11 +296,13 @@ impl CtaManager {
         state.used_slots |= 1 << slot;
         state.starting |= 1 << slot;
         state.ctas[slot] = Some(Cta {
+            // Warps that have not started count as live, so a CTA cannot end during its start.
             live: grid.warps(),
             grid,
             index,
             started: 0,
             barriers: Barriers::default(),
+            // The entry of a warp has no meaning before its start.
             warp_slots: [(0, 0); 64],
             admitted: now,
             member,
@@ -307,7 +310,7 @@ impl CtaManager {
         state.clusters.placed(slot, placement);
     }
 
-    /// Starts warps in order. Stops when the next warp's sub-core already got a warp in this cycle, or has no free slot, or its link is full.
+    /// Starts warps in order. Stops when the next warp's sub-core already got a warp in this cycle, has no free slot, or has a full link.
     fn start_warps(&mut self, now: Cycle) {
         let (state, n_subcores) = (&mut self.state, self.config.subcores);
         // Sub-cores that got a warp in this cycle.
@@ -320,6 +323,7 @@ impl CtaManager {
                 }
                 let n_free = |s: &usize| state.free_warps[*s].count_ones();
                 // The sub-core with the most free slots, the lowest among equals.
+                // `max_by_key` returns the last of equals, so the second key grows towards sub-core 0.
                 let emptiest = (0..n_subcores).max_by_key(|s| (n_free(s), n_subcores - s));
                 let Some(subcore) = emptiest.filter(|s| state.free_warps[*s] != 0) else {
                     return;
@@ -339,6 +343,7 @@ impl CtaManager {
                 state.owners[subcore][slot as usize] = (cta as u8, index as u8);
                 let start = warp_start(resident, cta, slot, index, self.config.shared_unit);
                 state.stats.warps += 1;
+                // Both messages in one cycle: the dispatch unit knows the warp before the scheduler can issue.
                 self.ports.warp_info[subcore].send(now, WarpInfo::Start(start.clone()));
                 self.ports.command[subcore].send(now, WarpCommand::Start(start));
             }
@@ -376,6 +381,7 @@ impl Component for CtaManager {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // Traps first: they end the launch, so they take room in the link to GigaThread before any end of a CTA.
         if let Some(trap) = self.ports.trap.recv(now) {
             self.report_trap(*trap, now);
         }
@@ -383,11 +389,15 @@ impl Component for CtaManager {
         if let Some(trap) = ports.and_then(|ports| ports.bulk_trap.recv(now)) {
             self.report_trap(*trap, now);
         }
+        // Before the releases: a barrier with a short latency opens in the cycle of its last arrival.
         self.take_events(now);
         self.release_barriers(now);
+        // Slots of ended warps and CTAs are free from this cycle on.
         self.finish(now);
+        // Before `admit`, so a CTA starts its first warps in the cycle after its admission.
         self.start_warps(now);
         self.admit(now);
+        // In the cycle of the admission: the LSU has the placement before any warp of the CTA runs.
         self.run_clusters(now);
         self.count_activity(now);
         self.activity(now)
@@ -443,6 +453,7 @@ impl Component for CtaManager {
                 warps.into(),
             );
             check.at_most(format!("live warps of CTA {index}"), cta.live.into(), warps.into());
+            // Live warps without the `warps - started` ones that have no slot yet.
             running += u64::from(cta.started + cta.live).saturating_sub(warps.into());
             cta.barriers.invariants(warps, check);
         }

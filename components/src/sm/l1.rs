@@ -31,7 +31,7 @@
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
 //! take from the crossbar, look up requests, serve the bulk copy engine.
 //!
-//! Requests are looked up in order. The first one that stalls, or whose bank is in use, ends the cycle.
+//! Requests are looked up in order. A request that stalls ends the cycle. So does one that needs a bank for a second line.
 //!
 //! Policy: a load allocates its line at the first fill. Every store goes on to the L2. The write policy (`write_policy`) decides how the
 //! store changes the line, and whether it allocates one. An atomic invalidates its line. Loads with [`CacheOp::Global`] or
@@ -40,7 +40,7 @@
 //!
 //! # Invariants
 //! - Misses and bypasses share one first-in first-out queue, and the crossbar keeps its order per slice. So all packets for one line reach
-//!   the L2 in the order of this queue. With `check.weak` the queue keeps the order of the packets for one line alone.
+//!   the L2 in the order of this queue. With `check.weak`, packets for different lines may pass each other.
 //! - A load sees every store of its SM that passed the L1 before the load (see `mshr`).
 //! - Each packet from the LSU gets exactly one response.
 //!
@@ -107,13 +107,13 @@ pub struct Config {
     pub mshr_merges: u32,
     /// Maximum number of loads that wait for sectors in flight, over all sectors. Preset key `sm.l1.mshr_targets`.
     pub mshr_targets: u32,
-    /// Tag banks, a power of two. Each looks up one line per cycle.
+    /// Tag banks, a power of two. Each looks up one line per cycle. The LSU groups its packets by the same banks.
     pub tag_banks: u32,
     /// Width of the data path to the LSU, in bytes per cycle.
     pub data_bytes_per_cycle: u32,
     /// Depth of the crossbar queue, in sectors. It counts only sectors that queued stores and atomics change. Loads take no room.
     pub store_queue: u32,
-    /// Disorder of the crossbar queue, to test programs.
+    /// Preset table `check`: with `check.weak`, packets leave the crossbar queue out of order, which shows missing fences of a program.
     pub disorder: Check,
     /// Depth of the return queue, in packets. While the queue is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
@@ -157,8 +157,9 @@ warpwave_hw::show_ports!(Ports: requests, responses, to_xbar, from_xbar, bulk);
 struct State {
     lines: Lines,
     mshr: Mshr,
+    /// The outcome of the last lookup. After a stall it says when to repeat the lookup.
     tag: TagStage<L1TagState>,
-    /// The lookups of this cycle.
+    /// The banks in use in this cycle, each with its line.
     lookups: Lookups,
     /// The hit pipe: each packet with the due cycle of its response. The latency is constant, so the oldest packet is due first.
     hits: VecDeque<(Cycle, Box<Packet>)>,
@@ -192,7 +193,7 @@ impl State {
     }
 }
 
-// Host prefetch of the fields that most ticks read.
+// Most ticks read these fields. The simulator prefetches them to the host CPU's cache.
 warpwave_hw::warm!(State: hits, returned, xbar_queue, stats);
 
 /// The first-level data cache.
@@ -264,11 +265,14 @@ impl Component for L1 {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         // From the last stage to the first, so a packet passes one stage per cycle.
+        // A response that leaves makes room in the hit pipe or the return queue for the stages below.
         self.respond(now);
         self.send_to_xbar(now);
+        // Before the lookups: a load that is looked up in the cycle of a fill already hits.
         self.take_from_xbar(now);
         self.look_up_requests(now);
         if self.ports.bulk.is_some() {
+            // Last: the LSU's packets take the room in the crossbar queue first.
             self.run_bulk(now);
         }
         self.activity(now)
@@ -285,6 +289,7 @@ impl Component for L1 {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
+        // Lines may stay: a cache with lines is quiescent.
         state.mshr.table.n_targets() == 0
             && state.mshr.table.n_in_flight() == 0
             && state.xbar_queue.len() == 0

@@ -15,7 +15,7 @@
 //! | Stage of an access | What it does | File |
 //! |---|---|---|
 //! | accept | takes an instruction of one sub-core in turn, checks its addresses, coalesces it, and routes it | `accept` |
-//! | send | builds the packets whose lines the L1 can look up together, one per line of a request | `packets` |
+//! | send | builds one packet per line; packets that the L1 can look up together leave in one cycle | `packets` |
 //! | receive | takes every response, and copies loaded data to the results | `responses` |
 //! | return | sends complete instructions back, or on to shared memory | `responses` |
 //!
@@ -25,9 +25,9 @@
 //! | first packet of an access to the next access | max(passes of the data banks, lines on the fullest tag bank of the L1) |
 //! | issue to dependent issue of a constant load that hits | `constant.latency`, plus 1 per further distinct address of the warp |
 //!
-//! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler gets a `StoreDone` after
-//! its last response. The first access of a grid invalidates the L1. A fence waits in the LSU for earlier
-//! accesses of the SM (`fence`).
+//! A posted access (store, reduction, prefetch) is complete for its warp when its last packet is sent. The scheduler gets a `StoreDone`
+//! after its last response. The first access of a grid invalidates the L1. A fence waits in the LSU for earlier accesses of the SM
+//! (`fence`).
 //!
 //! # Invariants
 //! - Each packet gets one response, and returns to the pool.
@@ -168,7 +168,7 @@ struct State {
     pool: PacketPool,
     /// Number of packets in flight to other SMs.
     remote_packets: u32,
-    /// Launch of the last access to device memory.
+    /// Launch of the last access to device memory. An access of another launch invalidates the L1.
     grid: Option<u32>,
     /// An invalidation to send to the L1: its new capacity in bytes.
     invalidation: Option<u32>,
@@ -262,9 +262,11 @@ impl Lsu {
     /// When to tick next.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
+        // A complete instruction waits for room in its link, which can come in any cycle.
         if !state.complete.is_empty() {
             return Activity::Busy;
         }
+        // Packets before instructions: the accept stage is closed while an access has packets to send.
         let next = if self.has_packet_to_send() {
             self.ports.l1.await_room(now)
         } else if state.pending.has_room() {
@@ -283,6 +285,7 @@ impl Lsu {
     /// When the next instruction may be accepted.
     fn next_accept(&self, now: Cycle) -> Activity {
         let state = &self.state;
+        // `accept_interval` counts from the last accept, whichever sub-core it took.
         let soonest = state.next_accept.max(now + 1);
         let mut next = Cycle::NEVER;
         for subcore in ones(self.arrivals.in_flight()) {
@@ -325,10 +328,14 @@ impl Component for Lsu {
         self.state.last_tick = LastTick::default();
         // From the last stage of an access to its first, so an accepted access sends its first packet one cycle later.
         self.state.late.run(&mut self.ports.output, now);
+        // Frees entries of the pending request table, which the accept stage tests below.
         self.receive(now);
         self.receive_constants(now);
+        // After the responses: the last one that a fence waits for ends it in the same cycle.
         self.end_fences(now);
+        // After the stages that complete instructions: they leave in the cycle of their completion.
         self.return_complete(now);
+        // Before `accept`: when the last packet of an access leaves, the next access enters in the same cycle.
         self.send(now);
         self.accept(now);
         self.activity(now)
@@ -336,7 +343,7 @@ impl Component for Lsu {
 
     fn reset(&mut self) {
         self.state = State::new(&self.config, self.ports.input.len());
-        // Ends a deferral that began before the reset.
+        // The accept stage defers the wake-ups of instructions: a deferral from before the reset must not outlast it.
         self.arrivals.defer_wakeups(Cycle::ZERO);
         self.ports.clear_inputs();
     }

@@ -96,7 +96,7 @@ struct State {
     banks_free_at: Cycle,
     parked: ParkedTests,
     lines: Lines,
-    /// Results with a longer remaining latency than a link can model.
+    /// Results with a remaining latency above the longest of a link.
     late: DelayLines<Box<WarpInst>>,
     /// Warp, program counter and passes of the access of the last tick, for the waveform.
     shown: Option<(u8, u32, u32)>,
@@ -174,10 +174,12 @@ impl SharedMemory {
         let Some(warp_inst) = self.ports.input.recv(now) else {
             return;
         };
+        // A shuffle uses the crossbar between banks and lanes, but no bytes.
         if warp_inst.info.route != Route::Shuffle {
             self.use_bytes(end_of_cta(&warp_inst));
         }
         let state = &mut self.state;
+        // The banks are reserved for all passes at once. The data moves at the last one.
         let passes = state.stats.count(&warp_inst);
         state.stats.busy_cycles += u64::from(passes);
         state.shown = Some((warp_inst.warp, warp_inst.pc, passes));
@@ -247,6 +249,7 @@ impl SharedMemory {
 
     #[cold]
     fn grow(&mut self, end: usize) {
+        // Grows by doubling, so that a kernel with little shared memory costs the host little.
         let bytes = end.next_power_of_two().min(self.config.bytes as usize);
         grow(&mut self.state.bytes, bytes, 0);
     }
@@ -283,12 +286,16 @@ impl Component for SharedMemory {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // From the last stage to the first. Older results take the room in the links first.
         self.state.late.run(&mut self.ports.output, now);
+        // Before `begin`: when an access has waited for room in its link, the next one begins in this cycle.
         self.end_current(now);
         if !self.ports.lines.is_empty() {
+            // Before `begin`: when lines have their turn, they take the banks of this cycle.
             self.run_lines(now);
         }
         if !self.ports.products.is_empty() {
+            // Before `begin`: warpgroup products read the bytes before an access that begins in this cycle changes them.
             self.run_products(now);
         }
         self.begin(now);

@@ -59,6 +59,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     let pipe = inst.op.info().pipe;
     match (pipe, pipe_row(pipe).preset) {
         (Pipe::Fp32, _) if is_imad(inst.op) => pipes.imad(),
+        // A comparison returns earlier than arithmetic (`jia18`).
         (Pipe::Fp64, _) if inst.op == Opcode::Dsetp => PipeTiming {
             latency: pipes.fp64_compare_latency,
             ..pipes.fp64
@@ -93,6 +94,7 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
 
 /// Cycles to read these registers: those of the bank with the most registers, at least 1.
 fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
+    // A set: a register that two operands name is read once.
     let in_bank = |bank: u32| registers.iter().filter(|&n| n as u32 % banks == bank).count() as u32;
     let fullest = (0..banks).map(in_bank).max().unwrap_or(0);
     fullest.div_ceil(ports).max(1)
@@ -124,6 +126,7 @@ fn is_imad(op: Opcode) -> bool {
 fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
     let (words_of_a, ..) = shape.words();
     let halves = match shape {
+        // FP64 has a sixteenth of the rate of FP16 on A100, and this shape an eighth of the multiply-adds of m16n8k16.
         MmaShape::M8n8k4F64 => 4,
         _ => u32::from(words_of_a / 2),
     };
@@ -156,6 +159,7 @@ fn is_long(inst: &Inst) -> bool {
 
 /// True if the result comes from a unit of the SM with a queue: it stalls its reader as short scoreboard.
 fn is_short(inst: &Inst) -> bool {
+    // Profilers count the SFU here too, although its pipe has a fixed latency in this model.
     matches!(inst.op.info().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
 }
 
@@ -184,6 +188,7 @@ fn route(inst: &Inst) -> Route {
         (Opcode::Membar | Opcode::CctlIvall, _) => Route::Fence,
         (Opcode::Ld | Opcode::St, Space::Shared) => Route::Shared,
         (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, Space::Global) => Route::Device,
+        // The AGU finds the memory of a generic address. Other kinds have rules of their own.
         _ => Route::Other,
     }
 }

@@ -6,11 +6,11 @@
 //!   cta <-Trap---------     --Packet--> other SMs of the GPC (as for `lsu`) and back
 //! ```
 //!
-//! A piece is the part of a copy within one line of global memory and one line of shared memory.
+//! A job is the copy of one lane. A piece is the part of a copy within one line of global memory and one line of shared memory.
 //!
 //! | Operation | Cycles |
 //! |---|---|
-//! | arrival of an instruction to its first request | `latency` |
+//! | arrival of an instruction to the start of its first copy | `latency`; the first request follows 1 cycle later |
 //! | piece to the next piece | 1; at most `pieces` are in flight |
 //!
 //! | Direction | Path of a piece | End of the instruction |
@@ -55,7 +55,7 @@ use map_fetch::MapFetch;
 /// Depth of the queue to shared memory, in pieces. While it is full, no further piece reads shared memory. Assumed.
 const TO_SHARED: usize = 2;
 
-/// From this many packets for other SMs on, no further piece is requested. Pieces in flight may add more. Assumed.
+/// Queued packets for other SMs that stop the requests of further pieces. Pieces in flight can make the queue longer. Assumed.
 const TO_REMOTE: usize = 16;
 
 /// Parameters of the engine.
@@ -125,10 +125,12 @@ struct CopyInst {
 
 impl CopyInst {
     fn is_to_global(&self) -> bool {
+        // The modifier is the direction bit of a bulk copy.
         self.inst.warp_inst.inst().mods.high
     }
 
     fn has_ended(&self) -> bool {
+        // Copies to shared memory are not in `copies`: the warp waits for them at the mbarrier.
         self.lanes.is_empty() && self.copies == 0
     }
 }
@@ -204,9 +206,10 @@ impl State {
     /// Removes complete jobs, oldest first. A job to shared memory arrives at its mbarrier.
     fn finish_jobs(&mut self) {
         while let Some(job) = self.jobs.pop_front_if(|job| job.is_complete()) {
+            // Pieces name their job by its number since reset, so the numbers stay valid when older jobs leave.
             self.first_job += 1;
             if job.to_global {
-                // Jobs are complete in order, so this is the oldest instruction with a copy in flight.
+                // Jobs begin and leave in the order of their instructions, so the oldest with a copy in flight has this one.
                 let inst = self.insts.iter_mut().find(|inst| inst.copies > 0);
                 inst.expect("a copy to global memory keeps its instruction").copies -= 1;
             } else {
@@ -247,6 +250,7 @@ impl Tma {
     /// Begins the copy of the next lane, once all pieces of the previous job are in flight.
     fn begin_copy(&mut self, now: Cycle) {
         let state = &mut self.state;
+        // Copies begin in order, one at a time. Pieces of several copies can be in flight.
         if state.jobs.back().is_some_and(Job::has_more) {
             return;
         }
@@ -262,12 +266,14 @@ impl Tma {
             MapPlace::Constant(map) => map,
             MapPlace::Global => {
                 let Some(fetch) = state.map.take_if(|fetch| fetch.is_complete()) else {
+                    // `send_piece` requests the lines of the map. The copy begins once they have arrived.
                     state.map.get_or_insert_with(|| MapFetch::new(bulk.global));
                     return;
                 };
                 let map = fetch.map();
                 if let Some(fault) = bulk::map_fault(warp_inst, &bulk, map.as_ref()) {
                     let trap = fault.trap(warp_inst, lane);
+                    // The trap ends the launch, so the other lanes need no copy.
                     inst.lanes = LaneMask::NONE;
                     return send_trap(&mut self.ports.remote.trap, trap, now);
                 }
@@ -275,6 +281,7 @@ impl Tma {
             }
         };
         let job = Job::of(&inst.inst, &bulk, map, self.config.sm_in_gpc);
+        // Clears the lowest bit: the copy of that lane begins.
         inst.lanes.0 &= inst.lanes.0 - 1;
         inst.copies += u32::from(inst.is_to_global());
         state.stats.copies[usize::from(job.to_global)] += 1;
@@ -323,7 +330,7 @@ impl Tma {
         if port.has_room(now)
             && let Some(mut packet) = self.state.to_remote.pop_front()
         {
-            // The engines' outputs of the network follow those of the LSUs.
+            // The response returns to this output of the GPC's network: first come those of the LSUs, then those of the engines.
             packet.sm = self.config.gpc_sms + self.config.sm_in_gpc;
             let header = Header::of(&packet, Direction::Request);
             port.send_sideband(now, header.sideband(), packet);
@@ -367,6 +374,7 @@ impl Component for Tma {
         self.receive_from_shared(now);
         self.receive_from_l1(now);
         self.receive_from_remote(now);
+        // Before `begin_copy`: a copy requests its first piece in the cycle after it begins.
         self.send_piece(now);
         self.begin_copy(now);
         self.end_instruction(now);

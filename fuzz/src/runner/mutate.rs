@@ -7,12 +7,14 @@ const LIMITS: [u8; 8] = [0, 1, 2, 0x7f, 0x80, 0xfe, 0xff, 0x20];
 
 /// The next input: a mutation of one of `corpus`, or random bytes.
 pub(super) fn next(corpus: &[Vec<u8>], random: &mut Rng, most: usize) -> Vec<u8> {
+    // One input in 16 is noise. Short ones are as likely as long ones.
     if corpus.is_empty() || random.u8(..) < 16 {
         let most = 1 << random.u32(0..=10);
         let n = random.usize(0..=most);
         return std::iter::repeat_with(|| random.u8(..)).take(n).collect();
     }
     let mut input = corpus[random.usize(..corpus.len())].clone();
+    // 1 to 16 mutations: small steps, and leaps.
     for _ in 0..1 << random.u32(0..=4) {
         let other = &corpus[random.usize(..corpus.len())];
         mutate(&mut input, other, random);
@@ -53,6 +55,7 @@ pub(super) fn smaller(input: &[u8], random: &mut Rng) -> Vec<u8> {
         return smaller;
     }
     let at = random.usize(..input.len());
+    // Mostly a small part, so that shrinking does not stop early.
     let n = random.usize(1..=(input.len() / 2).max(1)) >> random.u32(0..=6);
     let end = (at + n.max(1)).min(input.len());
     match random.u8(0..4) {

@@ -32,6 +32,7 @@ fn inputs(folder: &Path) -> Vec<Vec<u8>> {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
+    // The order of a folder depends on the file system.
     paths.sort();
     let contents = |path: &PathBuf| match path.is_dir() {
         true => inputs(path),
@@ -42,6 +43,7 @@ fn inputs(folder: &Path) -> Vec<Vec<u8>> {
 
 /// A name for an input: a hash of its bytes.
 pub fn name_of(input: &[u8]) -> String {
+    // FNV-1a: the same on every host, unlike the hasher of the library.
     let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -139,7 +139,9 @@ impl Neighbours {
         }
         let running: Vec<bool> = cluster.ctas.iter().map(|cta| !cta.has_ended).collect();
         features::note((running.len(), running.iter().filter(|&&runs| runs).count()));
+        // A round of CTAs that have all ended opens nothing.
         self.rounds += u64::from(running.contains(&true));
+        // A CTA that has ended counts as arrived in every later round.
         cluster.arrived = running.iter().map(|&runs| !runs).collect();
         cluster.opening = running.iter().map(|&runs| runs.then_some(now.0)).collect();
     }
@@ -171,6 +173,7 @@ impl Neighbours {
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
         for sm in 0..self.arrivals.len() {
+            // Openings first: they lead to the next arrivals.
             self.take_open(sm, now);
             let mut sent = None;
             self.arrivals[sm].tick(now, |arrive| sent = Some(*arrive));

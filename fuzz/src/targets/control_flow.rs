@@ -98,7 +98,7 @@ enum Op {
     Work,
     Sync,
     Exit(Condition),
-    /// Lanes whose condition holds go to the target. At most `most` visits do so.
+    /// Lanes with a true condition go to the target, in at most `most` visits.
     Branch(Condition, u32, u32),
     /// Lanes choose one of the targets by their number and visit.
     Indirect(Condition, [u32; 3]),
@@ -141,6 +141,7 @@ impl Assembler {
             Statement::Loop(condition, region) => self.region(region, |code| {
                 let first = code.ops.len() as u32;
                 code.body(&region.bodies[0]);
+                // The backward branch is bounded, so every program ends.
                 code.ops.push(Op::Branch(*condition, first, TRIPS));
             }),
             Statement::Switch(condition, region) => self.region(region, |code| code.switch(*condition, region)),
@@ -156,12 +157,14 @@ impl Assembler {
             self.body(body);
             skips[n] = self.jump(ALWAYS);
         }
+        // Written last: the targets are known after the bodies.
         self.ops[at] = Op::Indirect(condition, targets);
         skips.into_iter().for_each(|skip| self.land(skip));
     }
 
     /// Encloses `inner` in a convergence barrier of its own, if the region has one and one is left.
     fn region(&mut self, region: &Region, inner: impl FnOnce(&mut Self)) {
+        // Barriers are not reused, so a deep program may run out of them.
         let is_left = usize::from(self.n_barriers) < ConvBarrier::COUNT;
         let has_barrier = (self.all_sync || region.has_barrier) && is_left;
         let barrier = ConvBarrier(self.n_barriers);
@@ -212,6 +215,7 @@ impl Thread {
                 Some(if is_taken { target } else { pc + 1 })
             }
             Op::Indirect(condition, targets) => {
+                // The bits of the lane and of its neighbour: 0, 1 or 2 selects a target.
                 let choice = usize::from(condition.holds(lane, visit)) + usize::from(condition.holds(lane ^ 1, visit));
                 Some(targets[choice])
             }
@@ -258,6 +262,7 @@ impl Warp<'_> {
         match self.ops[pc as usize] {
             Op::Work => self.flow.step(),
             Op::Sync if self.block_barriers => {
+                // The warp is alone in its block, so the barrier opens with its last lane.
                 if self.flow.arrive() {
                     self.flow.release();
                 }
@@ -287,6 +292,7 @@ impl Warp<'_> {
     fn check_reconverged(&self, pc: u32, active: LaneMask) {
         let before = pc.checked_sub(1).map(|before| self.ops[before as usize]);
         if let Some(Op::Bsync(barrier)) = before.filter(|_| self.all_sync) {
+            // Lanes that exited inside the region do not come back.
             let members = self.entered[usize::from(barrier.0)] & self.flow.live();
             assert_eq!(active, members, "lanes that leave the region of {barrier:?} at {pc}");
             features::note(("reconverged", active.count()));

@@ -39,7 +39,7 @@ pub struct Input {
     requests: Vec<Request>,
 }
 
-/// A packet on its way: its input, its tag, and its cycles of the crossbar's clock.
+/// A packet on its way: its tag, and its cycles of the crossbar's clock.
 #[derive(Clone, Copy)]
 struct Expected {
     tag: u32,
@@ -58,7 +58,7 @@ struct Neighbours {
     turns: Turns,
 }
 
-/// Whose turn it was at each output. Exact on the global clock, with a window of one packet and receivers that always take.
+/// The inputs that each output served, in order. Exact on the global clock, with a window of one packet and receivers that always take.
 #[derive(Default)]
 struct Turns {
     is_exact: bool,
@@ -79,6 +79,7 @@ impl Turns {
         let during = self.served[to].iter().filter(|(at, _)| (waits_from..left).contains(at));
         let mut times = vec![0; self.free_at.len()];
         during.for_each(|(_, input)| times[*input] += 1);
+        // Round robin: while one input waits, no other is served twice.
         let starves = self.is_exact && times.iter().any(|n| *n > 1);
         assert!(
             !starves,
@@ -100,6 +101,7 @@ fn data_bytes(packet: &Packet, direction: Direction) -> u64 {
     let is_cas = packet.atomic.as_ref().is_some_and(|atomic| atomic.op == AtomOp::Cas);
     match (packet.kind, direction) {
         (PacketKind::Store, Direction::Request) | (PacketKind::Load, Direction::Response) => sectors,
+        // A compare-and-swap carries the compare value too.
         (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) if is_cas => 2 * words,
         (PacketKind::Atomic | PacketKind::Reduction, Direction::Request) => words,
         (PacketKind::Atomic, Direction::Response) => words,
@@ -121,6 +123,7 @@ impl Neighbours {
         self.left = self.input.requests.len();
         let takes_always = self.input.paces.iter().all(|pace| *pace == Pace::ALWAYS);
         self.turns = Turns {
+            // Otherwise the cycle in which a packet left is not known exactly, or a packet may pass an older one.
             is_exact: takes_always && self.input.clock == Domain::GLOBAL && self.input.window == 1,
             sent_at: vec![0; self.left],
             free_at: vec![0; inputs],
@@ -198,7 +201,7 @@ impl World for Neighbours {
 /// Runs the network.
 ///
 /// # Panics
-/// If a packet is lost, doubled, late in order or at another output, or if the network breaks the contract.
+/// If a packet is lost, doubled, out of order or at another output, or if the network breaks the contract.
 pub fn check(input: Input) {
     let build = |wiring: &Wiring| {
         let sideband = match input.direction {

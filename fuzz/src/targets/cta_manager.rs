@@ -59,7 +59,7 @@ struct Ends(#[arbitrary(with = one_of(&[16, 0, 1, 3]))] usize);
 struct Round {
     /// True for a barrier that counts predicates.
     counts: bool,
-    /// Warps whose bit (modulo 8) is set continue without waiting. Not at a counting barrier.
+    /// Warps with a set bit (modulo 8) continue without a wait. Not at a counting barrier.
     #[arbitrary(with = one_of(&[0, 0, 1, 0xff]))]
     passes: u8,
 }
@@ -123,7 +123,9 @@ impl Neighbours {
         (0..self.n_warps()).filter(takes_part).count() as u32
     }
 
-    /// Warps that continue without waiting: bit n for the warps n modulo 8. The instruction needs a thread count, so no warp may be missing.
+    /// Warps that continue without a wait: bit n for the warps n modulo 8. The instruction needs a thread count, so no warp
+    /// may
+    /// be absent.
     fn passes(&self, round: usize) -> u8 {
         let spec = self.input.rounds[round];
         if spec.counts || self.n_in_round(round) < self.n_warps() {
@@ -140,6 +142,7 @@ impl Neighbours {
     }
 
     fn launch_next(&mut self, now: Cycle) {
+        // As GigaThread does: no launch to a full SM.
         let resident = self.n_launched - self.n_ended;
         if self.n_launched < self.input.ctas && resident < self.most_ctas() {
             let (grid, index) = (self.grid.clone(), self.n_launched);
@@ -173,12 +176,14 @@ impl Neighbours {
             self.ctas.contains_key(&cta),
             "a warp of CTA {cta}, which is not resident"
         );
+        // Scheduler and dispatch unit get the same start, in either order.
         let seen = (start.warp, start.index, cta);
         let other = &mut self.subcores[n].starts[1 - receiver];
         match other.iter().position(|of_other| *of_other == seen) {
             Some(at) => drop(other.remove(at)),
             None => self.subcores[n].starts[receiver].push(seen),
         }
+        // The scheduler's start begins the warp of the model.
         if receiver == 1 {
             return;
         }
@@ -270,12 +275,14 @@ impl Neighbours {
         let cta = self.ctas.get_mut(&warp.cta).expect("the CTA of a warp is resident");
         cta.arrived[warp.round].0 += 1;
         cta.arrived[warp.round].1 += predicates;
+        // A barrier per round: no warp arrives twice at one before it opens.
         let barrier = warp.round as u8;
         warp.acts_at = pass.then_some(now.0 + 1);
         warp.round += usize::from(pass);
         WarpEvent::Arrive {
             warp: slot,
             barrier,
+            // 0 stands for all threads of the CTA.
             threads: if passes == 0 { 0 } else { 32 * n_warps },
             pass,
             count: counts.then_some(predicates),
@@ -296,9 +303,11 @@ impl Neighbours {
 
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
+        // Ends first: they free the room that the next launch needs.
         self.take_end(now);
         self.launch_next(now);
         for n in 0..self.subcores.len() {
+            // Before the commands: a release needs the count of its barrier.
             if let Some(info) = self.subcores[n].info.take(now) {
                 self.on_info(n, info, now);
             }
@@ -307,6 +316,7 @@ impl World for Neighbours {
             }
             self.act(n, now);
         }
+        // A message to the dispatch unit may be left. The end checks that both units saw each start.
         let sees_info = self.subcores.iter().any(|subcore| subcore.info.is_ready(now));
         self.n_ended < self.input.ctas || sees_info
     }

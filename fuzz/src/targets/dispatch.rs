@@ -133,6 +133,7 @@ impl Neighbours {
             return;
         };
         let (_, decoded) = GRID.instruction(spec.pc);
+        // The scoreboard of a scheduler: no access to a register with a pending write.
         let conflicts = |other: &InFlight| {
             let (_, earlier) = GRID.instruction(other.pc);
             let preds = earlier.pred_defs & decoded.pred_touches != 0;
@@ -153,6 +154,7 @@ impl Neighbours {
             .map(word)
             .collect();
         let guard = GRID.instruction(spec.pc).0.guard;
+        // PT has no entry: it is always true.
         let value = registers
             .preds
             .get(usize::from(guard.pred.0))
@@ -179,6 +181,7 @@ impl Neighbours {
             return;
         };
         assert_eq!(inst.info.pipe as usize, pipe, "the pipe of {:?}", inst.inst().op);
+        // The oldest of equal instructions: a pipe gets them in order of issue.
         let waits = |other: &&mut InFlight| (other.warp, other.pc) == (inst.warp, inst.pc) && other.operands.is_some();
         let expected = self
             .in_flight
@@ -200,6 +203,7 @@ impl Neighbours {
             word.0 = std::array::from_fn(|lane| result(number, n, lane));
         }
         for (n, pred) in inst.results.preds.iter_mut().enumerate() {
+            // No lane has the number 40, so a predicate has a value of its own.
             *pred = LaneMask(result(number, n, 40));
         }
         // The end of a posted access goes to the scheduler from the LSU.
@@ -216,12 +220,14 @@ impl Neighbours {
         let at = self
             .in_flight
             .iter()
+            // An instruction without lanes skips its pipe.
             .position(|inst| is_it(inst) && (inst.is_done || inst.lanes == 0));
         let done = self
             .in_flight
             .remove(at.unwrap_or_else(|| panic!("{release:?} of no instruction")));
         let (inst, decoded) = GRID.instruction(done.pc);
         features::note((done.pc, done.lanes.count_ones().min(2), done.is_done));
+        // The release tells that the results are in the register file, so the model writes them now.
         let registers = &mut self.registers[usize::from(done.warp)];
         for lane in LaneMask(done.lanes).iter() {
             for n in (0..decoded.result_words).filter(|_| !inst.dst.is_zero()) {
@@ -230,6 +236,7 @@ impl Neighbours {
             }
             for (n, pred) in inst.pdst[..inst.op.info().pdst as usize].iter().enumerate() {
                 let value = result(done.number, n, 40) >> lane & 1;
+                // A write to PT is lost.
                 if let Some(mask) = registers.preds.get_mut(usize::from(pred.0)) {
                     *mask = *mask & !(1 << lane) | value << lane;
                 }
@@ -241,6 +248,7 @@ impl Neighbours {
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
         self.info.tick(now);
+        // Releases first: they clear the registers that the next issue needs.
         self.take_release(now);
         (0..self.pipes.len()).for_each(|pipe| self.run_pipe(pipe, now));
         self.issue_next(now);

@@ -33,6 +33,7 @@ fn read(file: Vec<u8>) -> Waves {
         wave.dedup_by_key(|(_, value)| *value);
         waves.insert(name, wave);
     }
+    // The writer adds these two signals. The dump does not know them.
     waves.remove("gpu.clock");
     waves.remove("gpu.cycle");
     waves

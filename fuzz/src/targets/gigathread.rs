@@ -122,6 +122,7 @@ impl Neighbours {
             "grids run one after the other"
         );
         assert!(index < grid.ctas(), "a CTA of the grid");
+        // Without clusters there is no placement, and the SM chooses the slot.
         let slot = match &placement {
             Some(placement) => self.placed_slot(n, index, &grid, placement),
             None => 0,
@@ -131,6 +132,7 @@ impl Neighbours {
             "CTA {index} is sent twice"
         );
         let sm = &mut self.sms[n];
+        // Two CTAs of clusters must not share a slot of their SM.
         let same_slot = sm
             .running
             .iter()
@@ -165,12 +167,14 @@ impl Neighbours {
             .find(|gpc| gpc.contains(&sm))
             .expect("every SM has a GPC");
         assert_eq!(gpc.start + usize::from(own.sm), sm, "the SM of CTA {index}");
+        // The placement counts SMs within the GPC.
         features::note(("cluster", placement.len()));
         own.slot
     }
 
     fn end_ctas(&mut self, n: usize, now: Cycle) {
         let sm = &mut self.sms[n];
+        // One end per cycle: the link carries one message.
         if sm.event.has_room(now)
             && let Some(at) = sm.running.iter().position(|(end, ..)| *end <= now.0)
         {

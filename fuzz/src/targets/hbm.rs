@@ -107,6 +107,7 @@ impl Input {
         hbm.row_policy = shape.row_policy;
         hbm.row_timeout = shape.row_timeout;
         hbm.starved_after = shape.starved_after;
+        // A drain starts at half of the queue and stops at a quarter.
         hbm.write_drain_start = shape.queue_depth.div_ceil(2);
         hbm.write_drain_stop = shape.queue_depth / 4;
         hbm.burst_bytes = shape.burst_bytes;
@@ -159,6 +160,7 @@ impl Slices {
                 Action::Reduction(_) => Action::Store(Mask::Whole, tag as u8),
             };
             let packet = Request { action, ..*request }.packet(line, tag as u32);
+            // In order of the script: each slice has lines of its own, so the order between them is free.
             self.owed.request(&mut self.memory, &packet);
             self.sources[slice].push(at, packet);
         }
@@ -179,6 +181,7 @@ impl World for Slices {
     fn reset(&mut self) {
         self.sources.iter_mut().for_each(Source::clear);
         self.sinks.iter_mut().for_each(Sink::clear);
+        // Storage is outside the channel, so a reset does not clear it.
         let zeros = [0; LINE];
         let lines: Vec<u64> = self.memory.lines().map(|(line, _)| line).collect();
         lines.iter().for_each(|line| self.storage.write(*line, &zeros));
@@ -204,6 +207,7 @@ impl World for Slices {
 /// If a byte is wrong, if a command violates the standard, or if the channel breaks the contract.
 pub fn check(input: Input) {
     let hbm = input.hbm();
+    // The checker remembers the commands before a reset. The channel does not.
     let checks_timing = !matches!(input.second, SecondRun::Reset(_) | SecondRun::ResetTwice(_));
     let build = |wiring: &Wiring| {
         let storage = Arc::new(Storage::new(1 << 20));

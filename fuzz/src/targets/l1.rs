@@ -109,6 +109,7 @@ impl Neighbours {
             }
             let mut packet = request.packet(request.line.into(), tag);
             if request.action == Action::Load {
+                // Half of the loads may hit in the L1. The others bypass it.
                 let operators = [CacheOp::All, CacheOp::All, CacheOp::Global, CacheOp::Volatile];
                 packet.cache = operators[usize::from(request.choice)];
             }
@@ -125,11 +126,13 @@ impl Neighbours {
     /// Performs a request at its arrival, and answers it later.
     fn run_l2(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l2.take(now) {
+            // Performed at arrival: the order in which the L1 sends is the order of memory.
             self.l2.perform(&mut packet);
             packet.l2_hit = true;
             let slice = (packet.line / 128 % 2) as usize;
             self.slices[slice].push_back((now.0 + self.input.delays[slice].0, packet));
         }
+        // The slices take turns, so responses of different lines overtake each other.
         let first = (now.0 % 2) as usize;
         for slice in [first, 1 - first] {
             if self.from_l2.has_room(now)
@@ -160,6 +163,7 @@ impl World for Neighbours {
     }
 
     fn check_end(&self) {
+        // Every store goes through the L1, so the L2 has the newest bytes.
         let mut found = self.l2.clone();
         for (line, bytes) in self.newest.lines() {
             assert_eq!(found.line(line), bytes, "line {line:#x} in the L2 at the end");

@@ -105,6 +105,7 @@ impl Neighbours {
         for (tag, request) in self.input.requests.iter().enumerate() {
             at += request.gap;
             let mut packet = request.packet(request.line.into(), tag as u32);
+            // SMs 0 and 1 are near, 2 and 3 far: `near_sms` below.
             packet.sm = request.choice.into();
             self.owed.request(&mut self.newest, &packet);
             self.source.push(at, packet);
@@ -120,6 +121,7 @@ impl World for Neighbours {
             self.owed.response(&response);
         }
         self.memory.tick(now);
+        // Fetches and write-backs share the link to memory.
         if let Some(packet) = self.fetches.take(now) {
             self.memory.take(packet, now);
         }

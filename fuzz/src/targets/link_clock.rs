@@ -78,7 +78,7 @@ type Message = u64;
 /// A message taken: cycle, input of the node, message.
 type Taken = (u64, usize, Message);
 
-/// What nodes do, with any kind of links.
+/// The behaviour of a node, on real links or on links of the model.
 #[derive(Clone)]
 struct Behaviour {
     spec: NodeSpec,
@@ -115,6 +115,7 @@ impl Behaviour {
                 && let Some(message) = links.recv(input, now)
             {
                 self.taken.push((now, input, message));
+                // The low byte counts hops, so that no message circles for ever.
                 if message & 0xff < self.spec.hops {
                     self.queue.push_back(message + 1);
                 }
@@ -192,6 +193,7 @@ impl Component for Node {
         self.behaviour = Behaviour::new(self.behaviour.spec, self.number);
     }
 
+    // A run has a fixed number of cycles, and may end with work left.
     fn is_quiescent(&self) -> bool {
         true
     }
@@ -238,6 +240,7 @@ impl Links for QueueEnds<'_> {
         let at = self.at(output, |spec| spec.from);
         let queue = &mut self.queues[at];
         queue.free.pop_front();
+        // A message with extra cycles delays the ones behind it: a link keeps the order.
         queue.last_visible = queue.last_visible.max(now + u64::from(queue.spec.latency) + extra);
         queue.messages.push_back((queue.last_visible, message));
     }
@@ -260,12 +263,13 @@ impl Links for QueueEnds<'_> {
     }
 }
 
-/// What every node takes, according to the model.
+/// The messages that every node takes, by the model.
 fn expected(input: &Input) -> Vec<Vec<Taken>> {
     let queue = |spec: &LinkSpec| {
         let is_inside = input.tiles[spec.from].0 == input.tiles[spec.to].0;
         Queue {
             spec: *spec,
+            // Inside a tile a slot is free in the next cycle. Between tiles the credit takes the link's latency.
             credit_latency: if is_inside { 1 } else { spec.latency.into() },
             max_latency: if is_inside { 63 } else { 32 },
             messages: VecDeque::new(),
@@ -276,6 +280,7 @@ fn expected(input: &Input) -> Vec<Vec<Taken>> {
     let mut queues: Vec<Queue> = input.links.iter().map(queue).collect();
     let mut nodes: Vec<_> = (0..4).map(|n| Behaviour::new(input.nodes[n], n)).collect();
     for now in 0..CYCLES {
+        // In any order: a message is visible in the next cycle at the earliest.
         for (node, behaviour) in nodes.iter_mut().enumerate() {
             let mut ends = QueueEnds {
                 queues: &mut queues,
@@ -317,6 +322,7 @@ fn build(input: &Input) -> Clock {
         let n = tile.components().len();
         tile.set_order((0..n).rev().map(|at| (at + input.rotation) % n).collect());
     }
+    // A quantum is at most the shortest link between tiles.
     clock.set_quantum(input.quantum.min(clock.quantum()));
     // A second thread costs more than the rest of the run.
     clock.set_threads(if input.second_thread == 20 { 2 } else { 1 });

@@ -1,7 +1,8 @@
 //! Target: one LSU with its coalescer, between sub-cores and an L1.
 //!
-//! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction returns once, with
-//! one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every earlier store of its warp.
+//! Oracle: each warp has memory of its own, and its accesses take effect in program order, lane by lane. Each instruction
+//! returns once, with one credit. A store or reduction is acknowledged once. A fence returns once the L1 has performed every
+//! earlier store of its warp.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -87,7 +88,7 @@ struct Owed {
     fence: Option<(usize, Vec<u8>)>,
 }
 
-/// A sub-core: what it sends, takes, and still expects.
+/// A sub-core: the instructions that it sends, and the messages that it expects.
 struct Subcore {
     input: Source<Box<WarpInst>>,
     /// A fence has not returned. The sub-core sends nothing before, as a scheduler would for its warp.
@@ -126,11 +127,13 @@ impl Neighbours {
             at[subcore] += spec.gap;
             let pc = u32::from(spec.op) % GRID.program.code().len() as u32;
             let is_shared = pc >= SHARED;
+            // Memory of its own for each warp: the order between warps does not matter.
             let region = if is_shared { 0 } else { BASE + warp as u64 * REGION };
             let bytes = if is_shared { 4096 } else { REGION };
             let mut inst = spec.inst(&GRID, pc, region, bytes);
             inst.subcore = subcore as u8;
             inst.issued = Cycle(at[subcore]);
+            // The index names the instruction when it returns.
             inst.index = self.owed.len() as u32;
             let results = match is_shared || pc == FENCE {
                 true => Vec::new(),
@@ -138,6 +141,7 @@ impl Neighbours {
             };
             // A fence without lanes orders nothing.
             let orders = pc == FENCE && !inst.lanes.is_empty();
+            // The bytes that all earlier accesses of the warp leave.
             let fence = orders.then(|| (warp, memories[warp].clone()));
             let ports = &mut self.subcores[subcore];
             ports.credits[usize::from(spec.warp)] += 1;
@@ -157,6 +161,7 @@ impl Neighbours {
         let owed = owed.expect("an instruction returns once");
         self.n_owed -= 1;
         assert_eq!(owed.goes_to_shared, from_shared, "the unit of {:?}", inst.inst().op);
+        // There is no shared memory here, so its accesses come back without results.
         if !from_shared {
             check_results(inst, &owed.results);
         }
@@ -181,12 +186,14 @@ impl Neighbours {
     /// Performs a packet at its arrival, and answers it later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
+            // An invalidation changes no byte.
             if !matches!(packet.kind, PacketKind::Invalidate { .. }) {
                 self.l1.perform(&mut packet);
             }
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // The banks take turns, so responses overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)
@@ -204,6 +211,7 @@ impl Neighbours {
                 let waits = &mut subcore.waits;
                 subcore
                     .input
+                    // A later access would change the bytes that the fence is checked against.
                     .tick_with(now, |inst| *waits = inst.pc == FENCE && !inst.lanes.is_empty());
             }
             if let Some(ack) = subcore.ack.take(now) {

@@ -1,7 +1,8 @@
 //! Target: mbarriers in shared memory, between an LSU and a copy engine.
 //!
-//! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of the LSU return the
-//! state before them. A test is true exactly if its phase is complete. A `try_wait` whose phase ends later may be either.
+//! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of
+//! the LSU return the state before them. A test is true exactly if its phase is complete. A `try_wait` may be either if its
+//! phase ends later.
 
 use std::sync::{Arc, LazyLock};
 
@@ -134,6 +135,7 @@ impl Mbarrier {
         self.pending -= arrivals;
         self.bytes += bytes;
         self.count -= if drop { arrivals } else { 0 };
+        // A phase needs all arrivals and all bytes.
         if self.pending == 0 && self.bytes == 0 {
             self.phase += 1;
             self.pending = self.count;
@@ -147,7 +149,7 @@ impl Mbarrier {
     }
 }
 
-/// What an instruction of the LSU must return.
+/// The result that an instruction of the LSU must return.
 #[derive(Clone, Debug)]
 enum Owed {
     /// The bits of the mbarrier of each lane, before an arrival or at a load.
@@ -246,6 +248,7 @@ impl Neighbours {
                 let phase = barrier.phase + u64::from(!spec.is_over) + 1;
                 lanes.push((lane, number, phase & 1));
                 // The test names the phase before this one, or this one.
+                // A `try_wait` on an open phase may see its end, so both results can be right.
                 let waits = spec.pc == TRY && !spec.is_over;
                 results.push((lane, (!waits).then_some(spec.is_over)));
                 if waits {
@@ -259,12 +262,14 @@ impl Neighbours {
                 continue;
             }
             let is_drop = spec.pc == DROP;
+            // A drop lowers the count of later phases too. It must leave at least one.
             let most = if is_drop {
                 barrier.pending.min(barrier.count - 1)
             } else {
                 barrier.pending
             };
             let arrivals = spec.arrivals.min(most);
+            // Takes back missing bytes, so that phases complete without a copy.
             let bytes = if barrier.bytes > 0 { -barrier.bytes } else { spec.bytes };
             before.push((lane, barrier.bits()));
             lanes.push((lane, number, u64::from(arrivals) | (bytes as u32 as u64) << 32));
@@ -313,12 +318,14 @@ impl Neighbours {
         }
         self.unsent = round.arrivals.len() + round.copies.len();
         let barrier = &mut self.barriers[OWN];
+        // A round completes exactly one phase. The order of its arrivals is open.
         barrier.phase += 1;
         features::note((round.copies.len(), total.checked_ilog2()));
         self.test_round(now);
     }
 
     fn test_round(&mut self, now: Cycle) {
+        // Round n completes phase n - 1. The other sub-core asks for its parity.
         let parity = (self.round as u64 + 1) & 1;
         self.push(now.0 + 1, TRY, true, &[(5, OWN, parity)], Owed::EndOfRound);
     }
@@ -387,6 +394,7 @@ fn arrival(bytes: u32, tag: u32) -> Box<Packet> {
         ..AtomicLanes::default()
     };
     atomic.lanes[0] = AtomicLane {
+        // The high half takes away the bytes that have arrived. The low half, the number of arrivals, is 0.
         value: u128::from(bytes.wrapping_neg()) << 32,
         ..AtomicLane::default()
     };

@@ -46,6 +46,7 @@ pub fn check(input: Input) {
     let mut written = Vec::new();
     npy::write(&mut written, input.dtype, &shape, &data).expect("memory has room");
     let read = |file: &[u8]| npy::read("x.npy", file, input.dtype, &shape);
+    // Every input checks the writer, whatever its file is.
     assert_eq!(read(&written).as_ref(), Ok(&data), "a written array");
     match read(&bytes_of(input.file, written)) {
         Ok(bytes) => {

@@ -88,6 +88,7 @@ impl InstSpec {
         let mut inst = Box::new(WarpInst::blank(0, grid.clone()));
         inst.pc = u32::from(self.pc) % last;
         (inst.warp, inst.index) = (self.warp, index);
+        // `at` begins at 20, the greatest age.
         inst.issued = Cycle(at - self.age);
         inst.lanes = LaneMask(self.lanes);
         inst.operands.preds = self.preds.map(LaneMask);
@@ -95,6 +96,7 @@ impl InstSpec {
             *word = Lanes(std::array::from_fn(|lane| operand(self.seed, n, lane)));
         }
         if std::ptr::eq(grid.program.code(), MATH.program.code()) && inst.pc == MMA {
+            // A matrix product needs the whole warp.
             inst.lanes = LaneMask::ALL;
         }
         inst
@@ -111,6 +113,7 @@ fn operand(seed: u32, n: usize, lane: usize) -> u32 {
         u32::MAX,
         1 << 31,
         i32::MAX as u32,
+        // Floats: infinities, a NaN, 1, the least normal number, a subnormal, two packed halves, 2^23 + 1.
         0x7f80_0000,
         0xff80_0000,
         0x7fc0_0000,
@@ -121,6 +124,7 @@ fn operand(seed: u32, n: usize, lane: usize) -> u32 {
         0x0400_8001,
         0x4b00_0001,
     ];
+    // The top bits of the seed join neighbouring lanes, so that equal words occur.
     let mixed = (seed ^ (n as u32) << 8 ^ (lane as u32 >> (seed >> 30))).wrapping_mul(0x9e37_79b1);
     let mixed = (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca6b);
     if mixed >> 29 < 3 {
@@ -130,7 +134,7 @@ fn operand(seed: u32, n: usize, lane: usize) -> u32 {
     }
 }
 
-/// What must leave through one output, in order.
+/// The messages that must leave through one output, in order.
 struct Owed<T> {
     /// First cycle in which each message may be visible, and the message.
     messages: VecDeque<(u64, T)>,
@@ -161,6 +165,7 @@ impl<T> Owed<T> {
     fn take(&mut self, now: Cycle, is_free: bool) -> T {
         let (at, message) = self.messages.pop_front().expect("a message that is not owed");
         assert!(now.0 >= at, "a message of cycle {at} leaves in cycle {now:?}");
+        // The sink takes one message per cycle, so a burst waits in the link.
         let earliest = at.max(self.next_take);
         self.next_take = now.0 + 1;
         assert!(
@@ -198,6 +203,7 @@ impl Dispatch {
     }
 
     fn start(&mut self) {
+        // A math pipe never gets the last instruction, the warp-group product.
         let last = self.grid.program.code().len() as u32 - u32::from(self.input.unit == Unit::Math);
         let mut at = 20;
         for (index, spec) in self.input.insts.iter().enumerate() {
@@ -212,6 +218,7 @@ impl Dispatch {
     }
 
     fn is_free(&self) -> bool {
+        // Only without back-pressure does the oracle know the exact cycle.
         self.input.depth == FREE && self.input.paces == [Pace::ALWAYS; 2]
     }
 
@@ -239,6 +246,7 @@ impl MathWorld {
         let entry = now.0 + 1;
         if inst.pc == HGMMA {
             self.owed_groups
+                // The pipe forwards a product of a warp group at once.
                 .push(entry + u64::from(self.dispatch.input.output_latency), inst);
         } else {
             // The link to the write port and the release follow.

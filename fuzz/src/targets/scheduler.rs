@@ -92,11 +92,13 @@ static EMPTY: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
 
 /// The grid with the program of an input.
 fn program(choices: &[u8]) -> Arc<Grid> {
+    // Only the last instruction is an EXIT, so no warp ends before it.
     let exit = INSTS.len() - 1;
     let chosen = choices.iter().map(|choice| usize::from(*choice) % exit);
     let mut code: Vec<Inst> = chosen.map(|n| INSTS[n]).collect();
     let last = code.len() as u32;
     for (pc, inst) in (0..).zip(&mut code).filter(|(_, inst)| inst.op == Opcode::Bra) {
+        // Forward only, so every warp reaches its EXIT.
         inst.target = (pc + 2).min(last);
     }
     code.push(INSTS[exit]);
@@ -184,6 +186,7 @@ impl Neighbours {
         let (slot, pc) = (issue.warp(), issue.pc());
         let delays = self.input.delays[pc as usize % 4];
         let (inst, decoded) = self.grid.instruction(pc);
+        // An instruction leaves the memory queue before it ends.
         let (queued, done) = (now.0 + delays.queue, now.0 + delays.queue + 1 + delays.memory);
         let release = Release::new(slot, pc, issue.group());
         match decoded.pipe {
@@ -205,6 +208,7 @@ impl Neighbours {
         }
         let is_fixed = self.grid.timing[pc as usize].result == ResultWait::Fixed;
         let written = (0..7).filter(|pred| is_fixed && decoded.pred_defs >> pred & 1 == 1);
+        // A guard has a latency of its own after such a write.
         written.for_each(|pred| warp.written[pred] = Some(issued));
         warp.in_flight.push(InFlight {
             pc,
@@ -236,7 +240,9 @@ impl Neighbours {
             let (earlier, of_earlier) = self.grid.instruction(other.pc);
             let hazard =
                 of_earlier.defs.intersects(&decoded.touches) || of_earlier.pred_defs & decoded.pred_touches != 0;
+            // Nothing issues behind an open fence or branch.
             let waits = earlier.op == Opcode::Membar || of_earlier.pipe == Pipe::Control;
+            // A fence waits for all memory accesses before it.
             let orders = inst.op == Opcode::Membar && of_earlier.pipe == Pipe::Lsu;
             assert!(
                 !(hazard || waits || orders),
@@ -245,6 +251,7 @@ impl Neighbours {
                 other.issued
             );
         }
+        // PT has no entry. With a slow dispatch unit the exact cycle of issue is not known.
         let written = warp.written.get(usize::from(inst.guard.pred.0)).copied().flatten();
         let least = u64::from(self.input.guard_latency);
         assert!(
@@ -272,10 +279,12 @@ impl Neighbours {
         };
         let warp = self.warps[usize::from(slot)].take().expect("a warp ends once");
         assert!(
+            // A warp ends with nothing in flight, also no store without an acknowledgement.
             warp.in_flight.iter().all(|inst| inst.ends.is_some() && !inst.queued),
             "warp {slot} ends in flight"
         );
         let mut pc = warp.pc;
+        // Branches that the scheduler resolved by itself were never issued.
         while self.grid.program.code()[pc as usize].op == Opcode::Bra {
             pc = self.grid.program.code()[pc as usize].target;
         }
@@ -321,7 +330,7 @@ fn is_taken(pc: u32) -> bool {
     pc.is_multiple_of(2)
 }
 
-/// The branch unit's answer.
+/// The response of the branch unit.
 fn resolve(warp: u8, pc: u32) -> Resolved {
     Resolved {
         warp,
@@ -336,6 +345,7 @@ fn resolve(warp: u8, pc: u32) -> Resolved {
 
 impl World for Neighbours {
     fn tick(&mut self, now: Cycle) -> bool {
+        // Ends first: they free slots for the next warps.
         self.take_event(now);
         self.take_issue(now);
         self.start_next(now);

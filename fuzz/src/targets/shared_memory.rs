@@ -96,6 +96,7 @@ impl Neighbours {
             inst.issued = Cycle(at);
             inst.index = self.expected.len() as u32;
             features::note((pc, inst.info.route == Route::Shared));
+            // Computed ahead: the unit takes accesses in the order of the link.
             self.expected.push(Some(perform(&inst, &mut memory, 0)));
             self.lsu.push(at, inst);
         }
@@ -113,6 +114,7 @@ impl Neighbours {
             let (to, _, owed) = &mut self.lines[source];
             let mut packet = request.packet(0, tag as u32);
             let line = u64::from(request.line / 4) * n as u64 + source as u64;
+            // After the bytes of the CTA, which only the LSU accesses.
             packet.line = remote_address(0, u64::from(CTA_BYTES) + line * 128);
             owed.request(&mut self.remote, &packet);
             to.push(at, packet);
@@ -185,6 +187,7 @@ pub fn check(input: Input) {
         }
         let mut shared = TINY.sm.shared;
         shared.latency = input.latency;
+        // The cost of a bank conflict must not change a result.
         shared.conflict_latency_per_pass = input.conflict_latency;
         let ports = Ports {
             input: from_lsu,

@@ -155,6 +155,7 @@ impl Neighbours {
         (inst.lanes, inst.warp, inst.issued) = (LaneMask(spec.lanes), spec.warp, Cycle(at));
         inst.info = IssueInfo::of(inst.inst(), inst.decoded(), &inst.timing());
         let image = match inst.pc >= SURFACES {
+            // A surface per warp: the order between warps is open.
             true => IMAGES + usize::from(spec.warp),
             false => usize::from(spec.image),
         };
@@ -164,6 +165,7 @@ impl Neighbours {
         let access = inst.inst().mods.access.total();
         let words = &mut inst.operands.words;
         for lane in 0..WARP_SIZE {
+            // A handle is the index of a texture plus 1.
             words[handle].0[lane] = 1 + image as u32;
             for axis in 0..3 {
                 let at = i32::from(spec.first[axis]) + i32::from(spec.step[axis]) * lane as i32;
@@ -175,6 +177,7 @@ impl Neighbours {
                     false => (at as f32 / 16.0).to_bits(),
                 };
             }
+            // Only a store has data, behind the coordinates.
             if inst.pc >= SURFACES && data > coordinates {
                 for (n, word) in words[data..].iter_mut().enumerate().take(4) {
                     word.0[lane] = (u32::from(spec.data) * 0x0101_0101) ^ (lane as u32 * 0x1_0001) ^ n as u32;
@@ -200,6 +203,7 @@ impl Neighbours {
             let access = inst.inst().mods.access;
             let place = sampler::surface(image, &inst.inst().mods, at);
             if inst.inst().op == Opcode::Suld {
+                // A load outside the surface gives zeros.
                 let mut bytes = [0; 16];
                 if let Some(place) = place {
                     bytes[..access.total() as usize].copy_from_slice(&memory[place..][..access.total() as usize]);
@@ -219,10 +223,12 @@ impl Neighbours {
     /// Performs a packet at its arrival, and answers it later.
     fn run_l1(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_l1.take(now) {
+            // The order of arrival is the order of memory, whatever the delay.
             self.l1.perform(&mut packet);
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // The banks take turns, so responses overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)

@@ -83,7 +83,7 @@ struct Neighbours {
     /// Memories after all copies.
     expected: [Lines; 2],
     copies: Vec<Vec<Copy>>,
-    /// Copies to shared memory whose barrier has not been told.
+    /// Copies to shared memory that have not reached their barrier.
     arriving: Vec<Copy>,
     returned: Vec<bool>,
     /// Pieces in flight between engine and memories.
@@ -108,7 +108,9 @@ impl Neighbours {
             {
                 match (copy.to_global, there) {
                     (true, Some(there)) => global.set(there, initial(here.into())),
+                    // An element outside the tensor is not written.
                     (true, None) => {}
+                    // An element outside the tensor reads as zero.
                     (false, there) => shared.set(here.into(), there.map_or(0, initial)),
                 }
             }
@@ -166,6 +168,7 @@ impl Neighbours {
             let bank = (packet.line / 128 % 2) as usize;
             self.responses[bank].push_back((now.0 + self.input.delays[bank].0, packet));
         }
+        // The banks take turns, so pieces overtake each other.
         let first = (now.0 % 2) as usize;
         for bank in [first, 1 - first] {
             if self.from_l1.has_room(now)
@@ -191,6 +194,7 @@ impl Neighbours {
                     let written = (0..128).filter(|at| packet.byte_mask >> at & 1 == 1);
                     written.for_each(|at| self.shared.set(first + at as u64, packet.bytes[at]));
                 }
+                // In the order of the link: the stores of a copy come before its arrival.
                 _ => self.arrive(&packet, first as u32),
             }
             self.responses[2].push_back((now.0 + self.input.delays[2].0, packet));
@@ -215,6 +219,7 @@ impl Neighbours {
             line + u32::from(lane.offset),
             ((lane.value >> 32) as u32).wrapping_neg(),
         );
+        // Equal copies of one barrier cannot be told apart, so any complete one will do.
         let is_it = |copy: &Copy| (copy.barrier, copy.bytes) == (barrier, bytes) && self.is_there(copy);
         let found = self.arriving.iter().position(is_it);
         let found = found.unwrap_or_else(|| panic!("no complete copy has {bytes} bytes at mbarrier {barrier:#x}"));
@@ -228,6 +233,7 @@ impl World for Neighbours {
         self.take_back(now);
         self.run_l1(now);
         self.run_shared(now);
+        // Each read in flight takes an entry of the engine.
         assert!(self.pieces <= self.input.pieces, "{} pieces are in flight", self.pieces);
         let is_done = self.returned.iter().all(|&returned| returned) && self.arriving.is_empty();
         !is_done || self.responses.iter().any(|waiting| !waiting.is_empty())

@@ -1,7 +1,7 @@
 //! Target: scenarios and presets from any TOML text.
 //!
-//! Oracle: a text loads, or is refused with an error that names its file, twice the same. A buffer has the bytes of its shape. A preset that
-//! loads passes its own check, and loads again to the same numbers from the text of each number.
+//! Oracle: a text loads, or is refused with an error that names its file, twice the same. A buffer has the bytes of its
+//! shape. A preset that loads passes its own check. The text of each number loads to the same number.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -152,6 +152,7 @@ fn edit(text: &str, edits: &[Edit]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for Edit { line, change } in edits {
         let at = usize::from(*line) % lines.len().max(1);
+        // Deletions may have left no line.
         let Some(old) = lines.get(at).cloned() else { break };
         let (key, _) = old.split_once('=').unwrap_or((&old, ""));
         match change {
@@ -196,6 +197,7 @@ pub fn check(input: Input) {
     if ["/", "..", "~"].iter().any(|part| text.contains(&format!("\"{part}"))) {
         return;
     }
+    // A file per thread, since tests run side by side.
     let name = format!("{:?}.toml", std::thread::current().id());
     let path = FOLDER.path().join(name);
     fs::write(&path, text).expect("the folder can be written");

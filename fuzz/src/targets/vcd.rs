@@ -28,10 +28,12 @@ fn read(file: &[u8]) -> Waves {
             Command::ChangeReal(code, value) => (code, Some(value.to_bits())),
             _ => continue,
         };
+        // A signal and its alias share one code.
         for path in &names[&code] {
             waves.entry(path.clone()).or_default().push((now, value));
         }
     }
+    // The writer adds these two signals. The dump does not know them.
     waves.remove("gpu.clock");
     waves.remove("gpu.cycle");
     waves

@@ -14,8 +14,9 @@
 //! | wait | dependency barriers that must be free before this instruction issues |
 //! | reuse | source slots with a register that the next instruction reads in the same slot |
 //!
-//! Input: code, the [`Latency`] of each result, and the guard latency, from which on guards see a predicate of a fixed latency. Guarantee: a machine that obeys the words, without a scoreboard, is free of
-//! hazards on every path. It reads no register before its value is written, and overwrites none before it is read.
+//! Input: code, the [`Latency`] of each result, and the guard latency. The guard latency is the number of cycles until a guard sees a
+//! predicate with a fixed latency. Guarantee: a machine that obeys the words, without a scoreboard, is free of hazards on every path. It
+//! reads no register before its value is written, and overwrites none before it is read.
 //! - A fixed-latency result is covered by stalls. It is ready at the end of its basic block.
 //! - Any other result takes one of six dependency barriers. Several results may share one.
 //! - A barrier becomes visible two cycles after the instruction that takes it.
@@ -83,6 +84,7 @@ impl ControlWord {
     /// assert_eq!(word.bits(), 0b0010_000101_111_001_0_0100);
     /// ```
     pub fn bits(&self) -> u32 {
+        // 7 means no barrier. The yield bit is inverted: 0 yields.
         let barrier = |barrier: Option<u8>| u32::from(barrier.unwrap_or(7));
         u32::from(self.stall)
             | u32::from(!self.yields) << 4
@@ -137,6 +139,7 @@ pub fn words(program: &Program, latencies: &[Latency], guard_latency: u32) -> Ve
         guard_latency,
     };
     let mut words = vec![default_word; code.len()];
+    // In this order: waits depend on the barriers, stalls on the waits.
     analysis.assign_barriers(&mut words);
     analysis.set_waits(&mut words);
     analysis.set_stalls(&mut words);
@@ -157,6 +160,7 @@ impl Analysis<'_> {
     fn next(&self, pc: usize) -> impl Iterator<Item = usize> + use<> {
         let inst = &self.code[pc];
         let jumps = inst.op == Opcode::Bra;
+        // With a guard some lanes may fall through.
         let leaves = inst.guard == Guard::ALWAYS && (jumps || inst.op == Opcode::Brx);
         let goes_on = !leaves && !self.is_end(pc) && pc + 1 < self.code.len();
         let behind = goes_on.then_some(pc + 1);
@@ -168,6 +172,7 @@ impl Analysis<'_> {
         let Latency::Fixed(data) = self.latencies[pc] else {
             return None;
         };
+        // Only a predicate result has a guard latency.
         let guard = match self.decoded[pc].pred_defs {
             0 => data,
             _ => data.max(self.guard_latency),
@@ -181,6 +186,7 @@ impl Analysis<'_> {
         let mut last = 0;
         for (pc, word) in words.iter_mut().enumerate() {
             let decoded = &self.decoded[pc];
+            // A first wait mask, in text order: it shows which barriers are free. `set_waits` follows every path.
             word.wait = pending.wait(decoded);
             pending = pending.after(word, decoded);
             if self.stall_latency(pc).is_none() && !RegPredSet::written(decoded).is_empty() {
@@ -210,9 +216,11 @@ impl Analysis<'_> {
                 RegPredSet::read(&self.decoded[pc]),
                 RegPredSet::written(&self.decoded[pc]),
             );
+            // This instruction waits for the result, and the sources have been read by then.
             if results.intersects(reads.with(writes)) {
                 continue;
             }
+            // The targets of a BRX are unknown: one may overwrite a source.
             if sources.intersects(writes) || (self.code[pc].op == Opcode::Brx && !sources.is_empty()) {
                 return true;
             }
@@ -224,6 +232,7 @@ impl Analysis<'_> {
     /// Sets the wait masks to the union over all paths, by iteration to a fixed point.
     fn set_waits(&self, words: &mut [ControlWord]) {
         let mut before = vec![Pending::default(); self.code.len()];
+        // The sets only grow, so the iteration ends.
         let mut changed = true;
         while std::mem::take(&mut changed) {
             for pc in 0..self.code.len() {
@@ -246,6 +255,7 @@ impl Analysis<'_> {
         let mut timer = BlockTimer::new();
         for pc in 0..self.code.len() {
             timer.issue(&words[pc], &self.decoded[pc], self.stall_latency(pc));
+            // At the end of a block every result must be ready, because the next block may be entered from elsewhere too.
             let need = match starts[pc + 1] {
                 true if self.is_end(pc) => 0,
                 true => timer.all_ready(),
@@ -255,6 +265,7 @@ impl Analysis<'_> {
             words[pc].stall = stall as u8;
             words[pc].yields = stall >= MIN_YIELD_STALL;
             timer.now += stall;
+            // All results are ready here, so the next block starts without hazards.
             if starts[pc + 1] {
                 timer = BlockTimer::new();
             }
@@ -304,6 +315,7 @@ fn slot_register(inst: &Inst, slot: usize) -> Option<Reg> {
         2 if is_addition => 1,
         slot => slot,
     };
+    // Only these pipes have reuse caches here. A register group is not kept.
     let has_cache = matches!(info.pipe, Pipe::Int | Pipe::Fp32 | Pipe::Half) && source < info.src.len();
     match inst.src[source].source {
         Source::Reg(reg) if has_cache && !reg.is_zero() && info.src[source].of(&inst.mods) == 1 => Some(reg),

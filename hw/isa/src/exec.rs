@@ -70,7 +70,7 @@ pub struct Operands {
     pub words: [Lanes; MAX_SOURCE_WORDS],
     /// Lanes in which each predicate source holds, after negation.
     pub preds: [LaneMask; 2],
-    /// All seven predicates, only for P2R and R2P.
+    /// All seven predicates, only for P2R and R2P. R2P keeps those outside its mask.
     pub file: [LaneMask; 7],
 }
 
@@ -131,6 +131,7 @@ pub fn predicate_sources(inst: &Inst, file: &[LaneMask; Pred::COUNT]) -> [LaneMa
 struct ExecInput<'a> {
     inst: &'a Inst,
     words: &'a [Lanes],
+    /// Index in `words` of the first word of each operand A, B, C, D.
     first_word: [u8; 4],
     operands: &'a Operands,
     /// Lanes that take part in votes and exchanges.
@@ -176,8 +177,10 @@ impl<'a> ExecInput<'a> {
 pub fn execute(inst: &Inst, decoded: &Decoded, active: LaneMask, operands: &Operands, results: &mut Results) {
     // Declared here, so that a modified copy outlives its branch.
     let (narrow, wide);
+    // Most instructions have no modifier, and read the gathered words without a copy.
     let words = if decoded.unmodified {
         &operands.words[..]
+    // At most three sources, each of one word: this copy has half the words of the wide one.
     } else if decoded.source_words as usize == inst.op.info().src.len() && decoded.source_words <= 3 {
         narrow = modifier::apply_narrow(inst, operands);
         &narrow[..]

@@ -96,7 +96,7 @@ pub struct Flow {
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
-    /// Lanes of `syncing` whose next instruction exchanges values.
+    /// Lanes of `syncing` that exchange values in their next instruction.
     exchanging: LaneMask,
     /// Lanes of a split exchange, until the caller takes them.
     split_exchange: LaneMask,
@@ -218,15 +218,14 @@ impl Flow {
         self.resume_pending();
     }
 
-    /// Makes the running lanes the members of `conv`. If other live lanes are members still, removes the running lanes from the members
-    /// instead.
+    /// Makes the running lanes the members of `conv`, unless other live lanes are members. Then the running lanes are no members.
     pub fn bssy(&mut self, conv: ConvBarrier) {
         let (active, live) = (self.active, self.live);
         let convergence = &mut self.conv_barriers[conv.0 as usize];
         if (convergence.members & live & !active).is_empty() {
             convergence.members = active;
         } else {
-            // Lanes of an earlier branch use the barrier: a branch without its own BSSY and BSYNC, as in recursion.
+            // Other lanes are between a BSSY of this barrier and its BSYNC. They diverged at a branch without a barrier, as in recursion.
             convergence.members &= !active;
         }
         self.pc += 1;
@@ -238,6 +237,7 @@ impl Flow {
         let n = conv.0 as usize;
         let members = self.conv_barriers[n].members;
         let arriving = self.active & members;
+        // No running lane is a member: a BSSY of a barrier in use, or a BREAK, has removed them. They pass without waiting.
         if arriving.is_empty() {
             self.pc += 1;
             return;
@@ -248,6 +248,7 @@ impl Flow {
             self.pc += 1;
             return;
         }
+        // Lanes of the running group that are no members go on behind the barrier.
         let others = self.active & !members;
         if !others.is_empty() {
             self.push_pending(self.pc + 1, others);
@@ -283,7 +284,7 @@ impl Flow {
         !self.live.is_empty() && self.block_barrier == self.live
     }
 
-    /// Opens the block barrier: its lanes continue, together if they arrived together.
+    /// Opens the block barrier. Lanes that arrived together continue together, others in a group for each resume address.
     pub fn release(&mut self) {
         let lanes = std::mem::take(&mut self.block_barrier);
         match self.after_barrier.take() {
@@ -324,6 +325,7 @@ impl Flow {
     /// Runs the oldest pending group. The running group becomes the newest pending one, so a spinning lane cannot starve the lock's holder.
     fn rotate_pending(&mut self) {
         let (spinning, n) = ((self.pc, self.active), self.n_pending as usize);
+        // The array stays in order of age: the oldest leaves at the front, the spinning group enters at the back.
         let pending = &mut self.diverged_mut().pending[..n];
         let oldest = pending[0];
         pending.copy_within(1.., 0);
@@ -353,6 +355,7 @@ impl Flow {
     fn hold_active(&mut self) -> LaneMask {
         let (lanes, pc) = (self.active, self.pc);
         let diverged = self.diverged_mut();
+        // Per lane, because the lanes of one barrier may be held at different instructions.
         lanes.iter().for_each(|lane| diverged.resume_at[lane] = pc + 1);
         std::mem::take(&mut self.active)
     }
@@ -406,6 +409,7 @@ impl Flow {
             .iter_mut()
             .find(|convergence| !(convergence.arrived & awaited).is_empty())?;
         let lanes = std::mem::take(&mut convergence.arrived);
+        // The released lanes are no members any more, so the others do not wait for them.
         convergence.members &= !lanes;
         Some(lanes)
     }

@@ -251,6 +251,8 @@ pub enum Scope {
 }
 
 /// Modifiers: every property besides opcode and operands. An unused modifier keeps its default.
+///
+/// Some opcodes use a modifier for something else: see each line of [`Opcode`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Mods {
     /// Type of the operation or of its result.
@@ -273,7 +275,7 @@ pub struct Mods {
     pub ftz: bool,
     /// Clamps the result to 0..1 (floats) or to the type's range (integers).
     pub sat: bool,
-    /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI).
+    /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI). A bulk copy with it goes to global memory.
     pub high: bool,
     /// Shifts to the right (SHF).
     pub right: bool,
@@ -342,6 +344,7 @@ impl Inst {
             op,
             guard: Guard::ALWAYS,
             dst: Reg::ZERO,
+            // Writes to PT are dropped, so this is no result.
             pdst: [Pred::TRUE; 2],
             src: [Operand::NONE; 4],
             psrc: [Guard::ALWAYS; 2],

@@ -100,6 +100,7 @@ impl Iterator for LaneIter {
     #[inline]
     fn next(&mut self) -> Option<usize> {
         let lane = LaneMask(self.0).lowest()?;
+        // Clears the lowest set bit. The word is not 0 here.
         self.0 &= self.0 - 1;
         Some(lane)
     }
@@ -179,6 +180,7 @@ impl Lanes {
             return;
         }
         for lane in 0..WARP_SIZE {
+            // 0 in the lanes of the mask, else all ones. A select by masks has no branch, so the loop becomes vector code.
             let keep = (mask.0 >> lane & 1).wrapping_sub(1);
             self.0[lane] = (self.0[lane] & keep) | (from.0[lane] & !keep);
         }

@@ -202,7 +202,7 @@ opcodes! {
     Plop3 "PLOP3" Int (Words(0), 2) <- ([], 2);
     /// d = active lanes in which psrc0 holds, in every mode. pdst0 = any lane, all lanes, or all or none (uni). Ballot: as any.
     Vote "VOTE" Int (Words(1), 1) <- ([], 1);
-    /// d = lanes whose a (width `ty`) equals this lane's a. Mode all: every active lane if all are equal, and pdst0 says so.
+    /// d = lanes with the same a (width `ty`) as this lane. Mode all: every active lane if all are equal, and pdst0 says so.
     Match "MATCH" Sfu (Words(1), 1) <- ([Ty], 0);
     /// d = reduction `atom` of a over the active lanes. In f32 minimum and maximum a NaN loses, or wins with `unordered`.
     Redux "REDUX" Sfu (Words(1), 0) <- ([Words(1)], 0);

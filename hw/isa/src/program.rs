@@ -11,7 +11,7 @@ use crate::source::{SourceLine, SourceMap};
 use crate::space::Space;
 use std::sync::Arc;
 
-/// Maximum 32-bit source words of one instruction (a matrix product has 4 + 2 + 4).
+/// Maximum 32-bit source words of one instruction (MMA.SP has 4 + 4 + 4 + 1).
 pub const MAX_SOURCE_WORDS: usize = 13;
 /// Maximum 32-bit result words of one instruction.
 pub const MAX_RESULT_WORDS: usize = 4;
@@ -103,6 +103,7 @@ impl Decoded {
     fn add_source(&mut self, slot: usize, source: Source, words: u8) {
         self.first_word[slot] = self.source_words;
         for n in 0..words {
+            // The low word first. RZ is zero in every word, and holds no register.
             self.sources[self.source_words as usize] = match source {
                 Source::Reg(reg) if reg.is_zero() => WordSource::Zero,
                 Source::Reg(reg) => WordSource::Reg(reg.offset(n)),
@@ -121,6 +122,7 @@ impl Decoded {
     }
 
     fn add_predicates(&mut self, inst: &Inst) {
+        // Without PT: a constant causes no hazard.
         const VALUES: u8 = (1 << Pred::COUNT) - 1;
         let bit = |pred: Pred| (1u8 << pred.0) & VALUES;
         let info = inst.op.info();
@@ -134,6 +136,7 @@ impl Decoded {
         }
         match inst.op {
             Opcode::P2r => self.pred_uses |= VALUES,
+            // Predicates outside of its mask keep their value, so R2P reads them all.
             Opcode::R2p => {
                 self.pred_uses |= VALUES;
                 self.pred_defs |= VALUES;
@@ -242,6 +245,7 @@ impl Requirements {
             let at = address.checked_sub(variable.offset);
             variable.space == space && at.is_some_and(|at| at < variable.bytes || variable.bytes == 0)
         };
+        // Dynamic shared memory has no size, so it holds every address behind its start. A later variable is nearer.
         let variable = self
             .all_variables()
             .filter(holds)
@@ -346,6 +350,7 @@ impl Program {
     /// True if the instruction at `pc` always branches to itself: a warp that gets there never ends.
     pub fn branches_to_itself(&self, pc: u32) -> bool {
         let inst = &self.code[pc as usize];
+        // Without a guard no lane leaves the loop.
         inst.op == Opcode::Bra && inst.guard == Guard::ALWAYS && inst.target == pc
     }
 

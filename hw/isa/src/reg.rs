@@ -9,11 +9,12 @@ pub struct Reg(pub u8);
 impl Reg {
     /// Reads zero. Writes to it are dropped.
     pub const ZERO: Reg = Reg(255);
-    /// Number of general registers that hold a value.
+    /// Number of general registers that hold a value: R0 to R254.
     pub const COUNT: usize = 255;
 
     /// Returns the register `n` further, as in a pair or quad. The zero register stays the zero register.
     pub const fn offset(self, n: u8) -> Reg {
+        // A group of RZ reads zero in every word.
         if self.0 == 255 { self } else { Reg(self.0 + n) }
     }
 

@@ -94,6 +94,7 @@ impl MmaShape {
             M8n8k4F64 | M8n8k4F16 => (2, 2, 4),
             M16n8k8F16 | M16n8k8Bf16 | M16n8k4Tf32 | M16n8k16S8 | M16n8k16U8 | M16n8k16S8U8 | M16n8k16U8S8 => (2, 1, 4),
             M16n8k32S4 | M16n8k32U4 | M16n8k32S4U4 | M16n8k32U4S4 | M16n8k128And | M16n8k128Xor => (2, 1, 4),
+            // 16 rows and a depth above 16 bytes: both doublings.
             _ => (4, 2, 4),
         }
     }

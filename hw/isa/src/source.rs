@@ -91,6 +91,7 @@ impl SourceMap {
     /// If `caller` was itself added in this function, its own callers follow.
     pub fn add(&mut self, text_line: u32, pos: SourcePos, caller: Option<SourcePos>) {
         let caller = caller.map(|pos| {
+            // A call inside an inlined function: its own callers were added with an earlier position.
             let outer = self.latest.get(&pos).and_then(|&at| self.frames[at as usize].caller);
             self.push(pos, outer)
         });
@@ -116,6 +117,7 @@ impl SourceMap {
 
     /// Iterates over the source position of a text line and the calls where it was inlined, innermost first.
     pub fn stack(&self, text_line: u32) -> impl Iterator<Item = SourceLine<'_>> {
+        // Lines keep the last position before them, up to the next function.
         let behind = self.starts.partition_point(|&(start, _)| start <= text_line);
         let innermost = behind.checked_sub(1).and_then(|at| self.starts[at].1);
         let frame = |at: u32| &self.frames[at as usize];
@@ -125,6 +127,7 @@ impl SourceMap {
 
     fn named(&self, pos: SourcePos) -> Option<SourceLine<'_>> {
         let file = self.files.get(&pos.file)?;
+        // Line 0 marks code that the compiler made, without a source line.
         (pos.line > 0).then_some(SourceLine {
             file,
             line: pos.line,

@@ -46,6 +46,7 @@ impl Access {
 
     /// Returns the registers of one lane's value. An element takes at least one.
     pub const fn words(self) -> u8 {
+        // A byte or half has a register of its own.
         let each = if self.bytes < 4 { 1 } else { self.bytes / 4 };
         each * self.count
     }
@@ -89,6 +90,7 @@ pub const MAX_CLUSTER: u32 = 16;
 pub const fn split_window(address: u64) -> (Option<u32>, u64) {
     match address / WINDOW_BYTES {
         0 => (None, address),
+        // Window n + 1 is the CTA with rank n.
         window => (Some((window - 1) as u32), address % WINDOW_BYTES),
     }
 }

@@ -8,8 +8,8 @@
 //! - A source can have `-` (negated), `~` (inverted), `|x|` (absolute).
 //! - An address is `[source+0x10]`, in constant memory `c[3][source+0x10]`.
 //! - A branch ends with the index of its target. BSSY, BSYNC and BREAK end with their convergence barrier.
-//! - Modifiers are suffixes, one word each, in a fixed order. A default is left out, except comparison, function, operation and
-//!   shape, which are part of the name. `ty` precedes `from`, and is written whenever `from` is.
+//! - Modifiers are suffixes, one word each, in a fixed order. A default is left out. But comparison, function, operation and
+//!   shape are part of the name, and always written. `ty` precedes `from`, and is written whenever `from` is.
 //!
 //! Reading restores every field that the opcode uses. The source line is not part of the text.
 //!
@@ -260,9 +260,11 @@ fn modifiers(f: &mut Formatter, inst: &Inst) -> fmt::Result {
     if op.is_comparison() {
         suffix(f, COMPARISONS, (mods.cmp, mods.unordered), true)?;
         suffix(f, JOINS, mods.join, true)?;
+    // Comparisons have it in their name (EQU).
     } else if mods.unordered {
         write!(f, ".{NAN_WINS}")?;
     }
+    // The reader takes the first type as `ty`. So `ty` is written even as the default if `from` follows.
     suffix(f, TYPES, mods.ty, mods.from != Ty::default())?;
     suffix(f, TYPES, mods.from, false)?;
     suffix(f, SPACES, mods.space, false)?;

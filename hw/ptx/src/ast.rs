@@ -166,6 +166,7 @@ impl Type {
 
     /// True for a floating-point type.
     pub fn is_float(self) -> bool {
+        // The types left over are halves, packed floats and formats of 8 bits.
         !self.is_bits() && !self.is_signed() && !self.is_unsigned() && !matches!(self, Type::Pred | Type::Handle)
     }
 
@@ -209,6 +210,7 @@ pub struct Variable<'a> {
 impl Variable<'_> {
     /// Returns the size in bytes, saturating at `u64::MAX`; 0 for an unsized array.
     pub fn bytes(&self) -> u64 {
+        // At most 4 elements of 16 bytes, so the product cannot overflow.
         let each = u64::from(self.vector * self.ty.bytes());
         self.dims
             .iter()
@@ -270,6 +272,7 @@ impl Float {
     pub fn bits_as(self, ty: Type) -> u64 {
         match (self, ty) {
             (Float::Single(bits), Type::F64) => f64::from(f32::from_bits(bits)).to_bits(),
+            // PTX reads a decimal literal as a double, so it is rounded here.
             (Float::Double(bits), Type::F32) => (f64::from_bits(bits) as f32).to_bits().into(),
             (Float::Single(bits), _) => bits.into(),
             (Float::Double(bits), _) => bits,

@@ -12,7 +12,7 @@ use crate::diag::{Diagnostic, Span};
 pub struct Requirement {
     /// Minimum compute capability: ten times the major number plus the minor number, 90 for 9.0.
     capability: u32,
-    /// Which GPUs other than `capability` run it.
+    /// Other GPUs that run it.
     reach: TargetReach,
     span: Span,
     /// The feature as a finding names it.
@@ -124,6 +124,7 @@ pub(crate) fn requirements(module: &Module<'_>) -> Vec<Requirement> {
     requirements
 }
 
+/// Adds the requirements of the instructions, one for each row of the table that is not yet `seen`.
 fn add(statements: &[Statement<'_>], seen: &mut [bool], requirements: &mut Vec<Requirement>) {
     for statement in statements {
         match statement {

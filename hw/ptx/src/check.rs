@@ -43,7 +43,7 @@ pub(crate) struct Checked<'t, 'a> {
     pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
     /// Compute capability that the text is written for: 80 for `sm_80`.
     pub capability: u32,
-    /// All functions, with and without a body: by name, the span of the first declaration.
+    /// Span of the first declaration of each function, with or without a body, by name.
     pub functions: HashMap<&'a str, Span>,
     /// Function bodies in text order.
     pub bodies: Vec<Body<'t, 'a>>,
@@ -63,6 +63,7 @@ impl<'t, 'a> Checked<'t, 'a> {
         let of_module = (0..self.n_module_symbols as u32).map(SymbolId);
         let of_functions = self.bodies.iter().flat_map(|body| body.symbols.iter().copied());
         let variable = |symbol: SymbolId| (symbol, self.symbols[symbol.0 as usize]);
+        // As `static` in C: one instance, wherever it is declared.
         let is_static = |(_, variable): &(SymbolId, &Variable<'_>)| is_static(variable);
         of_module
             .map(variable)
@@ -162,10 +163,12 @@ pub(crate) enum Value<'a> {
 /// Checks a module. The result can be lowered if there are no findings.
 pub(crate) fn check<'t, 'a>(module: &'t Module<'a>) -> (Checked<'t, 'a>, Vec<Diagnostic>) {
     let mut checker = Checker::new(module);
+    // All names first, because a function may name one that comes later.
     checker.module_symbols();
     for function in &module.functions {
         checker.function(function);
     }
+    // Last, because an alias may come before its function.
     checker.number_aliases();
     (checker.checked, checker.findings)
 }
@@ -217,6 +220,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Declares the variables of module scope, and registers all functions and aliases by name.
     fn module_symbols(&mut self) {
         self.scopes.open();
         for variable in &self.module.variables {
@@ -264,6 +268,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Checks a function with a body, and adds the body to the module.
     fn function(&mut self, function: &'t Function<'a>) {
         let Some(block) = &function.body else { return };
         self.body = Body::of(function);
@@ -276,6 +281,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             };
             self.body.params.push(symbol);
         }
+        // The body opens a scope of its own, so a local name may hide a parameter.
         self.block(block);
         self.scopes.close();
         let mut finished = std::mem::replace(&mut self.body, Body::of(&EMPTY));
@@ -287,8 +293,10 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.checked.bodies.push(finished);
     }
 
+    /// Resolves the statements of a scope, in text order.
     fn block(&mut self, block: &'t Block<'a>) {
         self.scopes.open();
+        // A branch may come before its label.
         self.labels(block);
         for statement in &block.statements {
             match statement {
@@ -298,6 +306,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     self.function_variable(variable, symbol);
                     self.body.symbols.push(symbol);
                     if variable.space == Space::Param {
+                        // The lowering may have to zero the variable each time control comes here.
                         self.body.code.push(Step::Param(symbol));
                     }
                 }

@@ -16,8 +16,9 @@ const MAX_LINE_CHARS: usize = 160;
 /// Characters shown before the span in a shortened source line.
 const CHARS_BEFORE_SPAN: usize = 60;
 
-/// Maximum bytes of a message, and bytes kept of its end when it is shortened.
+/// Maximum bytes of a message.
 const MAX_MESSAGE_BYTES: usize = 300;
+/// Bytes kept of the end of a shortened message.
 const MESSAGE_END_BYTES: usize = 80;
 
 /// A range of bytes in the PTX text.
@@ -179,12 +180,14 @@ struct TextPos {
 }
 
 impl TextPos {
+    /// Returns the position of a span. Bytes beyond the text or inside a character are moved back.
     fn of(span: Span, text: &str) -> Self {
         let start = floor_char(text, span.start as usize);
         let line_start = text[..start]
             .rfind('\n')
             .map_or(first_byte(text).min(start), |at| at + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        // The marker covers the first line of a longer span.
         let end = floor_char(text, span.end as usize).clamp(start, line_end);
         let column = text[line_start..start].chars().count() + 1;
         let source = text[line_start..line_end].trim_end();
@@ -217,6 +220,7 @@ impl Excerpt {
                 before: at,
             };
         }
+        // The excerpt has its full length at the end of a line too.
         let first = at.saturating_sub(CHARS_BEFORE_SPAN).min(n - MAX_LINE_CHARS);
         let part: String = source.chars().skip(first).take(MAX_LINE_CHARS).collect();
         let (left, right) = (

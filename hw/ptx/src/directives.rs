@@ -67,13 +67,16 @@ fn add_variables<'m, 'a>(statements: &'m [Statement<'a>], variables: &mut Vec<&'
     }
 }
 
+/// Reports a missing version, and one that no PTX ISA has.
 fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     let (major, minor) = module.version;
+    // The parser leaves the default span if there is no directive.
     if module.version_span == Span::default() {
         let finding = Diagnostic::malformed(Span::default(), "the text has no `.version`");
         findings.push(finding.help("begin with `.version 7.8` or the version that the compiler writes"));
         return;
     }
+    // The table begins with version 1.
     let newest = (major as usize).checked_sub(1).and_then(|n| NEWEST_MINOR.get(n));
     if newest.is_none_or(|&newest| minor > newest) {
         let message = format!("there is no PTX version {major}.{minor}; the newest known is 9.5");
@@ -81,6 +84,7 @@ fn check_version(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Reports a missing target, an unknown name, and a target before the version.
 fn check_target(module: &Module<'_>, findings: &mut Vec<Diagnostic>) {
     if module.target.is_empty() {
         let span = module.version_span;
@@ -138,8 +142,10 @@ fn check_call_param(variable: &Variable<'_>, findings: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Reports kernel parameters above the limit of the text's PTX version.
 fn check_kernel_params(module: &Module<'_>, function: &Function<'_>, findings: &mut Vec<Diagnostic>) {
     let bytes = function.params.iter().fold(0u64, |bytes, param| {
+        // As the layout places them: each at a multiple of its alignment.
         let align = param.alignment().clamp(1, MAX_ALIGN);
         bytes.next_multiple_of(align).saturating_add(param.bytes())
     });

@@ -6,7 +6,7 @@
 //!
 //! - Requests are served in the order of their atomics in memory, which depends on no host thread.
 //! - No lock is held, so lanes of a warp make progress on every GPU.
-//! - A request of 0 bytes, or one that does not fit, returns 0. Of requests that do not fit at the same time, one may waste the rest.
+//! - A request of 0 bytes, or one that does not fit, returns 0. Among concurrent requests, one that fails may use up the rest.
 //! - `free` of 0 has no effect. `free` of another pointer that `malloc` did not return, or of a freed one, traps.
 //! - The heap lives as long as the module: blocks survive a launch.
 
@@ -30,6 +30,7 @@ const FUNCTIONS: [&str; 2] = ["malloc", "free"];
 
 /// Returns the text, with the library appended if the module declares one of its functions without a body.
 pub(crate) fn with_library<'t>(text: &'t str, module: &Module<'_>) -> Cow<'t, str> {
+    // CUDA declares `malloc` and `free` as functions without a body.
     let is_open = |name: &str| {
         let mut named = module
             .functions
@@ -44,6 +45,7 @@ pub(crate) fn with_library<'t>(text: &'t str, module: &Module<'_>) -> Cow<'t, st
     let library = include_str!("lower/routines/heap.ptx")
         .replace("HEAP_BYTES", &HEAP_BYTES.to_string())
         .replace("BLOCK_BYTES", &(HEAP_BYTES - HEADER_BYTES).to_string());
+    // Behind the text, so that spans and lines of the text stay as they are.
     Cow::Owned(format!("{text}\n{library}"))
 }
 

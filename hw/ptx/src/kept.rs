@@ -16,7 +16,9 @@ const MAX_BYTES: usize = 64 << 20;
 /// Modules of the process, the latest used last.
 static MODULES: Mutex<VecDeque<Arc<Module>>> = Mutex::new(VecDeque::new());
 
-/// Returns the module of a text with these options, kept or new, with the kernels compiled that `is_wanted` accepts by name.
+/// Returns the module of a text with these options, kept or new.
+///
+/// The kernels that `is_wanted` accepts by name are compiled.
 pub(crate) fn load(
     text: &str,
     options: Options,
@@ -42,6 +44,7 @@ fn with_modules<R>(apply: impl FnOnce(&mut VecDeque<Arc<Module>>) -> R) -> R {
 
 /// Returns the module of a text, and makes it the latest used.
 fn find(modules: &mut VecDeque<Arc<Module>>, text: &str, options: Options) -> Option<Arc<Module>> {
+    // From the latest used one: a host usually launches one text many times.
     let at = modules.iter().rposition(|module| module.is_of(text, options))?;
     let module = modules.remove(at)?;
     modules.push_back(Arc::clone(&module));

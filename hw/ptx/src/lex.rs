@@ -1,4 +1,4 @@
-//! Text to tokens.
+//! The lexer: splits a text into tokens.
 //!
 //! Every byte outside comments and blanks belongs to one token or to a finding. The last token is [`Kind::End`]. An opcode is
 //! several tokens: `ld.global.f32` is one word and two dotted words. So qualifiers can come in any order.
@@ -33,6 +33,7 @@ pub(crate) struct Token {
 
 /// Splits `text` into tokens. A byte that starts no token becomes a finding.
 pub(crate) fn lex(text: &str, findings: &mut Vec<Diagnostic>) -> Vec<Token> {
+    // A guess: with shorter tokens the vector grows once.
     let mut tokens = Vec::with_capacity(text.len() / 4);
     let mut lexer = Lexer {
         bytes: text.as_bytes(),
@@ -66,6 +67,7 @@ struct Lexer<'a, 'f> {
 
 impl Lexer<'_, '_> {
     fn peek(&self, ahead: usize) -> u8 {
+        // No token contains a zero byte, so the end of the text needs no case of its own.
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
 
@@ -107,6 +109,7 @@ impl Lexer<'_, '_> {
         }
     }
 
+    /// Takes the next token; `None` if it became a finding.
     fn token(&mut self) -> Option<Kind> {
         if self.at >= self.bytes.len() {
             return Some(Kind::End);
@@ -145,7 +148,9 @@ impl Lexer<'_, '_> {
         }
     }
 
+    /// Takes a number: an integer, the bits of a float, or a decimal float.
     fn number(&mut self) -> Kind {
+        // `0f` and `0d` begin the bits of a float. A hexadecimal integer begins with `0x`.
         let hex_float = self.peek(0) == b'0' && matches!(self.peek(1), b'f' | b'F' | b'd' | b'D');
         self.take_while(is_word);
         if hex_float {
@@ -154,6 +159,7 @@ impl Lexer<'_, '_> {
         if self.peek(0) == b'.' && self.peek(1).is_ascii_digit() {
             self.at += 1;
             self.take_while(is_word);
+            // The sign of an exponent is no character of a word.
             if matches!(self.bytes[self.at - 1], b'e' | b'E') && matches!(self.peek(0), b'+' | b'-') {
                 self.at += 1;
                 self.take_while(is_word);
@@ -176,8 +182,10 @@ impl Lexer<'_, '_> {
         None
     }
 
+    /// Reports a character that starts no token, and skips it.
     fn stray(&mut self, start: usize) -> Option<Kind> {
         self.at += 1;
+        // The whole UTF-8 character, so that it gives one finding.
         while self.at < self.bytes.len() && self.bytes[self.at] & 0xC0 == 0x80 {
             self.at += 1;
         }

@@ -1,4 +1,6 @@
-//! The PTX front end: reads PTX text, checks it, and lowers each kernel to a [`Program`](warpwave_isa::program::Program) of machine instructions.
+//! The PTX front end: reads PTX text, checks it, and compiles each kernel to machine instructions.
+//!
+//! Each kernel becomes a [`Program`](warpwave_isa::program::Program).
 //!
 //! ```text
 //! text ──> lex ──> parse ──> check ──> lower ──> one Program per kernel
@@ -6,9 +8,10 @@
 //!           └────────┴─────────┴─────────┴──> diagnostics, each with its span of the text
 //! ```
 //!
-//! [`parse()`] accepts every PTX text. [`compile`] makes programs from it, and [`load`] only from the kernels of a launch. Malformed text is not PTX. Unsupported text is PTX
-//! that this machine does not run. All findings of a text are reported at once, as [`Diagnostic`]s. An unsupported kernel has no
-//! program; the other kernels still run. The crate has no simulated time and does no I/O.
+//! [`parse()`] accepts every opcode of PTX. [`compile`] compiles all kernels of a text, and [`load`] only the kernels of a launch.
+//! Malformed text is not PTX. Unsupported text is PTX that this machine does not run. All findings of a text are reported at
+//! once, as [`Diagnostic`]s. An unsupported kernel has no program; the other kernels run. The crate has no simulated time and
+//! does no I/O.
 //!
 //! Modules in reading order:
 //!
@@ -188,6 +191,7 @@ pub fn load_with(
 ///
 /// Returns the errors of [`compile`], or the kernel's unsupported instructions.
 pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
+    // The device heap is PTX too. A text that calls `malloc` is parsed a second time, with the heap's code behind it.
     let text = heap::with_library(text, &parse(text)?);
     let module = parse(&text)?;
     let (checked, _) = check::check(&module);

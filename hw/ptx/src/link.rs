@@ -62,6 +62,7 @@ impl<'a> Unit<'a> {
         if !findings.is_empty() {
             return Err(findings);
         }
+        // Names are replaced by token, and the tree keeps no tokens.
         let tokens = lex(text, &mut Vec::new());
         Ok(Unit { text, tokens, module })
     }
@@ -135,6 +136,7 @@ impl Linked {
             let begin = linked.text.len();
             linked.first_lines.push(line);
             edits.apply(n, unit.text, &mut linked.text, &mut linked.pieces);
+            // No line may hold parts of two texts.
             if !linked.text.ends_with('\n') {
                 linked.text.push('\n');
             }

@@ -25,6 +25,8 @@ mod select;
 
 mod graph;
 
+mod contract;
+
 mod copy_prop;
 
 mod addresses;
@@ -86,25 +88,34 @@ type Pass = (&'static str, fn(&mut Code));
 
 /// The passes between instruction selection and register allocation, in order.
 const PASSES: &[Pass] = &[
+    // First, so that every build has the same values.
+    ("contract", contract::run),
+    // Selection copies every call parameter and every half of a pair.
     ("copy_prop", copy_prop::run),
     ("addresses", addresses::run),
     // `addresses` leaves unread results.
     ("dce", dce::run),
+    // After `addresses`, which finds sums of whole 64-bit values.
     ("legalize", legalize::run),
     // A 64-bit move is now two 32-bit copies.
     ("copy_prop 2", copy_prop::run),
+    // After `legalize`, so that equal words of different 64-bit values are found.
     ("cse", cse::run),
     // `cse` leaves a copy for each removed operation.
     ("copy_prop 3", copy_prop::run),
     ("dce 2", dce::run),
+    // After `addresses` and `cse`, which give neighbouring accesses one base.
     ("join", join::run),
     // `join` copies each word of a wide access.
     ("copy_prop 4", copy_prop::run),
     ("dce 3", dce::run),
+    // Gives each loop one entry and one back edge. `reconverge` needs both.
     ("jumps", jumps::run),
     ("if_convert", if_convert::run),
+    // After the last pass that puts a literal or a constant into an operand.
     ("operands", operands::run),
     ("reconverge", reconverge::run),
+    // The order within blocks comes last: no later pass changes the graph.
     ("narrow", narrow::run),
     ("schedule", schedule::run),
 ];
@@ -203,11 +214,13 @@ fn lower_selected(
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
     code.all_diverge = skipped.contains("uniformity");
+    // `copy_prop 2` is left out with `copy_prop`.
     let is_wanted = |name: &str| !skipped.contains(name.split(' ').next().unwrap_or(name));
     for (name, pass) in PASSES.iter().filter(|(name, _)| is_wanted(name)) {
         pass(code);
         observe(name, code);
     }
+    // Before the registers: a predicate without a place moves to a general register.
     let preds = predicates::run(code);
     observe("predicates", code);
     let mut spill_slots = SpillSlots::new(code, layout.local_bytes);

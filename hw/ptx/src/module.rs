@@ -1,4 +1,4 @@
-//! A module and its kernels, each compiled when it is first asked for.
+//! A module and its kernels. Each kernel is compiled on first use.
 //!
 //! ```text
 //! text ──> read ──> Module: variables, names of kernels ──> Entry::program ──> lower ──> Program
@@ -65,6 +65,7 @@ impl Entry {
     /// Returns the kernel's program, or a finding for each unsupported instruction. The first call compiles the kernel and the
     /// functions that it calls.
     pub fn program(&self) -> &Compiled {
+        // Of several callers the first compiles, and the others wait.
         self.program.get_or_init(|| {
             self.source.with_front(|front| {
                 let begin = enabled!(Level::INFO).then(Instant::now);
@@ -119,6 +120,7 @@ impl Module {
 
     /// True if this is the module of `text`, compiled with `options`.
     pub(crate) fn is_of(&self, text: &str, options: Options) -> bool {
+        // Compared without the library, which the caller's text does not have.
         self.source.options == options && self.source.own_text() == text
     }
 
@@ -229,6 +231,7 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
     if !findings.is_empty() {
         return Err(findings);
     }
+    // After the checker, so that one mistake is not reported by both.
     let directives = directives::check(module);
     if !directives.is_empty() {
         return Err(directives);
@@ -237,6 +240,7 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
         Cow::Borrowed(_) => build((text, text.len()), module, &checked, options, is_wanted),
         Cow::Owned(whole) => {
             let module = parse::parse(&whole).module;
+            // The text had no findings before, and the library has none.
             let (checked, _) = check::check(&module);
             build((&whole, text.len()), &module, &checked, options, is_wanted)
         }
@@ -275,6 +279,7 @@ fn build<'t, 'a>(
         source: Arc::clone(&source),
     };
     let entries: Vec<Entry> = front.kernels.iter().enumerate().map(entry).collect();
+    // The other kernels parse the text a second time if they are launched.
     let wanted: Vec<&Entry> = entries.iter().filter(|entry| is_wanted(&entry.name)).collect();
     front.compile_all(&wanted);
     log(begin, wanted.len());

@@ -15,6 +15,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync)
     let n_threads = (items.len() / MIN_ITEMS_PER_THREAD).clamp(1, n_cpus);
     let next = AtomicUsize::new(0);
     let run = || -> Vec<(usize, R)> {
+        // Relaxed is enough: the numbers must differ, and `scope` orders the results.
         let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
         let items = numbers.map_while(|n| Some((n, items.get(n)?)));
         items.map(|(n, item)| (n, apply(item))).collect()

@@ -41,5 +41,6 @@ impl PassSet {
 }
 
 fn bit(name: &str) -> Option<u16> {
+    // The number of a pass is its bit. All of them fit in 16.
     OPTIONAL_PASSES.iter().position(|pass| *pass == name).map(|at| 1 << at)
 }

@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 0-3 | bytes requested by all calls, plus [`FIRST_RECORD`]; more than [`BUFFER_BYTES`] after an overflow |
+//! | 0-3 | bytes requested by all calls; more than [`BUFFER_BYTES`] - [`FIRST_RECORD`] after an overflow |
 //! | from [`FIRST_RECORD`] | records without gaps |
 //!
 //! A record has these fields, and its size is a multiple of 16 bytes:
@@ -52,6 +52,7 @@ pub fn arguments(format: &[u8]) -> Vec<Argument> {
         let mut longer = 0;
         for byte in rest.by_ref() {
             match byte {
+                // Types as C passes them: narrow integers as `int`, and `float` as `double`.
                 b'*' => found.push(Argument::Word),
                 b'l' | b'j' | b'z' | b't' => longer += 1,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' if longer > 0 => found.push(Argument::Wide),

@@ -89,6 +89,26 @@ unsupported: instruction `tcgen05.wait::st`
     assert_eq!(first, expected);
 }
 
+#[test]
+fn each_read_of_a_timer_stays() {
+    let ptx = ".version 7.8\n.target sm_80\n.entry k(.param .u64 p) {\n.reg .b64 %rd<5>;\nld.param.u64 %rd1, [p];\n\
+               mov.u64 %rd2, %globaltimer;\nmov.u64 %rd3, %globaltimer;\nsub.s64 %rd4, %rd3, %rd2;\nst.global.u64 [%rd1], %rd4;\nret;\n}\n";
+    let module = warpwave_ptx::compile(ptx).unwrap();
+    let code = module.entries[0].program().as_ref().unwrap().code();
+    let reads = code.iter().filter(|inst| inst.to_string().contains("SR_GLOBALTIMERLO"));
+    assert_eq!(reads.count(), 2);
+}
+
+#[test]
+fn format_in_a_register_that_is_moved_to_itself_is_refused() {
+    let ptx = ".version 7.8\n.target sm_80\n.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n\
+               .entry k() {\n.reg .b64 %rd<3>; .reg .b32 %r<2>;\nmov.u64 %rd1, %rd2;\nmov.u64 %rd2, %rd1;\n{\n\
+               .param .b64 a; .param .b64 b; .param .b32 r;\nst.param.b64 [a], %rd1;\nst.param.b64 [b], 0;\n\
+               call.uni (r), vprintf, (a, b);\nld.param.b32 %r1, [r];\n}\nret;\n}\n";
+    let module = warpwave_ptx::compile(ptx).unwrap();
+    assert_eq!(module.unsupported().count(), 1);
+}
+
 /// Checks that two ways to write an operand give the same program.
 fn same_code(first: &str, second: &str) {
     let [first, second] = [first, second].map(|code| {

@@ -16,9 +16,13 @@ const SPINS: u32 = 1024;
 pub(crate) struct ThreadBarrier {
     threads: usize,
     spins: u32,
+    /// Threads that have arrived in this round.
     arrived: AtomicUsize,
+    /// The number of the round. It rises when all threads have arrived.
     round: AtomicUsize,
+    /// True once a thread has panicked.
     broken: AtomicBool,
+    /// Threads that sleep, or are about to.
     sleepers: AtomicUsize,
     sleep_lock: Mutex<()>,
     wake: Condvar,
@@ -51,8 +55,10 @@ impl ThreadBarrier {
         if self.threads == 1 {
             return true;
         }
+        // Read before the arrival, because the last thread to arrive ends the round at once.
         let round = self.round.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            // Reset before the round ends. No other thread arrives until it has seen the next round.
             self.arrived.store(0, Ordering::Release);
             // A sleeper counts itself before it reads the round. So this thread sees the sleeper, or the sleeper sees the new round.
             // An addition of 0 reads the count: the later of the two additions sees what the earlier thread has written.
@@ -89,6 +95,7 @@ impl ThreadBarrier {
             }
             spin_loop();
         }
+        // The lock is held from here to the wait, so no wake-up comes in between.
         let mut lock = self.lock();
         self.sleepers.fetch_add(1, Ordering::AcqRel);
         while !self.is_over(round) {
@@ -98,11 +105,13 @@ impl ThreadBarrier {
     }
 
     fn wake_all(&self) {
+        // A sleeper holds the lock from its last test of the round until it sleeps. After this lock it is asleep, or it sees the round.
         drop(self.lock());
         self.wake.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
+        // The lock guards no data, so a panic of its holder breaks nothing.
         self.sleep_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

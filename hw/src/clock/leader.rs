@@ -36,9 +36,12 @@ impl<'a> WorkerPool<'a> {
 
     /// Runs each window on worker `number`, until the leader ends the run.
     pub(super) fn follow(&self, number: usize) {
+        // A panic of this thread breaks the barrier, so no other thread waits for it.
         let _guard = self.barrier.guard();
+        // The first barrier follows the post of a window, the second its end. Between windows only the leader uses the workers.
         while self.barrier.wait() && !self.is_over.load(Ordering::Acquire) {
             self.worker(number).run(self.window.read());
+            // The result is not read: a broken barrier also ends the next wait.
             self.barrier.wait();
         }
     }
@@ -60,6 +63,7 @@ impl<'a> WorkerPool<'a> {
             self.workers().for_each(|mut worker| worker.run(window));
             return Some(());
         }
+        // Posted before the barrier, which makes it visible to the followers.
         self.window.post(window);
         let no_panic = self.barrier.wait() && {
             self.worker(0).run(window);
@@ -97,7 +101,7 @@ impl PostedWindow {
     }
 }
 
-/// The progress of the tiles of each role. Chooses the next window.
+/// The leader of the threads: it chooses the next window by the progress of the two roles.
 pub(super) struct Leader<'a> {
     /// The first cycle that interconnect tiles have not run.
     interconnect_at: Cycle,
@@ -129,12 +133,12 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// The first cycle that not all tiles have run.
+    /// The first cycle that some tile has not run: the cycle of the role that is behind.
     pub(super) fn now(&self) -> Cycle {
         self.interconnect_at.min(self.leaves_at)
     }
 
-    /// The first cycle that no tile has run.
+    /// The first cycle that no tile has run: the cycle of the role that is ahead.
     fn furthest(&self) -> Cycle {
         self.interconnect_at.max(self.leaves_at)
     }
@@ -142,8 +146,10 @@ impl<'a> Leader<'a> {
     /// Calls `action` while the other threads follow, then ends them. Returns `None` if one of them has panicked.
     pub(super) fn with_followers<T>(&mut self, action: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let pool = self.pool;
+        // A panic in `action` breaks the barrier, so the followers return.
         let _guard = pool.barrier.guard();
         let result = action(self)?;
+        // The followers read it after the barrier, and return.
         pool.is_over.store(true, Ordering::Release);
         pool.barrier.wait().then_some(result)
     }
@@ -151,6 +157,7 @@ impl<'a> Leader<'a> {
     /// Runs until `stop` returns true, until no component is due, or until cycle `limit`. At the end all tiles have reached the same cycle.
     pub(super) fn run(&mut self, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> Option<Stop> {
         let reason = loop {
+            // A lower bound of the next due cycle. It can lie before the cycle of the role that is ahead, if the other role has not run it.
             let next = self.due.earliest();
             if next == Cycle::NEVER {
                 // No tile is due, so the roles meet in one cycle before `stop` reads the components.
@@ -181,6 +188,7 @@ impl<'a> Leader<'a> {
     /// A message to the host may be in flight. It is visible at most [`MAX_QUANTUM`] cycles after the last cycle that ran. So a longer jump
     /// pauses there, and `stop` can take the message before the run continues. A jump to the limit pauses at the limit too.
     fn jump(&mut self, to: Cycle, limit: Cycle, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
+        // No link between tiles, the host's included, has a longer latency.
         let visible = self.furthest() + MAX_QUANTUM;
         if visible < to {
             self.skip_to(visible);
@@ -197,6 +205,7 @@ impl<'a> Leader<'a> {
     fn call_stop(&self, stop: &mut impl FnMut(&Pause<'_>) -> bool) -> bool {
         let visit = |read: &mut ReadComponent<'_>| {
             for mut worker in self.pool.workers() {
+                // Between windows the followers wait at the barrier, so no lock is held.
                 let components = worker.tiles().flat_map(|tile| tile.components());
                 components.for_each(|component| read(component.as_ref()));
             }
@@ -262,6 +271,7 @@ impl<'a> Leader<'a> {
     fn fits_one_thread(&self, role: Role, end: Cycle) -> bool {
         let is_due = |&tile: &usize| self.due.get(tile) < end;
         match role {
+            // `nth(1)` is the second due tile.
             Role::Interconnect => self.interconnect_tiles.iter_ones().filter(is_due).nth(1).is_none(),
             Role::Leaf => self.interconnect_tiles.iter_zeros().filter(is_due).nth(1).is_none(),
         }
@@ -271,6 +281,7 @@ impl<'a> Leader<'a> {
     fn align(&mut self) -> Option<()> {
         let furthest = self.furthest();
         while self.now() < furthest {
+            // With this limit the role that is behind stops in the cycle of the other.
             self.run_window(furthest)?;
         }
         Some(())

@@ -38,6 +38,7 @@ fn smaller_halves(neighbors: &[Vec<usize>]) -> BitVec {
             return BitVec::repeat(false, n);
         };
         let colored = part.iter().filter(|&&tile| colors[tile]).count();
+        // Of equal halves, the half of the first tile. A tile without links is alone in the larger half, so it is a leaf.
         let smaller = 2 * colored < part.len();
         for tile in part.into_iter().filter(|&tile| colors[tile] == smaller) {
             interconnect.set(tile, true);
@@ -51,6 +52,7 @@ fn smaller_halves(neighbors: &[Vec<usize>]) -> BitVec {
 fn color(first: usize, neighbors: &[Vec<usize>], reached: &mut BitVec, colors: &mut BitVec) -> Option<Vec<usize>> {
     let mut part = vec![first];
     reached.set(first, true);
+    // Breadth first: `part` is also the queue.
     let mut next = 0;
     while next < part.len() {
         let tile = part[next];

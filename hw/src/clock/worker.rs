@@ -1,7 +1,7 @@
 //! The tiles of one host thread.
 //!
-//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last, and of the next window from
-//! last to first. So each window begins with the tiles that are still in the host's caches.
+//! A worker has a fixed range of the tiles of each role. It runs the due tiles of one window from first to last, and of the next window
+//! from last to first. So each window begins with the tiles that are in the host's caches.
 
 use bitvec::slice::BitSlice;
 
@@ -85,10 +85,12 @@ impl<'a> Worker<'a> {
         for n in 0..tiles.len() {
             let n = if backwards { tiles.len() - 1 - n } else { n };
             let tile = &mut tiles[n];
+            // During the window a message can lower the entry of a tile, but only to a cycle after the window.
             if due.get(tile.number()) < window.end || traces && tile.next_trace_window() < window.end {
                 tile.run(window.from, window.end);
             }
         }
+        // The roles run in turn. So with one change per pair of windows each role changes its direction every time.
         if window.role == Role::Leaf {
             self.backwards = !backwards;
         }

@@ -31,12 +31,14 @@ impl ArrivalMask {
         let number = self.ports;
         assert!(number < MAX_PORTS, "a component numbers at most {MAX_PORTS} ports");
         assert!(port.is_empty(), "a port is numbered before its link is used");
+        // The header has 0 for a link without a number. So its numbers are 1 to 63, all valid shifts of a 64-bit mask.
         self.ports += 1;
         if port.is_remote {
             self.always |= 1 << number;
             return number;
         }
         let (tile, component) = self.component.get_or_insert_with(|| (port.tile.clone(), port.receiver));
+        // A mask has the ports of one component. A port of another component counts as always set.
         if !Arc::ptr_eq(tile, &port.tile) || *component != port.receiver {
             self.always |= 1 << number;
         } else {
@@ -46,7 +48,9 @@ impl ArrivalMask {
         number
     }
 
-    /// Defers the wake-ups of messages on the numbered ports until cycle `at`. It must be within the horizon of a tile.
+    /// Defers the wake-ups of messages on the numbered ports until cycle `at`, which must be within the horizon of a tile.
+    ///
+    /// A component uses it when it cannot accept a message before that cycle.
     #[inline]
     pub fn defer_wakeups(&self, at: Cycle) {
         if let Some((tile, component)) = &self.component {

@@ -29,10 +29,12 @@ impl<T> OutPort<T> {
         let Some(fault) = self.attached.as_mut().and_then(|attached| attached.fault.as_mut()) else {
             return self.put_later(now, delay, outgoing);
         };
+        // Nothing comes back for a dropped message, and for one that the next message will overtake.
         let Some((outgoing, fault_delay)) = fault.before(now, outgoing) else {
             return;
         };
         self.put_later(now, delay + fault_delay, outgoing);
+        // A duplicate, or the message that was overtaken, takes the next slot.
         let has_room = self.has_room(now);
         let fault = self.attached.as_mut().and_then(|attached| attached.fault.as_mut());
         if let Some(next) = fault.and_then(|fault| fault.after(now, has_room)) {
@@ -43,6 +45,7 @@ impl<T> OutPort<T> {
     /// Puts a message into the link, delayed by `delay` cycles, cut off at the horizon.
     fn put_later(&mut self, now: Cycle, delay: u64, outgoing: Outgoing<T>) {
         let after = u64::from(self.latency) + outgoing.extra;
+        // `put` refuses a message that is visible later than `max_latency`.
         let delay = delay.min(u64::from(self.max_latency).saturating_sub(after));
         if delay > 0 {
             trace!(cycle = now.0, path = %self.config.path, cycles = delay, "stall injected");

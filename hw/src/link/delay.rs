@@ -1,7 +1,7 @@
 //! A delay line before a link, for latencies above the largest of a link.
 //!
-//! A link holds a message for fewer cycles than [`crate::tile::HORIZON`]. A longer pipeline keeps its youngest messages in a delay line, which
-//! hands each on once the link can hold it. Messages stay in order.
+//! A link holds a message for fewer cycles than [`crate::tile::HORIZON`]. A longer pipeline keeps its youngest messages in a delay line.
+//! The line hands each on once the link can hold it. Messages stay in order.
 //!
 //! The owner calls [`DelayLine::run`] in each tick, and adds [`DelayLine::activity`] to its own.
 
@@ -43,6 +43,7 @@ impl<T> DelayLine<T> {
     /// If the link has no room: check [`OutPort::has_room`] first.
     #[inline]
     pub fn send(&mut self, port: &mut OutPort<T>, now: Cycle, extra: u64, message: T) {
+        // Behind waiting messages even a short one must wait, to keep the order.
         if self.messages.is_empty() && extra <= port.max_extra() {
             port.send_after(now, extra, message);
         } else {
@@ -64,6 +65,7 @@ impl<T> DelayLine<T> {
             && port.has_room(now)
             && let Some((_, message)) = self.messages.pop_front()
         {
+            // A message that had to wait for room is late. It takes the link's latency from now on.
             port.send_after(now, at.max(now).since(now), message);
         }
     }
@@ -74,6 +76,7 @@ impl<T> DelayLine<T> {
         let Some(&(at, _)) = self.messages.front() else {
             return Activity::Idle;
         };
+        // The first cycle in which the link can hold the message. From then on only room is needed.
         match Cycle(at.0.saturating_sub(port.max_extra())) {
             from if from > now => Activity::Until(from),
             _ => port.await_room(now),

@@ -152,6 +152,7 @@ impl LinkCheck {
         let is_held = checked
             .held
             .is_some_and(|since| !is_end && now.since(since) < HELD_LIMIT);
+        // All that the channel carried is taken, and yet a message is expected.
         if !checked.expected.is_empty() && checked.carried == checked.taken && !is_held {
             let number = checked.number;
             checked.find(now, number, Violation::Lost);
@@ -172,10 +173,12 @@ impl Checked {
         if self.expected.front() == Some(&digest) {
             self.expected.pop_front();
             self.number += 1;
+        // A message further back in the list has overtaken the oldest one.
         } else if let Some(later) = self.expected.iter().position(|&other| other == digest) {
             self.expected.remove(later);
             self.find(now, number, Violation::OutOfOrder);
         } else if self.last == Some(digest) {
+            // The message taken last is the one before the oldest expected one.
             self.find(now, number.saturating_sub(1), Violation::Duplicated);
         } else {
             self.find(now, number, Violation::Changed);
@@ -247,9 +250,12 @@ impl<T: Payload> Filter<T> for FaultySender<T> {
     fn before(&mut self, now: Cycle, mut outgoing: Outgoing<T>) -> Option<(Outgoing<T>, u64)> {
         let mut checked = self.check.checked();
         let sent = digest(&outgoing.message);
+        // Before the fault acts: the receiver is to see what the sender meant.
         checked.expected.push_back(sent);
         self.differs = self.next.as_ref().is_some_and(|next| digest(&next.message) != sent);
+        // Every kind other than `Stall` acts on one message.
         let acts = now >= self.fault.from && checked.acted.is_none();
+        // A duplicate has acted once its copy has found room (`after`).
         if acts && self.fault.kind != FaultKind::Duplicate {
             checked.acted = Some(now);
         }
@@ -278,6 +284,7 @@ impl<T: Payload> Filter<T> for FaultySender<T> {
 
     fn after(&mut self, now: Cycle, has_room: bool) -> Option<Outgoing<T>> {
         let is_copy = self.fault.kind == FaultKind::Duplicate;
+        // A held message waits until there is room and a different message has passed it. A copy does not wait.
         let next = self.next.take_if(|_| is_copy || has_room && self.differs)?;
         // Without room the copy is dropped, and the fault acts on a later message.
         if !has_room {
@@ -302,6 +309,7 @@ impl<T: Payload> Monitor<T> for CheckedReceiver {
 
 /// A digest of the whole message.
 fn digest(message: &impl Debug) -> u64 {
+    // The text has every field. The hasher has fixed keys, so digests repeat.
     let mut hasher = DefaultHasher::new();
     hasher.write(format!("{message:?}").as_bytes());
     hasher.finish()

@@ -86,6 +86,7 @@ impl<T: Clone + PartialEq + Debug + Send + 'static> Checker<T> {
             link: link.clone(),
             in_flight: in_flight.clone(),
         };
+        // Both ends share the list: the sender appends, the receiver compares.
         output.watch(Box::new(end()));
         input.watch(Box::new(end()));
         end()
@@ -110,6 +111,7 @@ impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
 
     fn taken(&mut self, now: Cycle, message: &T) {
         let LinkConfig { path, latency, .. } = &self.link;
+        // `send_after` and stalls may make a message later than the latency, never earlier.
         let oldest = self.in_flight.lock().expect("no monitor panics").pop_front();
         assert!(
             oldest

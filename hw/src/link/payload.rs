@@ -43,6 +43,7 @@ impl Payload for u64 {
     const NAME: &'static str = "number";
 
     fn summary(&self) -> u64 {
+        // 48 bits, the width of a payload in a waveform.
         self & 0xffff_ffff_ffff
     }
 

@@ -36,6 +36,7 @@ impl<T> InPort<T> {
     // Not inlined: a component that peeks at many links finds most of them empty.
     #[inline(never)]
     fn fetch_head(&mut self) {
+        // The stamp says that the slot is full, so the channel has its message.
         self.head = self.channel.try_recv().ok();
     }
 
@@ -98,6 +99,7 @@ impl<T> InPort<T> {
         }
         let header = &self.stamps[HEADER];
         let word = header.header();
+        // Zero for most links: no number, and no sender that waits.
         if word != 0 {
             // Slots are used in turn: if the next one is empty, the link is.
             if !self.stamp().is_full() {

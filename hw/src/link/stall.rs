@@ -20,6 +20,7 @@ impl Stall {
 
     /// The delay of a message sent in cycle `now`, in cycles: output `now` of SplitMix64 (Steele, Lea, Flood 2014).
     pub fn delay(&self, now: Cycle) -> u64 {
+        // Output n mixes the seed plus n + 1 times the increment. So any cycle's delay is found without the ones before it.
         let step = now.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let state = self.seed.wrapping_add(step);
         let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -22,7 +22,7 @@ pub struct LinkEvent {
     pub sent: Option<u64>,
 }
 
-/// The events of watched links, shared by their ends.
+/// The events of watched links, shared by their ends. It has a lock, because two ends may run on two threads.
 #[derive(Clone, Default, Debug)]
 pub struct LinkEventLog(Arc<Mutex<Vec<LinkEvent>>>);
 
@@ -46,7 +46,7 @@ pub struct LinkEnd<'a> {
     pub is_sender: bool,
     /// The meaning of a message's number ([`Payload::NAME`]).
     pub payload: &'static str,
-    /// Cycles from taking a message until its slot is free for the sender.
+    /// Cycles from taking a message until its slot is free for the sender. 0 for the sending end, which does not know it.
     pub credit_latency: u64,
 }
 

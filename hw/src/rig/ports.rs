@@ -82,6 +82,7 @@ impl<T: Clone + Debug + Send + 'static> Component for Feeder<T> {
             self.next += 1;
         }
         let next = self.traffic.get(self.next);
+        // Without room the cycle has passed, which means the next one.
         next.map_or(Activity::Idle, |(at, _)| Activity::Until(Cycle(*at)))
     }
 
@@ -132,6 +133,7 @@ impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> Component
         {
             add_event(&self.events, now, self.name, &message);
         }
+        // A message that stays in the link wakes the drain no second time.
         Activity::busy_if(self.input.is_ready(now))
     }
 
@@ -140,6 +142,7 @@ impl<T: Debug + Send + 'static, F: Fn(Cycle) -> bool + Send + 'static> Component
     }
 
     fn is_quiescent(&self) -> bool {
+        // A message in its link counts as in flight, and a drain holds no other.
         true
     }
 

@@ -152,6 +152,7 @@ impl RunRecord {
     pub(super) fn add(&mut self, now: Cycle, component: &dyn Component, sampled: &Snapshot, is_at_rest: bool) {
         assert_eq!(now.0, self.snapshots.len() as u64, "one snapshot per cycle");
         let snapshot = Snapshot::of(component);
+        // Outside of the chain, because it also keeps the counters for the next cycle.
         let fallen = self.fallen_counter(now, component);
         self.finding = self
             .finding
@@ -165,6 +166,7 @@ impl RunRecord {
 
     /// A violation in a snapshot: other signals, a value that is too large, or a change without a tick.
     fn signal_fault(&self, now: Cycle, snapshot: &Snapshot, sampled: &Snapshot) -> Option<String> {
+        // A waveform declares its signals once, from the initial state.
         if !snapshot.names().eq(self.initial.names()) {
             return Some(format!(
                 "after cycle {now} it shows other signals than after construction"
@@ -173,6 +175,7 @@ impl RunRecord {
         if let Some(value) = &snapshot.too_large {
             return Some(format!("after cycle {now} {value}"));
         }
+        // A waveform has the sample of the last tick. A difference is a change without a tick.
         let mut both = snapshot.signals.iter().zip(&sampled.signals);
         let ((name, value), (_, sampled)) = both.find(|(now, then)| now != then)?;
         Some(format!(
@@ -212,6 +215,7 @@ impl RunRecord {
             let waits = self.waits.join("; ");
             return Err(format!("not at rest after {} cycles: {waits}", self.snapshots.len()));
         }
+        // From the first such cycle on, a message would come from nothing.
         let rest = (0..self.snapshots.len()).find(|&n| self.at_rest[n] && self.snapshots[n].is_quiescent);
         let rest = rest.expect("the run ends at rest");
         match self.events.iter().find(|event| event.at.0 > rest as u64) {

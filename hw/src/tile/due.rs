@@ -1,7 +1,7 @@
 //! The due table of a machine: for each tile, the earliest cycle in which a component may be due.
 //!
-//! A tile lowers its own entry after it has run. A link to another tile lowers the receiver's entry with each message. So an idle tile costs
-//! one comparison per window.
+//! A tile lowers its own entry after it has run. A link to another tile lowers the receiver's entry with each message. So an idle tile
+//! costs one comparison per window.
 
 use std::sync::Arc;
 
@@ -37,6 +37,7 @@ impl DueTable {
     /// Raises the entry of a tile that is about to run. The tile lowers it after the window, and messages lower it at any time.
     #[inline]
     pub(crate) fn raise(&self, tile: usize) {
+        // A swap, not a store: it acquires the writes of the threads that lowered the entry.
         self.0[tile].swap(u64::MAX, Ordering::AcqRel);
     }
 

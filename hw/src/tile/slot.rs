@@ -16,8 +16,11 @@ use crate::time::Cycle;
 
 /// The state of a tile that ports share.
 pub(crate) struct TileState {
+    /// The wake-ups of the components. Only one thread at a time uses it.
     pub(crate) wheel: Wheel,
+    /// The part that other threads write.
     pub(crate) remote: CachePadded<RemoteState>,
+    /// The shortest latency of a link to another tile, in cycles. `u32::MAX` without one.
     pub(super) remote_latency: AtomicU32,
     /// The [identities](TileState::identity) of the tiles with links to this one.
     pub(super) neighbors: Mutex<Vec<usize>>,
@@ -54,6 +57,7 @@ impl TileState {
 
     /// A number that no other existing tile has.
     pub(crate) fn identity(&self) -> usize {
+        // The tile and its links keep the state alive, so its address is not used twice.
         std::ptr::from_ref(self).addr()
     }
 
@@ -67,7 +71,9 @@ impl TileState {
     /// Wakes a component in cycle `at`. Called by another tile.
     #[inline(never)]
     pub(crate) fn wake_remote(&self, component: u8, at: Cycle) {
+        // The mailbox before the entry. The tile raises its entry before it empties the mailbox, so one thread sees the other's write.
         self.remote.mail.post(at, component);
+        // The host's end of a link has no entry: it is part of no machine.
         if let Some((due, tile)) = self.remote.due.get() {
             due.lower(*tile, at);
         }
@@ -80,6 +86,7 @@ impl TileState {
 
     /// Wakes a component when the tile's next window begins. On the tile's own thread only.
     pub(crate) fn wake_in_next_window(&self, component: u8) {
+        // A load and a store are enough, because no other thread writes.
         let waiting = self.window_waiters.load(Ordering::Relaxed);
         self.window_waiters.store(waiting | 1 << component, Ordering::Relaxed);
     }
@@ -118,6 +125,7 @@ impl TileState {
 pub struct TileSlot {
     pub(super) shared: Arc<TileState>,
     pub(super) index: usize,
+    /// True for the host's end of a link.
     pub(super) outside: bool,
 }
 
@@ -126,6 +134,7 @@ impl TileSlot {
     pub fn outside() -> TileSlot {
         TileSlot {
             outside: true,
+            // A tile of its own, which no clock runs.
             ..TileBuilder::new().slot()
         }
     }

@@ -21,13 +21,15 @@ pub trait Sampler: Send {
 /// The sampler of a tile, with its window.
 pub(super) struct TraceWindow {
     pub sampler: Box<dyn Sampler>,
+    /// Mask of the components to sample.
     components: u64,
     window: Range<Cycle>,
+    /// True once the sampler has the initial values.
     begun: bool,
 }
 
 impl TraceWindow {
-    /// Creates a window. The sampler sees the components whose bit is set.
+    /// Creates a window. The sampler sees the components of the mask `components`.
     pub(super) fn new(sampler: Box<dyn Sampler>, components: u64, window: Range<Cycle>) -> Self {
         TraceWindow {
             sampler,
@@ -54,6 +56,7 @@ impl TraceWindow {
         if self.begun {
             self.sampler.flush(end);
         }
+        // Only a window that has begun can be over: the sampler must see the initial values once.
         self.begun && self.window.end <= end
     }
 }

@@ -26,6 +26,7 @@ impl Wheel {
     #[inline]
     pub(crate) fn add(&self, at: Cycle, components: u64) {
         let index = (at.0 % HORIZON) as usize;
+        // A load and a store instead of a slow `fetch_or`, because one thread writes.
         self.due[index].store(self.due[index].load(Ordering::Relaxed) | components, Ordering::Relaxed);
         self.cycles
             .store(self.cycles.load(Ordering::Relaxed) | 1 << index, Ordering::Relaxed);
@@ -55,6 +56,7 @@ impl Wheel {
 
     /// The components due from cycle `from` up to `end`, which is not included.
     pub(crate) fn between(&self, from: Cycle, end: Cycle) -> u64 {
+        // One turn of the wheel at most, so no index counts twice.
         let indices = (from.0..end.0.min(from.0 + HORIZON)).map(|at| (at % HORIZON) as usize);
         indices.fold(0, |due, index| due | self.due[index].load(Ordering::Relaxed))
     }

@@ -19,12 +19,14 @@ impl Tile {
         self.warm_likely(from, end);
         self.run_cycles(from, end);
         self.flush_sampler(end);
+        // Last, because the ticks have added wake-ups.
         self.note_due(end);
     }
 
-    /// Begins a trace window whose first cycle is before cycle `now`.
+    /// Begins a trace window that starts before cycle `now`.
     pub(crate) fn begin_passed_trace_window(&mut self, now: Cycle) {
         if self.next_trace_window() < now {
+            // A window of no cycles: it begins the trace window and ticks nothing.
             self.run(now, now);
         }
     }
@@ -33,6 +35,7 @@ impl Tile {
         let mut now = from;
         loop {
             now = if self.skips_idle {
+                // Without the mailbox: a message that another tile sends in this window is visible after it.
                 self.next_local(now).max(now)
             } else {
                 now
@@ -67,6 +70,7 @@ impl Tile {
         if self.next_trace_window() < end
             && let Some(trace) = &mut self.trace
         {
+            // From the begin of this clock window, so samples may be earlier than the trace window.
             self.watched = trace.begin(from, &self.components);
         }
     }

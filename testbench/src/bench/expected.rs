@@ -14,6 +14,7 @@ impl Bench<'_> {
     pub(super) fn wanted(&self) -> Result<Wanted, (usize, ReferenceError)> {
         let checks = &self.scenario.checks;
         let mut wanted: Wanted = vec![None; checks.len()];
+        // The reference runs only if a check needs it: it can take as long as the machine.
         if checks.iter().all(|check| check.want.is_some()) {
             return Ok(wanted);
         }
@@ -60,6 +61,7 @@ impl Bench<'_> {
     fn address(&self, data: CheckedData) -> Option<u64> {
         match data {
             CheckedData::Buffer(index) => Some(self.placement.buffers[index]),
+            // A constant has no address, and no launch changes it.
             CheckedData::Global(index) => self.placement.globals[index],
         }
     }
@@ -88,6 +90,7 @@ impl Bench<'_> {
             rtol: check.rtol,
             atol: check.atol,
         };
+        // A NaN takes the wanted bits, so that it agrees with them.
         if check.nan {
             let pairs = found.chunks_exact_mut(size).zip(want.bytes.chunks_exact(size));
             let is_nan = |element: &[u8]| dtype.read(element).value().is_nan();
@@ -96,6 +99,7 @@ impl Bench<'_> {
                 .for_each(|(found, want)| found.copy_from_slice(want));
         }
         let mut difference = lockstep::compare(name, dtype, &found, &want)?;
+        // The index counts within the view until here.
         difference.index += check.view.first;
         difference.after = check.after;
         Some(difference)

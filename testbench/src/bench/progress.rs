@@ -12,11 +12,11 @@ use crate::report::stalls::STATES;
 pub struct Progress<'a> {
     /// The first cycle that has not run.
     pub now: Cycle,
-    /// Index of the current launch.
+    /// Index of the launch that runs.
     pub launch: usize,
     /// Launches of the scenario.
     pub n_launches: usize,
-    /// CTAs of the current launch.
+    /// CTAs of the launch that runs.
     pub ctas: u64,
     /// CTAs of all earlier launches.
     pub(super) ctas_before: u64,
@@ -35,15 +35,17 @@ pub struct Activity {
 }
 
 impl Progress<'_> {
-    /// Reads the counters of all schedulers. This takes longer than a window, so do not call it for each.
+    /// Reads the counters of all schedulers. This takes longer than a window of the clock, so do not call it in each.
     pub fn activity(&self) -> Activity {
         let mut activity = Activity::default();
         self.pause.each_component(&mut |component| {
+            // Only these two have the counters. To read the others would cost time.
             let is_read = matches!(counts::kind(component.path().as_str()), "scheduler" | "gigathread");
             if is_read {
                 component.stats(&mut activity);
             }
         });
+        // GigaThread counts from the first launch on.
         activity.ctas_done -= self.ctas_before;
         activity
     }

@@ -35,6 +35,7 @@ impl Run {
             LaunchName::Index(index) => run.table == *index,
             LaunchName::Name(name) => run.name.as_ref().unwrap_or(&run.entry) == name,
         };
+        // From the end: the last repetition is the one measured.
         self.launches.iter().rev().find(is_it)
     }
 

@@ -82,6 +82,7 @@ impl Sampler {
         before: &Counts,
         launch: impl FnOnce(&mut Gpu, Option<Sample<'_>>) -> Result<Launched, LaunchError>,
     ) -> (Part, Counts, Result<(), LaunchError>) {
+        // The sample began between two launches, or with this one: no counter has moved since `before`.
         if self.cycles.start <= gpu.clock().now() {
             self.first.get_or_insert_with(|| before.clone());
         }
@@ -92,7 +93,9 @@ impl Sampler {
         let ended = launch(gpu, Some(Sample { cycles, begin })).map(drop);
         let after = before.next_snapshot(gpu.components(), gpu.clock().now());
         let launched = gpu.latest();
+        // Three cases: before the sample, from the launch's first cycle on, from a cycle within the launch on.
         let (cycles, counts) = match &self.first {
+            // The difference of equal snapshots: all counters are 0.
             None => (0, after.since(&after)),
             Some(_) if has_begun => (launched.cycles(), after.since(before)),
             Some(first) => {

@@ -47,6 +47,7 @@ impl StopReason {
 impl Run {
     /// Why the counters do not cover the whole run: an early stop, or a sample. `None` if they do.
     pub fn stopped_by(&self) -> Option<StopReason> {
+        // A run may end by itself within the sample, but leave out cycles before it.
         let Some((_, error)) = &self.stopped else {
             let is_sampled = self.launches.iter().any(|launch| launch.is_sampled);
             return is_sampled.then_some(StopReason::Sampled);

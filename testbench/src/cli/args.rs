@@ -366,6 +366,7 @@ fn name_value(text: &str) -> Result<(String, String), String> {
 
 /// Reads a number of cycles: `1000000`, `1_000_000` or `1e6`.
 pub fn cycles(text: &str) -> Result<u64, String> {
+    // Underscores may group the digits, as in Rust.
     let plain = text.replace('_', "");
     // Above 2^53 a float skips whole numbers.
     let whole = |value: f64| (value.fract() == 0.0 && value < 2f64.powi(53)).then_some(value as u64);

@@ -23,6 +23,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
         let findings_text = render_all(&findings, &shown, &text);
         Failure::input(format!("{shown} {}\n{findings_text}", refusal(&findings)))
     })?;
+    // Warnings do not change the exit code.
     print(&render_all(&module.warnings, &shown, &text))?;
     print(&needs(&module))?;
     let refuse = |findings: &[Diagnostic], why: String| {
@@ -35,6 +36,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
             text: format!("{shown}{why}"),
         })
     };
+    // The listing is printed before the refusal: code of a too new program can be read.
     let unmet = match gpu {
         Some(gpu) => {
             let config = preset::load(gpu, &[]).map_err(Failure::input)?.config;

@@ -92,6 +92,7 @@ pub fn compare(args: &Compare) -> Result<(), Failure> {
     let outputs = [("--json", args.json.as_deref()), ("--html", args.html.as_deref())];
     check_outputs(&outputs, &inputs)?;
     progress::catch_interrupt();
+    // The sides are independent, so each has a thread.
     let (a, b) = thread::scope(|scope| {
         let a = scope.spawn(|| side(&a, args.ignore_target));
         let b = side(&b, args.ignore_target);
@@ -126,6 +127,7 @@ fn saved(request: &Request<'_>) -> Result<Side, Failure> {
     }
     let text = fs::read(name).map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let report: Option<Json> = serde_json::from_slice(&text).ok();
+    // Any other JSON file lacks this key.
     let report = report.filter(|report| report["totals"]["cycles"].is_u64());
     let report = report.ok_or_else(|| {
         Failure::input(format!(
@@ -144,6 +146,7 @@ fn saved(request: &Request<'_>) -> Result<Side, Failure> {
 fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
     let draft = Draft::find(request.name).map_err(Failure::input)?;
     let gpu = request.gpu.map(str::to_owned).or_else(|| draft.gpu());
+    // The later value of a key wins: scenario, both sides, this side.
     let sets = [&draft.settings()[..], request.sets, request.own_sets].concat();
     let config = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &sets)
         .map_err(Failure::input)?
@@ -153,11 +156,13 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
     let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut profile = Profile::default();
     let options = Options {
+        // Two sides run at once.
         threads: 1,
         max_cycles: scenario.max_cycles,
     };
     let run = bench.run(options, &mut |progress| {
         collector.collect(progress.now, &mut [&mut profile as &mut dyn Listener]);
+        // Ctrl-C stops both sides, since they share the flag.
         !progress::is_stopped()
     });
     collector.collect(bench.gpu().clock().now(), &mut [&mut profile as &mut dyn Listener]);

@@ -30,6 +30,7 @@ fn preset_key(key: &str) -> Result<Option<String>, Failure> {
     for name in preset::names() {
         let preset = preset::load(name, &[]).map_err(Failure::input)?;
         let Some(row) = preset.sources.iter().find(|row| row.key == key) else {
+            // All presets have the same keys, so the first one decides.
             return Ok(None);
         };
         let SourcedValue {
@@ -53,6 +54,7 @@ fn preset_key(key: &str) -> Result<Option<String>, Failure> {
 /// The failure for a word that is nothing known, with the most similar one.
 fn unknown(word: &str) -> Failure {
     let states = metrics::states();
+    // All presets have the same keys, so any one serves.
     let keys = preset::load(preset::names()[0], &[]).map_or_else(|_| Vec::new(), |preset| preset.sources);
     let known = states.into_iter().chain(keys.iter().map(|row| row.key.as_str()));
     match nearest(word, known) {

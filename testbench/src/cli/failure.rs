@@ -84,6 +84,7 @@ pub fn warn(text: &str) {
 
 /// Prints lines to standard error, which may be closed.
 pub fn tell(text: &str) {
+    // Nothing is left to report an error to.
     let _ = writeln!(std::io::stderr(), "{}", shown(text));
 }
 
@@ -101,6 +102,7 @@ fn shown_line(line: &str) -> String {
     let n = line.chars().count();
     let escaped = |part: &mut dyn Iterator<Item = char>| -> String {
         part.map(|c| match c {
+            // Quoted source lines may have tabs, which do no harm.
             '\t' => c.to_string(),
             c if c.is_control() => c.escape_default().to_string(),
             c => c.to_string(),
@@ -121,6 +123,7 @@ pub fn worse(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<
         (Err(first), Err(second)) => {
             first.print();
             Err(Failure {
+                // Both texts are shown, but a process has one exit code.
                 code: first.code.max(second.code),
                 text: second.text,
             })

@@ -1,4 +1,5 @@
-//! Runs a scenario that hangs a second time, up to the hang: finds the last writer of each polled word, and records the SM that hangs.
+//! Runs a scenario that hangs once more, up to the hang. The second run finds the last writer of each polled word, and
+//! records the SM that hangs.
 
 use std::path::PathBuf;
 
@@ -48,6 +49,7 @@ pub fn repeat(
         _ => bench.gpu().latest().end,
     };
     let sm = unrecorded(hang, args, record.is_some());
+    // The second run has no faults of `--fault`, so it would not repeat the hang.
     if sm.is_none() && hang.polled.is_empty() || !args.faults.is_empty() {
         return Ok(SecondRun::default());
     }
@@ -55,6 +57,7 @@ pub fn repeat(
         let text = "\n  the run is too long to be repeated for the last writes".to_owned();
         return Ok(SecondRun { text, wave: None });
     }
+    // A new machine, since the first one was reset after the hang.
     let mut second = lab::bench(scenario, config, args.ignore_target)?;
     let mut wave = match sm {
         Some(sm) => Some(Wave::begin(args, scenario, record, &mut second, Some(sm), Vec::new())?),
@@ -87,6 +90,7 @@ fn unrecorded<'h>(hang: &'h Hang, args: &args::Run, has_record: bool) -> Option<
 /// Runs up to cycle `end`.
 fn follow(second: &mut Bench<'_>, run: &Run, end: Cycle, writes: &mut LastWrites, mut wave: Option<&mut Wave>) {
     let mut collector = EventCollector::begin(second.gpu_mut());
+    // No limit: the closure below stops the run at `end`.
     let options = Options {
         threads: run.threads,
         max_cycles: None,

@@ -1,5 +1,5 @@
-//! What the commands that run scenarios share: the machine with a scenario's data, work in parallel, checks of output files and of
-//! names.
+//! Functions of all commands that run scenarios: the machine with a scenario's data, work in parallel, checks of output
+//! files and of names.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ pub fn check_outputs(outputs: &[(&str, Option<&Path>)], inputs: &[PathBuf]) -> R
             let path = path.display();
             return Err(Failure::input(format!("{option} {path} {why}; choose another name")));
         }
+        // Tested before the run, which may take hours.
         try_file(path)?;
         taken.push((place, format!("is also the file of {option}")));
     }
@@ -55,6 +56,7 @@ pub fn in_parallel(n: usize, jobs: NonZeroUsize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
     let run = || {
         while !progress::is_stopped() {
+            // A shared counter balances the load: a long run does not hold up others.
             match next.fetch_add(1, Ordering::Relaxed) {
                 index if index < n => work(index),
                 _ => break,
@@ -62,6 +64,7 @@ pub fn in_parallel(n: usize, jobs: NonZeroUsize, work: impl Fn(usize) + Sync) {
         }
     };
     thread::scope(|scope| {
+        // The scope joins the threads, and passes on a panic.
         (0..jobs.get().min(n)).for_each(|_| drop(scope.spawn(run)));
     });
 }

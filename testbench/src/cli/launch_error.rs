@@ -57,6 +57,7 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let [tx, ty, tz] = trap.thread;
     let assertion = bench.programs()[launch].assertion(trap.pc);
     let mut out = assertion.map_or_else(|| trap.kind.to_string(), failed);
+    // The other kinds of traps concern no access.
     if let Some(address) = trap.address {
         let _ = write!(out, ": {} bytes of {} memory at {address:#x}", trap.bytes, trap.space);
     }
@@ -109,6 +110,7 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
 
 /// The remedy for a trap.
 fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -> String {
+    // A remedy of its own, since no address is at fault.
     if trap.kind == TrapKind::SplitExchange {
         return "all threads of the mask must execute the same vote, shfl, match or redux: move it out of the branch, or use a mask \
                 with only the threads of the branch"
@@ -121,6 +123,7 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     let Some(address) = trap.address else {
         return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
     };
+    // `proto::bulk` gives this space to a tensor map that does not fit the copy.
     if trap.space == "param" {
         return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), from constant or \
                 from global memory, and there is none that fits the instruction at this address; pass the map as a parameter, not in \
@@ -156,8 +159,8 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
     };
     let variables = needs.all_variables().filter(|variable| variable.space == space);
     let named = |variable: &Variable| match variable.bytes {
+        // `extern .shared` has size 0 in the program. The launch gives its size.
         0 => region(&variable.name, variable.offset, dynamic),
-        // A size of 0 is `extern .shared`: the launch gives its size.
         bytes => region(&variable.name, variable.offset, bytes),
     };
     variables.map(named).collect()
@@ -167,6 +170,7 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
 fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     let distance = |region: &&Region| match address.checked_sub(region.first) {
         None => region.first - address,
+        // 0 inside the region.
         Some(at) => (at + 1).saturating_sub(region.bytes),
     };
     let Some(region) = regions.iter().min_by_key(distance) else {
@@ -176,6 +180,7 @@ fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     let place = match address.checked_sub(*first) {
         None => format!("{} before it", counted(first - address)),
         Some(at) if at < *bytes => format!("{} from its start", counted(at)),
+        // The most frequent case: an index that is one too large.
         Some(at) if at == *bytes => "right behind it".to_owned(),
         Some(at) => format!("{} behind it", counted(at - bytes)),
     };
@@ -228,6 +233,7 @@ fn stuck(scenario: &Scenario, hang: Option<&Hang>, error: &SimError, writes: &st
         ),
     };
     let n_reasons = hang.map_or(0, |hang| hang.reasons.len());
+    // The machine lists the reasons of a hang before the components that wait.
     let (reasons, waits) = waits.split_at(n_reasons);
     list(&mut out, reasons);
     out.push_str(writes);

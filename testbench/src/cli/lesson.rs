@@ -53,6 +53,7 @@ fn give(lesson: &Lesson, plot: Option<&Path>) -> Result<(), Failure> {
     let ran = command(&["run", lesson.name]);
     let default = PathBuf::from(format!("{}.svg", lesson.name));
     let plot = plot.unwrap_or(&default).display().to_string();
+    // The sweep runs even if the scenario failed: its curve may show why.
     let swept = match lesson.has_sweep {
         true => command(&["sweep", lesson.name, "--plot", &plot]).and_then(|()| print(&format!("\nplot: {plot}\n"))),
         false => Ok(()),
@@ -68,6 +69,7 @@ fn give(lesson: &Lesson, plot: Option<&Path>) -> Result<(), Failure> {
 /// Runs another command of this program.
 fn command(words: &[&str]) -> Result<(), Failure> {
     let words = [&["warpwave"], words].concat();
+    // Through the parser, so that a lesson does what the printed commands do.
     let arguments = Arguments::try_parse_from(words).map_err(Failure::input)?;
     execute(&arguments.command)
 }
@@ -80,9 +82,11 @@ fn write_page(folder: &Path) -> Result<(), Failure> {
     write(&folder.join("lessons.md"), page.as_bytes())?;
     let mut result = Ok(());
     for name in NAMES {
+        // A lesson that is not shown has no plot.
         let Ok(lesson) = lesson::find(name) else { continue };
         if lesson.has_sweep {
             let plot = plots.join(format!("{name}.svg")).display().to_string();
+            // One failure does not keep the other plots from being written.
             result = worse(result, command(&["sweep", name, "--plot", &plot]));
         }
     }

@@ -27,7 +27,7 @@ pub fn start(option: Option<&str>) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(log.clone())
-        // Standard error may be closed: a log error must not be logged again.
+        // Standard error may be closed: a log error must not be logged itself.
         .log_internal_errors(false)
         .event_format(CycleFormat)
         .init();

@@ -65,11 +65,13 @@ impl Outputs {
         if let Some(folder) = &args.dump {
             let file = |name| Output::new("--dump", &folder.join(format!("{name}.npy")));
             outputs.files.extend(dumped.map(file));
+            // Its files are known by name above. The folder itself must not be another output.
             outputs.folders.push(Folder::new("--dump", folder, |_| false));
         }
         if let Some(folder) = &args.plan {
             outputs.folders.push(Folder::new("--plan", folder, |_| false));
         }
+        // The names of the paths are not known before the run, so any `.hgrm` counts.
         let is_latencies = |name: &str| {
             matches!(name, "latencies.txt" | "latencies.svg" | "latencies.hlog") || name.ends_with(".hgrm")
         };
@@ -102,6 +104,7 @@ impl Outputs {
         self.files.push(Output::new(option, path));
         let views = [".gtkw", ".sucl"].map(|ending| Output::new(option, &beside(ending)));
         self.files.extend(views);
+        // One file for each table of states or instructions, so the names depend on the selection.
         let is_name = |name: &str| name.ends_with(".txt") || name.ends_with(".mapping");
         self.folders.push(Folder::new(option, &beside(".names"), is_name));
     }
@@ -224,7 +227,9 @@ impl FileId {
 
     /// True if a write to one changes the other.
     fn is(&self, other: &FileId) -> bool {
+        // The number finds hard links, which have different paths.
         let is_same = self.path == other.path || self.number.is_some() && self.number == other.number;
+        // Two outputs may share a device, such as /dev/null.
         is_same && !self.is_special
     }
 }

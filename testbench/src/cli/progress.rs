@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Makes Ctrl-C stop the run instead of the process. So the summary and the files are still written.
+/// Makes Ctrl-C stop the run instead of the process. So the run writes its summary and files.
 pub fn catch_interrupt() {
     static CAUGHT: OnceLock<bool> = OnceLock::new();
     // If no handler can be set, Ctrl-C ends the process as usual.
@@ -53,6 +53,7 @@ impl Line {
     /// Updates the line when it is due. Returns false if the run must stop.
     pub fn observe(&mut self, scenario: &str, progress: Progress<'_>) -> bool {
         self.first_cycle.get_or_insert(progress.now.0);
+        // Reading the counters costs time, so a hidden line reads none.
         if self.updated.elapsed() >= INTERVAL && !self.bar.is_hidden() {
             self.update(scenario, progress);
         }
@@ -61,6 +62,7 @@ impl Line {
 
     fn update(&mut self, scenario: &str, progress: Progress<'_>) {
         let activity = progress.activity();
+        // Since the line began, as the time below.
         let cycles = progress.now.0 - self.first_cycle.unwrap_or(progress.now.0);
         let elapsed = self.begin.elapsed();
         let speed = rate(cycles as f64 / elapsed.as_secs_f64());

@@ -40,6 +40,7 @@ pub struct ReportFiles {
 impl ReportFiles {
     /// Subscribes to the machine's events, if an option needs them.
     pub fn begin(args: &args::Run, bench: &mut Bench<'_>) -> Result<Self, Failure> {
+        // Copied: the bench is borrowed by the run while events are collected.
         let programs = bench.programs().to_vec();
         let first = Cycle(args.sample.as_ref().map_or(0, |sample| sample.start));
         let profile = args.html.as_ref().map(|_| Profile::since(first));
@@ -73,6 +74,7 @@ impl ReportFiles {
 
     /// Writes the files.
     pub fn write(mut self, args: &args::Run, scenario: &Scenario, run: &Run, now: Cycle) -> Result<(), Failure> {
+        // The events of the last window.
         self.collect(now);
         if let (Some(folder), Some(requests)) = (&args.hist, &self.requests) {
             make(folder)?;
@@ -132,6 +134,7 @@ fn write_pictures(args: &args::Run, run: &Run, picture: &Picture) -> Result<(), 
         );
     }
     if let Some(path) = &args.kanata {
+        // Written as a stream: a diagram of a million instructions is large.
         replace(path, |to| kanata::write(to, picture, &run.config))?;
     }
     if let Some(path) = &args.perfetto {

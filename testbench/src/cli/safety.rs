@@ -1,4 +1,4 @@
-//! `--check`: runs the launches again on the reference model, with the race detector, and reports its findings.
+//! `--check`: runs the launches on the reference model with the race detector, and reports its findings.
 
 use std::fmt::Write;
 
@@ -23,6 +23,7 @@ type RaceCycles = [Option<Cycle>; 2];
 
 /// Checks the launches of a run. A read of unwritten bytes is a warning, a race is a failure.
 pub fn check(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
+    // A program that hangs on the machine may hang here too.
     let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
     let checked = lockstep::check_shared(scenario, &run.config, checks, limit);
     let checked = checked.map_err(|error| Failure::bench(scenario, &error))?;

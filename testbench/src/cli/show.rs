@@ -61,6 +61,7 @@ fn full(preset: &Preset) -> String {
     }
     out.push('\n');
     for (key, title) in preset::source_titles() {
+        // Only the sources that this preset uses.
         if preset.sources.iter().any(|value| value.source == key) {
             let _ = writeln!(out, "{key:<22} {title}");
         }
@@ -75,6 +76,7 @@ pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
     let found = occupancy::occupancy(&config, shape.block, shape.regs, shape.smem)
         .map_err(|reason| Failure::input(format!("such a block cannot be launched on {}: {reason}", config.name)))?;
     let allowed = &found.allowed;
+    // `None` for a resource that the block does not use.
     let rows = [
         (Limiter::Warps, Some(allowed.warps)),
         (Limiter::Blocks, Some(allowed.blocks)),

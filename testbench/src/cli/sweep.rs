@@ -66,12 +66,14 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     };
     let inputs = draft.files();
     let all = points(&spec.over).map_err(Failure::input)?;
+    // The keys tell an axis over the GPU from one over the scenario. All presets have the same keys.
     let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
     let preset_keys = preset_keys.into_iter().map(|row| row.key).collect();
     let jobs: Vec<(Point, Job)> = all
         .into_iter()
         .map(|point| (point.clone(), base.at(&point, &preset_keys)))
         .collect();
+    // Before the store is opened: a refused sweep leaves no folder behind.
     check_settings(draft, &jobs)?;
     let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
@@ -85,6 +87,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         let record = store.record(key);
         let is_retried = what.retry_failed && record.as_ref().is_some_and(|record| record.outcome.has_failed());
         if is_retried {
+            // Without its record the point counts as missing.
             store.forget(key).map_err(written)?;
         }
         if is_retried || record.is_none() {
@@ -161,8 +164,10 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
 fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
     let columns = columns(args, &planned.spec)?;
+    // A wrong option must fail now, not after hours of points.
     let files = [("--csv", &args.csv), ("--plot", &args.plot), ("--html", &args.html)];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
+    // So must an assertion that names no axis or metric of the sweep.
     let faults = planned.spec.asserts.iter().enumerate();
     let fault = faults
         .filter_map(|(n, assert)| Some(format!("sweep.assert[{n}]: {}", assert.fault(&planned.spec.over)?)))
@@ -171,6 +176,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         return Err(Failure::input(format!("{}: {fault}", planned.name)));
     }
     progress::catch_interrupt();
+    // A point with a record is not computed a second time, also after an interrupt.
     let (begin, missing) = (Instant::now(), planned.missing());
     let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
     let jobs = jobs.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
@@ -205,6 +211,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
+    // Files are written whether or not the assertions hold.
     let held = verdict(&planned, &table, left);
     if let Some(path) = &args.html {
         let says = held
@@ -221,6 +228,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
 fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     let asserted = spec.asserts.iter().map(|assert| &assert.metric);
     let mut columns = vec![CYCLES.to_owned()];
+    // A metric of an assertion or plot needs a column too.
     let plotted = spec.plot.metric.iter();
     for name in spec.metrics.iter().chain(asserted).chain(plotted).chain(&args.metric) {
         if !is_column(name) {
@@ -247,6 +255,7 @@ fn plot_options(args: &Sweep, spec: &PlotSpec) -> PlotOptions {
 /// Checks that every point has a result, and that the assertions hold. Returns a line about them.
 fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Failure> {
     let all = table.rows.len();
+    // Assertions over a curve need all its points.
     if left > 0 {
         let text = format!("{left} of {all} points are not computed; the same command goes on with them");
         let code = if progress::is_stopped() { INTERRUPTED } else { WRONG };
@@ -265,6 +274,7 @@ fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Fail
         failures.push(format!("{wrong} of {all} points have wrong results"));
     }
     for (n, assert) in planned.spec.asserts.iter().enumerate() {
+        // The file is named relative to the scenario.
         let beside = |path: &String| Draft::find(&planned.name).and_then(|draft| draft.read_beside(path));
         let csv = assert.csv.as_ref().map(beside).transpose().map_err(Failure::input)?;
         let says = assert.failures(table, csv.as_deref());

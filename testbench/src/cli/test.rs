@@ -70,11 +70,13 @@ pub fn test(args: &Test) -> Result<(), Failure> {
     let mut baseline = baseline(args)?;
     let files = scenarios.iter().map(PathBuf::from).filter(|path| path.is_file());
     let outputs = [("--junit", &args.junit), ("--baseline", &args.baseline)];
+    // Without --bless the baseline is only read.
     let is_written = |option: &str| args.bless || option != "--baseline";
     let outputs = outputs.map(|(option, path)| (option, path.as_deref().filter(|_| is_written(option))));
     check_outputs(&outputs, &files.collect::<Vec<_>>())?;
     progress::catch_interrupt();
     let begin = Instant::now();
+    // Each scenario in a process: a crash ends that one alone.
     let ran = run_all(args, &scenarios, baseline.as_ref())?;
     let seconds = begin.elapsed().as_secs_f64();
     let cases: Vec<Case> = ran.iter().map(|ran| ran.case.clone()).collect();
@@ -106,6 +108,7 @@ pub fn test(args: &Test) -> Result<(), Failure> {
         }
         write(path, baseline.text().as_bytes())?;
     }
+    // An interrupted scenario has no case.
     if cases.len() < scenarios.len() {
         let text = format!("interrupted: {} scenarios did not run", scenarios.len() - cases.len());
         return Err(Failure {
@@ -145,7 +148,7 @@ fn baseline(args: &Test) -> Result<Option<Baseline>, Failure> {
     Ok(Some(baseline))
 }
 
-/// The name of a scenario in a baseline: its path from the folder of the baseline, so that the current folder does not matter.
+/// The name of a scenario in a baseline: its path from the folder of the baseline, wherever the command runs.
 fn kept_name(scenario: &str, baseline: &Path) -> String {
     let path = Path::new(scenario);
     if !path.is_file() {
@@ -154,6 +157,7 @@ fn kept_name(scenario: &str, baseline: &Path) -> String {
     let (path, baseline) = (resolve(path), resolve(baseline));
     let folder = baseline.parent().unwrap_or(Path::new(""));
     let kept = path.strip_prefix(folder).unwrap_or(&path);
+    // One baseline serves all systems.
     kept.display().to_string().replace('\\', "/")
 }
 
@@ -173,9 +177,10 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         };
         let mut done = done.lock().expect("no worker panicked");
         done.1[n] = Some(ran);
+        // Lines appear in the order of the scenarios: a result waits for all before it.
         while let Some(Some(ran)) = done.1.get(done.0) {
             if !args.quiet || ran.case.failed.is_some() {
-                // A closed pipe ends nothing: the results are still written.
+                // A closed pipe ends nothing: the files of the results remain to be written.
                 let _ = print(&line(&ran.case, width));
             }
             done.0 += 1;
@@ -199,6 +204,7 @@ fn line(case: &Case, width: usize) -> String {
 fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Option<&Baseline>) -> Option<Ran> {
     let mut command = Command::new(program);
     command
+        // Without the flight recorder: each failure would leave a file in the working folder.
         .args(["run", "--no-progress", "--no-flight", "--json"].map(OsStr::new))
         .arg(report);
     if let Some(gpu) = &args.gpu {
@@ -214,8 +220,11 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
         command.arg("--ignore-target");
     }
     let begin = Instant::now();
+    // After `--`, a name that begins with a dash is no option.
     let mut ran = command.arg("--").arg(name).stdin(Stdio::null()).output();
+    // A sweep is worth its time only if the scenario itself passes.
     if args.sweeps && ran.as_ref().is_ok_and(|ran| ran.status.success()) && has_sweep(name) {
+        // A new store in the temporary folder, so that every point is computed.
         ran = sweep(args, program, name, &report.with_extension("store"));
     }
     let seconds = begin.elapsed().as_secs_f64();
@@ -226,6 +235,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     let failed = match ran {
         Err(error) => Some(failed("no process", &error.to_string())),
         Ok(ran) if ran.status.success() => baseline.and_then(|baseline| moved(args, baseline, name, json.as_ref())),
+        // Ctrl-C reaches the child too. Its scenario has neither passed nor failed.
         Ok(ran) if ran.status.code() == Some(INTERRUPTED.into()) || progress::is_stopped() => return None,
         Ok(ran) => {
             let kind = ran

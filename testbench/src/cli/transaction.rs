@@ -30,6 +30,7 @@ pub fn find(
     let window = Selection::new(&none, &args.recorded_cycles())
         .map_err(Failure::input)?
         .window();
+    // A machine of its own. The run that is recorded starts from the same state.
     let mut bench = lab::bench(scenario, config, args.ignore_target)?;
     if let Some(sample) = &args.sample {
         bench.sample(Cycle(sample.start)..Cycle(sample.end));
@@ -62,6 +63,7 @@ fn search(bench: &mut Bench<'_>, options: Options, finder: &mut TransactionFinde
         collector.collect(progress.now, &mut [&mut *finder]);
         !is_stopped()
     });
+    // Collects before the given cycle, so `+ 1` includes the last one.
     let end = Cycle(bench.gpu().clock().now().0 + 1);
     collector.collect(end, &mut [finder]);
 }

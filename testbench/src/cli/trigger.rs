@@ -15,10 +15,12 @@ pub fn parse(text: &str, scenario: &Scenario, bench: &Bench<'_>) -> Result<Trigg
     };
     let (word, value) = text.split_once(['=', '>']).ok_or_else(wrong)?;
     let (word, value) = (word.trim(), value.trim());
+    // Only a stall is compared with `>`. The other events name one thing.
     let is_more = text.contains('>');
     match (word, is_more) {
         ("launch", false) => launch(number(value).ok_or_else(wrong)?, scenario),
         ("pc", false) => pc(number(value).ok_or_else(wrong)?, bench),
+        // A number of cycles: any is possible.
         ("stall", true) => Ok(Trigger::Stall(number(value).ok_or_else(wrong)?)),
         ("address", false) => {
             let (name, index) = value
@@ -81,6 +83,7 @@ fn address(name: &str, indices: &[u64], bench: &Bench<'_>) -> Result<Trigger, Fa
 
 /// The index in memory order of an element, given by one index per dimension or by that index itself.
 fn element(layout: &Layout, indices: &[u64]) -> Option<u64> {
+    // One index counts elements in memory order, for any shape.
     if let [number] = indices {
         return (*number < layout.elements()).then_some(*number);
     }

@@ -56,6 +56,7 @@ pub fn exit(mut error: Error) -> ! {
     }
     let plain = error.render().to_string();
     let printable = shown(&plain);
+    // clap prints with colours. A text with control characters is printed escaped instead.
     if printable == plain {
         error.exit();
     }

@@ -21,6 +21,7 @@ use super::progress::{self, Count};
 pub fn validate(options: &Validate) -> Result<(), Failure> {
     let families = selected(&options.families)?;
     if let (Some(folder), Some(gpu)) = (&options.plan, &options.gpu) {
+        // A plan needs no run of the model.
         return plan(folder, gpu, &families);
     }
     let measured = options.measured.as_deref().map(Results::read).transpose();
@@ -28,6 +29,7 @@ pub fn validate(options: &Validate) -> Result<(), Failure> {
     if let (Some(path), Some(results)) = (&options.silicon, &measured) {
         let points = |&family: &&'static Family| Ok((family, measured_points(family, options, results)?));
         let points = families.iter().map(points).collect::<Result<Vec<_>, Failure>>()?;
+        // The figures of silicon alone: no run of the model.
         return write(path, &figures(&points));
     }
     progress::catch_interrupt();
@@ -53,6 +55,7 @@ pub fn validate(options: &Validate) -> Result<(), Failure> {
         options.store.display()
     ))?;
     write_files(options, &results, &summaries)?;
+    // Files are written even then: the rows that ran are complete.
     if progress::is_stopped() {
         let left = wanted - done;
         let text = format!("{left} of {wanted} points are not computed; the same command goes on with them");

@@ -59,6 +59,7 @@ impl Wave {
         let about = about(args, scenario, bench);
         let clock = bench.gpu_mut().clock_mut();
         let watched = match (&flight, &written) {
+            // The recorder is part of the waveform: files and recorder share one recording.
             (Some(_), _) => Some(Waveform::watch_flight(&selection, &about, clock, FLIGHT_CYCLES)),
             (None, Some(_)) => Some(Waveform::watch(&selection, &about, clock)),
             (None, None) => None,
@@ -84,6 +85,7 @@ impl Wave {
     pub fn collect(&mut self, now: Cycle) -> bool {
         let result = self.waveform.as_mut().map_or(Ok(()), |waveform| waveform.collect(now));
         self.error = result.err();
+        // After the write, which may have reached the limit.
         self.tell_size(now);
         self.error.is_none()
     }
@@ -229,6 +231,7 @@ fn add_files(args: &args::Run, about: &RunInfo, waveform: &mut Waveform) -> Resu
 
 fn selection(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, sm: Option<&str>) -> Result<Selection, Failure> {
     let default: Vec<String> = match waveforms(args).next() {
+        // No pattern selects all signals.
         Some(_) => Vec::new(),
         None => vec![sm.unwrap_or(FLIGHT_SM).to_owned(), "gpu.gigathread".to_owned()],
     };

@@ -87,7 +87,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a file with the function `fill`. An earlier file stays in place until the new one is complete.
 pub fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let written = match path.to_str() {
-        // Opening the path again would write at position 0 of a redirected file.
+        // A second handle of the path would write at position 0 of a redirected file.
         Some("/dev/stdout") => fill(&mut io::stdout()),
         Some("/dev/stderr") => fill(&mut io::stderr()),
         _ if is_special(path) => OpenOptions::new()

@@ -1,4 +1,5 @@
-//! Costs of PTX lines on two sides. Two texts are aligned as by `diff`, so that a line keeps its partner when others are added.
+//! Costs of PTX lines on two sides. Two texts are aligned as `diff` does, so a line keeps its partner when other lines are
+//! added.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl LineRow {
         })
     }
 
-    /// The number of the line: one if both sides have the same.
+    /// The number of the line. One number if both sides have the same.
     pub fn place(&self) -> String {
         match self.names() {
             [Some(a), Some(b)] if a == b => a,
@@ -115,7 +116,7 @@ fn is_unnamed(files: &[Option<String>; 2]) -> bool {
     files.iter().all(Option::is_none)
 }
 
-/// The lines whose costs differ, the largest difference in warp-cycles first.
+/// The lines with different costs, the largest difference in warp-cycles first.
 pub(super) fn rows(a: &Lines, b: &Lines) -> Vec<LineRow> {
     let row = |(i, j): (Option<usize>, Option<usize>)| {
         let costs = [a.cost(i), b.cost(j)];
@@ -140,6 +141,7 @@ pub(super) fn rows(a: &Lines, b: &Lines) -> Vec<LineRow> {
 /// Pairs of indices of equal lines, and lines of one side alone.
 fn pairs(a: &[String], b: &[String]) -> Vec<(Option<usize>, Option<usize>)> {
     let mut pairs = Vec::new();
+    // Patience pairs unique lines first, so frequent ones such as `ret;` do not pair by chance.
     for operation in capture_diff_slices(Algorithm::Patience, a, b) {
         let (from, to) = (operation.old_range(), operation.new_range());
         match operation {

@@ -63,6 +63,7 @@ pub(super) fn rows(a: &Json, b: &Json) -> (Vec<MetricRow>, usize) {
 
 fn difference(a: Value, b: Value) -> f64 {
     match (a.number(), b.number()) {
+        // The values differ, so the divisor is not 0.
         (Some(a), Some(b)) => (a - b).abs() / a.abs().max(b.abs()),
         _ => 1.0,
     }

@@ -90,6 +90,7 @@ fn lines(comparison: &Comparison) -> Markup {
 fn line(row: &LineRow, most: u64) -> Markup {
     let gain = row.gain();
     let width = gain.unsigned_abs() as f64 * BAR / most.max(1) as f64;
+    // The bar has the colour of the slower side's longest wait.
     let wait = row.stall[usize::from(gain > 0)];
     let colour = if wait.is_empty() {
         "#666666"

@@ -1,4 +1,4 @@
-//! The sentence on what changed most: the cycles, the state of warps that moved with them, and the line where it did.
+//! The sentence on what changed most: the cycles, then the state of warps and the line that changed with them.
 
 use serde_json::Value as Json;
 
@@ -21,17 +21,19 @@ pub(super) fn sentence(a: &Json, b: &Json, cycles: [f64; 2], metrics: &[MetricRo
             to / from
         ),
     };
+    // `signum` of 0.0 is 1, so equal cycles need the factor.
     let sign = (to - from).signum() * f64::from(u8::from(from != to));
     let state = state(a, b, sign).unwrap_or_default();
     let line = line(lines, sign).unwrap_or_default();
     format!("{head}{state}{line}.")
 }
 
-/// The state whose warp-cycles changed most, in the direction of the cycles. `sign` is 0 for any direction.
+/// The state with the largest change of warp-cycles in the direction of the cycles. `sign` is 0 for any direction.
 fn state(a: &Json, b: &Json, sign: f64) -> Option<String> {
     let moved = STATES.iter().filter_map(|(state, _)| {
         let name = format!("smsp__warps_issue_stalled_{state}.sum");
         let (a, b) = (value(a, &name).number()?, value(b, &name).number()?);
+        // A state that changed against the cycles explains nothing.
         Some((*state, a, b)).filter(|_| a != b && (b - a) * sign >= 0.0)
     });
     let (state, a, b) = moved.max_by(|x, y| (x.2 - x.1).abs().total_cmp(&(y.2 - y.1).abs()))?;
@@ -47,7 +49,7 @@ fn state(a: &Json, b: &Json, sign: f64) -> Option<String> {
     Some(format!(": {what} {b} {unit} instead of {a}"))
 }
 
-/// The line whose warp-cycles changed most, in the direction of the cycles.
+/// The line with the largest change of warp-cycles in the direction of the cycles.
 fn line(lines: &[LineRow], sign: f64) -> Option<String> {
     // The rows are sorted, the largest difference first.
     let row = lines

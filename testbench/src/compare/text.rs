@@ -28,6 +28,7 @@ impl Comparison {
                 );
             }
         }
+        // The cut must show, or a missing row would read as equal.
         let left = self.metrics.len().saturating_sub(most);
         let more = if left == 0 {
             String::new()
@@ -60,6 +61,7 @@ impl Comparison {
         for row in self.lines.iter().take(most) {
             let ([issues_a, issues_b], [cycles_a, cycles_b], [wait_a, wait_b]) =
                 (row.issues, row.warp_cycles, row.stall);
+            // Cut by characters: a byte index could split one.
             let text: String = row.text.chars().take(WIDTH).collect();
             let _ = writeln!(
                 out,

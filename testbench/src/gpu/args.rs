@@ -7,6 +7,7 @@ use half::{bf16, f16};
 /// A number type of buffers and scalars, stored in little-endian bytes.
 pub trait Element: Copy + private::Bytes {}
 
+// Sealed: only the types below have a fixed size and byte order.
 mod private {
     pub trait Bytes: Sized {
         const SIZE: usize;
@@ -58,7 +59,7 @@ pub struct Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// A buffer at an address of the caller's choice, which no machine allocated.
+    /// A buffer at an address that the caller chooses. No machine has allocated it.
     pub(crate) fn at(address: u64, len: usize) -> Self {
         Buffer {
             address,
@@ -87,7 +88,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// An argument of a kernel: a number, or a buffer, which passes its address.
+/// An argument of a kernel: a number, or a buffer. A buffer passes its address.
 pub trait KernelArg {
     /// The argument's bytes. The kernel's parameter must have the same size.
     fn bytes(&self) -> Vec<u8>;
@@ -95,6 +96,7 @@ pub trait KernelArg {
 
 impl<T> KernelArg for Buffer<T> {
     fn bytes(&self) -> Vec<u8> {
+        // Device addresses have 8 bytes.
         to_bytes(&[self.address])
     }
 }

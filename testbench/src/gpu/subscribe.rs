@@ -17,11 +17,11 @@ pub enum Event {
         /// The kind, the cycle and the warp.
         event: WarpEvent,
     },
-    /// A completed memory request, whose response is at the LSU.
+    /// A completed memory request: its response has arrived at the LSU.
     Request {
         /// Number of the SM.
         sm: u16,
-        /// Its warp, its line, and the cycle in which it entered each stage.
+        /// The warp, the line, and the cycle in which the request entered each stage.
         request: Request,
     },
 }
@@ -77,6 +77,7 @@ impl Subscription {
     /// Delivers all events before cycle `now`. Every tile has run those cycles.
     pub(super) fn deliver(&mut self, now: Cycle) {
         self.collector.collect(now, &mut [&mut self.events]);
+        // A stable sort: events of one SM in one cycle keep the order of the collector.
         self.events.sort_by_key(|event| (event.at(), event.sm()));
         // A tile may be ahead of the others. Its later events wait.
         // Sorted by cycle above, so the complete events come first.

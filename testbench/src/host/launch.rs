@@ -19,7 +19,7 @@ use crate::scenario::{Arg, Image, Launch, Tiles};
 
 /// Largest grid in x, y, z (CUDA programming guide, compute capability 3.0 and later).
 const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
-/// Largest block in x, y, z.
+/// Largest block in x, y, z (same source). The product of the sizes has a limit too: `occupancy` checks it.
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 
 /// Builds the grid of launch `id` of a scenario.
@@ -39,6 +39,7 @@ pub fn build_grid(
     check_sizes(launch, &program)?;
     let shared_bytes = needs.shared_bytes.saturating_add(launch.dynamic_shared_bytes);
     let threads = launch.block.iter().product();
+    // Sizes are at most 1024, 1024 and 64 here, so their product fits 32 bits.
     let fit = occupancy(config, threads, needs.registers, shared_bytes).map_err(|reason| HostError::DoesNotFit {
         entry: program.name().to_owned(),
         gpu: config.name.clone(),
@@ -49,6 +50,7 @@ pub fn build_grid(
         fault,
     })?;
     let mut constants = placement.banks.clone();
+    // The other banks hold constants and addresses of the module, equal for all launches.
     constants[0] = param_bank(launch, &program, placement)?;
     let textures = textures_of(&launch.args, placement);
     bind_references(
@@ -122,6 +124,7 @@ fn check_block(launch: &Launch, entry: &str, needs: &Requirements) -> Result<(),
     };
     let threads = |block: [u32; 3]| block.iter().map(|&n| u64::from(n)).product::<u64>();
     match (needs.required_block, needs.max_block) {
+        // `.reqntid` fixes each size. `.maxntid` bounds only the product (PTX ISA).
         (Some(want), _) if want != launch.block => Err(demand(want, true)),
         (_, Some(want)) if threads(launch.block) > threads(want) => Err(demand(want, false)),
         _ => Ok(()),
@@ -139,7 +142,9 @@ fn cluster_size(launch: &Launch, program: &Program, config: &GpuConfig, per_sm: 
         }
         (Some(found), _) => found,
     };
+    // Saturating: a scenario may give any sizes, and an overflow must not pass for a small cluster.
     let need = cluster.iter().fold(1u32, |product, &n| product.saturating_mul(n));
+    // A cluster of one CTA is an ordinary launch, which every GPU runs.
     if need == 1 && !program.needs_clusters() {
         return Ok(cluster);
     }
@@ -180,6 +185,7 @@ fn param_bank(launch: &Launch, program: &Program, placement: &Placement) -> Resu
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
     for (offset, sizes) in [(bank0::BLOCK_SIZE, launch.block), (bank0::GRID_SIZE, launch.grid)] {
         for (n, size) in sizes.into_iter().enumerate() {
+            // `ntid` and `nctaid` are reads of constant bank 0, as on the hardware.
             put(usize::from(offset) + 4 * n, &size.to_le_bytes());
         }
     }
@@ -208,9 +214,11 @@ fn bind_references(
     bank: &mut Vec<u32>,
 ) -> Result<(), HostError> {
     for (name, image) in module.references.iter().zip(&placement.references) {
+        // The compiler numbered references after the global variables, 8 bytes each. The bank grows in the same order.
         let offset = 4 * bank.len() as u16;
         let reads = |operand: &Operand| matches!(operand.source, Source::Const { bank: ADDRESS_BANK, offset: at } if at == offset);
         let is_used = program.code().iter().flat_map(|inst| &inst.src).any(reads);
+        // A handle is never 0, so 0 can mark an unbound reference.
         let handle = image.map_or(0, |image| handle_of(&image, textures));
         if handle == 0 && is_used {
             return Err(HostError::UnboundReference {
@@ -285,6 +293,7 @@ fn tensor_map(tiles: &Tiles, placement: &Placement) -> TensorMap {
         all.iter_mut().zip(list.iter().rev()).for_each(|(to, &n)| *to = n);
         all
     };
+    // Unused dimensions of the five have size 1.
     let sizes = reversed(&tiles.shape);
     let mut strides = [u64::from(tiles.element.bytes()); 5];
     for n in 1..5 {

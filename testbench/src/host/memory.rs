@@ -15,7 +15,7 @@ use crate::scenario::{Buffer, CheckedData, Pointers, Scenario, Target, nearest};
 pub struct Placement {
     /// Address of each buffer, by its index in the scenario.
     pub buffers: Vec<u64>,
-    /// Address of the target of each of [`Scenario::pointers`].
+    /// Address that each entry of [`Scenario::pointers`] points to.
     pub(super) targets: Vec<u64>,
     /// Address of each module variable of the scenario. `None` for a constant.
     pub globals: Vec<Option<u64>>,
@@ -25,7 +25,7 @@ pub struct Placement {
     pub print: Option<u64>,
     /// Constant banks by number, in words. Each launch has its own bank 0.
     pub(super) banks: Vec<Vec<u32>>,
-    /// All named regions of device memory: the scenario's buffers, then the module's variables.
+    /// All named regions of device memory: the scenario's buffers, then the module's global variables.
     pub regions: Vec<Region>,
 }
 
@@ -59,6 +59,7 @@ impl Placement {
             pointers: &scenario.pointers,
         };
         let (globals, banks) = module::place(&given, program, storage, &mut regions)?;
+        // After all allocations: a pointer may lead to a buffer or variable that comes later.
         let targets = scenario.pointers.iter();
         let targets = targets.map(|pointers| address_of(&pointers.to, &regions, scenario.buffers.len()));
         let targets = targets.collect::<Result<Vec<_>, _>>()?;
@@ -101,7 +102,7 @@ impl Placement {
         filled(init, CheckedData::Buffer(buffer), &scenario.pointers, &self.targets)
     }
 
-    /// The address of a target, which the launch names in its arguments.
+    /// The address of a target that an argument of a launch names.
     pub(super) fn address_of(&self, to: &Target) -> Result<u64, HostError> {
         address_of(to, &self.regions, self.buffers.len())
     }
@@ -139,6 +140,7 @@ pub(super) fn address_of(to: &Target, regions: &[Region], n_buffers: usize) -> R
 
 /// Initial bytes with the addresses of their targets added to the offsets.
 pub(super) fn filled<'a>(init: &'a [u8], data: CheckedData, pointers: &[Pointers], targets: &[u64]) -> Cow<'a, [u8]> {
+    // Few buffers hold pointers. The others are written without a copy.
     let mut bytes = Cow::Borrowed(init);
     let of_it = pointers
         .iter()
@@ -146,6 +148,7 @@ pub(super) fn filled<'a>(init: &'a [u8], data: CheckedData, pointers: &[Pointers
         .filter(|(pointers, _)| pointers.data == data);
     for (Pointers { at, .. }, target) in of_it {
         for &at in at {
+            // The first address copies the bytes: the scenario's stay as they are.
             let element = &mut bytes.to_mut()[at as usize..][..8];
             let offset = u64::from_le_bytes(element.try_into().expect("an address has 8 bytes"));
             element.copy_from_slice(&(target + offset).to_le_bytes());

@@ -24,6 +24,7 @@ pub(super) fn place(
         .iter()
         .map(|global| allocate(storage, &global.name, global.bytes.len() as u64))
         .collect::<Result<Vec<_>, _>>()?;
+    // All addresses are known now, so a variable may hold the address of a later one.
     for (global, &address) in module.globals.iter().zip(&addresses) {
         storage.write(address, &relocated(global, &addresses));
         regions.push(Region {
@@ -35,6 +36,7 @@ pub(super) fn place(
     let mut constant = module.constant_image.clone();
     relocate(&mut constant, &module.constant_relocations, &addresses);
     // The scenario's bytes replace the program's after relocation, so they may overwrite addresses.
+    // `regions` held the buffers of the scenario when the call began.
     let n_buffers = regions.len() - addresses.len();
     let targets = given.pointers.iter();
     let targets = targets.map(|pointers| address_of(&pointers.to, regions, n_buffers));
@@ -46,6 +48,7 @@ pub(super) fn place(
     }
     let mut banks = vec![Vec::new(); usize::from(CONST_BANK.max(ADDRESS_BANK)) + 1];
     banks[usize::from(CONST_BANK)] = words(&constant);
+    // Generated code takes the address of a variable from here: 8 bytes each, in the module's order.
     banks[usize::from(ADDRESS_BANK)] = words(&addresses.iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<_>>());
     Ok((placed, banks))
 }
@@ -111,6 +114,7 @@ fn overwrite(
         }),
     };
     if let Some(n) = module.globals.iter().position(|global| global.name == buffer.name) {
+        // A part of a variable cannot be given: `GlobalSize` asks for all of it.
         check(module.globals[n].bytes.len() as u64)?;
         storage.write(addresses[n], init);
         return Ok(Some(addresses[n]));

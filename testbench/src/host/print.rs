@@ -22,6 +22,7 @@ struct Record {
 pub fn take(storage: &Storage, buffer: u64) -> String {
     let text = text(&|at, bytes| storage.read(at, bytes), storage, buffer);
     if !text.is_empty() {
+        // Zeros: the first word restarts the allocation, and a size of 0 ends the list of records.
         let mut used = [0; 4];
         storage.read(buffer, &mut used);
         let end = u32::from_le_bytes(used).min(BUFFER_BYTES - FIRST_RECORD) + FIRST_RECORD;
@@ -38,6 +39,7 @@ pub fn text(read: &dyn Fn(u64, &mut [u8]), storage: &Storage, buffer: u64) -> St
     records.sort_by_key(|record| {
         let [x, y, z] = record.block;
         // A stable sort keeps the calls of a thread in order.
+        // Blocks in launch order, x fastest.
         (z, y, x, record.thread)
     });
     let mut out: String = records.iter().map(|record| memory.printed(record)).collect();
@@ -57,6 +59,7 @@ fn records(memory: &Reader<'_>, buffer: u64, used: u32) -> Vec<Record> {
         if size < u64::from(HEADER_BYTES) || at + size > end {
             break;
         }
+        // Words of a header: size, thread, format (two words), block in x, y, z.
         let word = |n: u64| memory.word(at + 4 * n);
         let mut arguments = vec![0; (size - u64::from(HEADER_BYTES)) as usize];
         (memory.read)(at + u64::from(HEADER_BYTES), &mut arguments);
@@ -100,6 +103,7 @@ impl Reader<'_> {
         let mut values = Vec::new();
         for argument in arguments(&format) {
             let bytes: usize = if argument == Argument::Wide { 8 } else { 4 };
+            // The caller stores arguments as C's varargs: 4 or 8 bytes, each aligned to its size.
             at = at.next_multiple_of(bytes);
             let mut value = [0; 8];
             if let Some(found) = record.arguments.get(at..at + bytes) {
@@ -109,6 +113,7 @@ impl Reader<'_> {
             let bits = u64::from_le_bytes(value);
             values.push(Value {
                 bits,
+                // Only `%s` uses the text. A value that is no allocated address has none.
                 text: self.string(bits),
             });
         }

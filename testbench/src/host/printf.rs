@@ -1,4 +1,4 @@
-//! Formats text as `printf` of C does: flags, width, precision, and every conversion except `%n`.
+//! Formats text as `printf` of C does: flags, width, precision, and every conversion but `%n`.
 
 /// An argument: its bits, and the string at that address, if there is one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ struct Conversion {
     zeros: bool,
     width: usize,
     precision: Option<usize>,
-    /// Number of `l` modifiers (`z`, `j`, `t` count as one) minus the number of `h`.
+    /// Number of `l` modifiers (`z`, `j`, `t` count as one each) minus the number of `h`.
     length: i32,
 }
 
@@ -38,6 +38,7 @@ pub fn formatted(format: &[u8], values: &[Value]) -> String {
     while let Some((&byte, behind)) = rest.split_first() {
         rest = behind;
         if byte == b'%' {
+            // The specification ends with its conversion letter. An incomplete one prints nothing.
             rest = one(rest, &mut values, &mut out);
         } else {
             out.push(byte);
@@ -56,6 +57,7 @@ fn one<'f>(format: &'f [u8], values: &mut std::slice::Iter<'_, Value>, out: &mut
             b'+' => conversion.plus = true,
             b' ' => conversion.space = true,
             b'#' => conversion.alternate = true,
+            // A 0 after another digit belongs to the width.
             b'0' if !in_precision && conversion.width == 0 => conversion.zeros = true,
             b'.' => {
                 in_precision = true;
@@ -63,12 +65,14 @@ fn one<'f>(format: &'f [u8], values: &mut std::slice::Iter<'_, Value>, out: &mut
             }
             b'0'..=b'9' if in_precision => {
                 let digits = conversion.precision.unwrap_or(0);
+                // The bound keeps a format from allocating all host memory. It applies to widths too.
                 conversion.precision = Some((10 * digits + usize::from(byte - b'0')).min(9999));
             }
             b'0'..=b'9' => conversion.width = (10 * conversion.width + usize::from(byte - b'0')).min(9999),
             b'*' => conversion.take_number(in_precision, values.next()),
             b'l' | b'z' | b'j' | b't' => conversion.length += 1,
             b'h' => conversion.length -= 1,
+            // `long double` is `double` on a GPU.
             b'L' => {}
             b'%' => {
                 out.push(b'%');
@@ -90,6 +94,7 @@ impl Conversion {
         let number = value.map_or(0, |value| value.bits as u32 as i32);
         let size = (number.unsigned_abs() as usize).min(9999);
         if in_precision {
+            // C: a negative precision counts as none, and a negative width means the flag `-`.
             self.precision = (number >= 0).then_some(size);
         } else {
             self.left |= number < 0;
@@ -158,6 +163,7 @@ impl Conversion {
             digits
         };
         let digits = format!("{}{digits}", "0".repeat(least.saturating_sub(digits.len())));
+        // C: with a precision, the flag `0` has no effect on integers.
         self.padded(sign, digits.as_bytes(), self.precision.is_none())
     }
 
@@ -183,11 +189,13 @@ impl Conversion {
         } else {
             text
         };
+        // `inf` and `nan` take blanks, even with the flag `0`.
         self.padded(sign, text.as_bytes(), value.is_finite())
     }
 
     /// Formats `%g`: with an exponent if it is below -4 or at least `precision`, and without trailing zeros.
     fn shorter(self, magnitude: f64, precision: usize) -> String {
+        // The exponent after rounding decides, as C requires: 999999.5 prints as 1e+06.
         let scientific = with_exponent(magnitude, precision - 1);
         let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
         let exponent: i32 = exponent.parse().unwrap_or(0);

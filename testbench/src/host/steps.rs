@@ -56,10 +56,12 @@ pub(crate) fn run(steps: &[Step], scenario: &Scenario, placement: &Placement, me
             }
             Step::Fill { buffer, element } => {
                 let (address, n) = place(*buffer);
+                // `n` is a multiple of the element: both come from the layout of the buffer.
                 memory.write(address, &element.repeat(n / element.len()));
             }
             Step::Reset(buffer) => memory.write(place(*buffer).0, &placement.init_of(scenario, *buffer)),
             Step::Swap(first, second) => {
+                // The scenario's checks made both buffers equally large, so one size does.
                 let ((first, n), (second, _)) = (place(*first), place(*second));
                 let (a, b) = (memory.read(first, n), memory.read(second, n));
                 memory.write(first, &b);

@@ -1,4 +1,5 @@
-//! The cycles in which the machine issues the accesses of a race. The reference, which finds the race, has no time.
+//! The cycles in which the machine issues the accesses of a race.
+//! The reference finds the race but has no time, so the scenario runs once more on the machine.
 
 use warpwave_components::config::GpuConfig;
 use warpwave_hw::time::Cycle;
@@ -13,7 +14,7 @@ use crate::watch::{EventCollector, Listener};
 
 /// Runs the scenario on the machine once more. Returns the issue cycles of both accesses of each race, by launch.
 ///
-/// A cycle is missing if the warp takes another path on the machine, or if the run ends before it at `max_cycles`.
+/// A cycle is `None` if the warp takes another path on the machine, or if the run ends at `max_cycles` before it.
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.
@@ -43,7 +44,7 @@ pub fn race_cycles(
         collector.collect(progress.now, &mut [&mut issues as &mut dyn Listener]);
         true
     });
-    // The event after the last cycle is of no warp.
+    // Cycles before the given one are collected, so `+ 1` includes the last cycle.
     collector.collect(bench.gpu().clock().now() + 1, &mut [&mut issues as &mut dyn Listener]);
     let cycle = |execution: Option<Execution>| issues.cycle(&execution?);
     let cycles = executions
@@ -63,9 +64,10 @@ fn execution(launch: u32, race: &Race, access: &Access, programs: (&Program, &Pr
     })
 }
 
-/// The machine's instruction for instruction `pc` of the reference. The programs differ in the `bar.warp.sync` that the machine leaves
-/// out. So the two have the same opcode and PTX line, and as many instructions of both kinds before them.
+/// The machine's instruction for instruction `pc` of the reference. The machine's program leaves out some `bar.warp.sync`.
+/// All other instructions keep opcode, PTX line, and their order among instructions of the same opcode and line.
 fn machine_pc((reference, machine): (&Program, &Program), pc: u32) -> Option<u32> {
+    // Program counters do not carry over. The n-th instruction of an opcode on a PTX line does.
     let wanted = &reference.code()[pc as usize];
     let is_same = |inst: &warpwave_isa::inst::Inst| (inst.op, inst.line) == (wanted.op, wanted.line);
     let before = reference.code()[..pc as usize]

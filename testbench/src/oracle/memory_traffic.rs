@@ -197,6 +197,7 @@ impl Shape {
     fn config(&self) -> GpuConfig {
         let Shape { l1, l2, hbm, .. } = self;
         let mut config = preset::load("tiny", &[]).expect("the built-in preset is sound").config;
+        // Small: the traffic uses 96 lines, and every run builds two machines.
         config.memory_bytes = 1 << 20;
         config.topology.tpcs_per_gpc = vec![self.sms];
         config.topology.sms_per_tpc = 1;
@@ -213,12 +214,14 @@ impl Shape {
         config.xbar.input_window = self.xbar_input_window;
         config.l2.slices = l2.slices;
         config.l2.associativity = l2.associativity;
+        // Few sets: a hundred lines must force evictions.
         config.l2.size = l2.slices * l2.associativity * l2.sets * LINE as u32;
         config.l2.partitions = if l2.is_split && l2.slices.is_multiple_of(2) {
             2
         } else {
             1
         };
+        // The configuration allows it only with two partitions.
         config.l2.far_latency = l2.far_latency * (config.l2.partitions - 1);
         config.l2.mshr_entries = l2.mshr_entries;
         config.l2.queue_depth = l2.queue_depth;
@@ -227,6 +230,7 @@ impl Shape {
         config.hbm.banks = hbm.banks;
         config.hbm.burst_bytes = hbm.burst_bytes;
         config.hbm.queue_depth = hbm.queue_depth;
+        // A burst occupies the data bus for its whole length, so the next column command must wait.
         config.hbm.timing.t_ccd_s = hbm.burst_bytes / config.hbm.bus_bytes_per_command_cycle;
         config.hbm.timing.t_refi = hbm.t_refi;
         config
@@ -261,6 +265,7 @@ struct Summary {
 
 fn check(input: &MemoryTraffic) -> Result<Summary, String> {
     let traffic = Traffic::new(input);
+    // Requests are a function of the seed, so both machines get the same traffic.
     let (plain, ends) = Machine::new(&traffic).run(&traffic, None)?;
     let mut other = Machine::new(&traffic);
     // The second machine differs in every way that must not matter.
@@ -319,6 +324,7 @@ impl Machine {
                 L1::new(path, config, ports)
             });
         let gpu = Gpu::with_factory(traffic.config.clone(), &factory);
+        // Written to storage directly: the caches are empty.
         gpu.storage().write(traffic::FIRST_LINE, &traffic.before);
         Machine { gpu, records }
     }
@@ -327,6 +333,7 @@ impl Machine {
     /// the cycle in which the traffic ended. With `end`, runs exactly to that cycle: a machine without idle-skipping is never quiet.
     fn run(mut self, traffic: &Traffic, end: Option<Cycle>) -> Result<(Vec<Vec<Response>>, Cycle), String> {
         let end = self.run_until_quiet(end)?;
+        // Dirty lines of the L2 are not in storage yet.
         self.gpu.write_back();
         let mut after = vec![0; traffic.after.len()];
         self.gpu.storage().read(traffic::FIRST_LINE, &mut after);
@@ -349,6 +356,7 @@ impl Machine {
         let unquiet = self.gpu.components().find(|component| !component.is_quiescent());
         match (stop, unquiet) {
             (Stop::Idle, None) => Ok(self.gpu.clock().now()),
+            // Without idle-skipping the clock never finds the machine idle, so the given end counts.
             (Stop::Limit, None) if end.is_some() => Ok(self.gpu.clock().now()),
             (stop, unquiet) => {
                 let mut waits = Vec::new();

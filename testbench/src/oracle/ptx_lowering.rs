@@ -46,6 +46,7 @@ pub struct PtxLowering {
 pub fn ptx_lowering(input: PtxLowering) {
     let mut config = preset::load("tiny", &[]).expect("a built-in preset").config;
     let mut scenario = scenario(&input.program);
+    // The naive lowering first, with the default reconvergence and no limit of registers.
     scenario.skipped_passes = passes(u16::MAX);
     let Some(expected) = buffers(&scenario, &config) else {
         panic!("the naive lowering needs too many registers for\n{}", scenario.ptx);
@@ -86,6 +87,7 @@ fn buffers(scenario: &Scenario, config: &GpuConfig) -> Option<Vec<Vec<u8>>> {
         Ok(module) => module,
         Err(findings) => fails(format!("{findings:?}")),
     };
+    // The only refusal that a limit of registers may cause. Any other one is a bug.
     let is_full = |finding: &Diagnostic| finding.message.contains("registers per thread; the limit is");
     let mut refused = module.entries.iter().filter_map(|entry| entry.program().as_ref().err());
     if scenario.max_registers.is_some() && refused.any(|findings| findings.iter().all(is_full)) {

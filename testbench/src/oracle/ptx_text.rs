@@ -21,6 +21,7 @@ pub struct PtxText<'a>(&'a str);
 /// ```
 pub fn ptx_text(PtxText(text): PtxText<'_>) {
     let result = warpwave_ptx::compile(text);
+    // A second run in one process shows state that is kept between runs, and an order that depends on hashes.
     let again = warpwave_ptx::compile(text);
     assert_eq!(
         format!("{result:?}"),
@@ -67,10 +68,12 @@ fn check_program(program: &Program) {
     assert!(end > 0, "{}: a program without code", program.name());
     for inst in program.code() {
         assert!(
+            // An instruction without a target has 0, which is inside.
             (inst.target as usize) < end,
             "{}: {inst} leaves the code of {end} instructions",
             program.name()
         );
+        // Printing and reading are inverses: the assembler accepts all of the machine's code.
         let written = inst.to_string();
         let read = written.parse::<Inst>().map(|read| read.to_string());
         assert_eq!(read, Ok(written), "{}: written and read", program.name());

@@ -30,6 +30,7 @@ const LIMIT: u64 = 4_000_000;
 static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     let small = |name: &&'static str| {
         let mut config = preset::load(name, &[]).expect("a built-in preset").config;
+        // One TPC keeps a run short. A cluster of two blocks fits it.
         (config.topology.gpcs, config.topology.tpcs_per_gpc) = (1, vec![1]);
         (*name, config)
     };
@@ -59,6 +60,7 @@ pub fn random_programs(program: RandomProgram) {
         Ok(bench) => bench,
         Err(error) => fails(format!("{error:?}")),
     };
+    // Before the machine runs: the reference copies the initial memory.
     let reference = match lockstep::reference(&bench, LIMIT) {
         Ok(memory) => memory,
         Err((_, error)) => fails(format!("without time: {error}")),

@@ -67,7 +67,7 @@ impl Default for Baseline {
 }
 
 impl Baseline {
-    /// Reads a baseline.
+    /// Parses the text of a baseline.
     ///
     /// # Errors
     /// If the text has another form, or names a metric or a tolerance that cannot be.
@@ -87,7 +87,7 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// What has moved too far in a report of this scenario, a sentence each.
+    /// The metrics of this scenario's report that moved too far, one sentence each.
     pub fn check(&self, scenario: &str, report: &Json) -> Vec<String> {
         let kept = self.values.get(scenario).and_then(|gpus| gpus.get(gpu(report)));
         let moved = self.tolerance.iter().filter_map(|(metric, &tolerance)| {
@@ -95,10 +95,12 @@ impl Baseline {
             let Some(&kept) = kept else {
                 return Some(format!("{metric} on {} has no baseline; write it with --bless", gpu(report)));
             };
+            // `not modelled` and `not reached` are no numbers.
             let Some(found) = value(report, metric).number() else {
                 return Some(format!("{metric} has no value, and the baseline is {kept}"));
             };
             let change = found - kept;
+            // A baseline of 0 has no room: only 0 is near.
             let is_near = change.abs() <= tolerance * kept.abs();
             let percent = if kept == 0.0 { String::new() } else { format!("{:+.1} %, ", change / kept * 100.0) };
             (!is_near).then(|| {
@@ -118,6 +120,7 @@ impl Baseline {
             .keys()
             .filter_map(|metric| Some((metric.clone(), value(report, metric).number()?)));
         let gpus = self.values.entry(scenario.to_owned()).or_default();
+        // Replaces all values of this GPU, so a metric without a tolerance drops out.
         gpus.insert(gpu(report).to_owned(), numbers.collect());
     }
 
@@ -153,6 +156,7 @@ fn gpu(report: &Json) -> &str {
 
 /// A whole number without a decimal point.
 fn number_value(number: f64) -> Value {
+    // Below 2^53 every whole f64 is exact. 0 stays a float, which keeps the sign of -0.
     let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
     match is_whole && number != 0.0 {
         true => Value::Integer(number as i64),

@@ -52,6 +52,7 @@ fn hint(nearest: &Option<String>) -> String {
 pub fn find(name: &str) -> Result<Vec<String>, FilesError> {
     let path = Path::new(name);
     if path.is_file() {
+        // A file that is named is a scenario, whatever its keys: the run reports its fault.
         return Ok(vec![name.to_owned()]);
     }
     let found = if path.is_dir() {
@@ -75,6 +76,7 @@ pub fn find(name: &str) -> Result<Vec<String>, FilesError> {
 }
 
 fn in_folder(folder: &str) -> Result<Vec<String>, FilesError> {
+    // The name of a folder may have the signs of a pattern, such as `[`.
     let pattern = format!("{}/**/*.toml", Pattern::escape(folder.trim_end_matches('/')));
     let mut found = matches(&pattern)?;
     found.retain(|path| is_scenario(Path::new(path)));
@@ -83,6 +85,7 @@ fn in_folder(folder: &str) -> Result<Vec<String>, FilesError> {
 
 fn matches(pattern: &str) -> Result<Vec<String>, FilesError> {
     let options = MatchOptions {
+        // Leaves out hidden folders, such as those of version control.
         require_literal_leading_dot: true,
         ..MatchOptions::new()
     };

@@ -38,6 +38,7 @@ pub fn junit(cases: &[Case], seconds: f64) -> String {
     let failures = cases.iter().filter(|case| case.failed.is_some()).count();
     let time = |seconds: f64| format!("{seconds:.3}");
     let suite = html! {
+        // `maud` writes HTML, but these elements are the same text in XML.
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         testsuites name="warpwave" tests=(cases.len()) failures=(failures) time=(time(seconds)) {
             testsuite name="scenarios" tests=(cases.len()) failures=(failures) errors="0" time=(time(seconds)) {
@@ -53,6 +54,7 @@ pub fn junit(cases: &[Case], seconds: f64) -> String {
 fn contents(case: &Case) -> Markup {
     html! {
         @if let Some(cycles) = case.cycles {
+            // HTML has no empty element of this name, so it is written as text.
             properties { (PreEscaped(format!("<property name=\"cycles\" value=\"{cycles}\"/>"))) }
         }
         @if let Some(failed) = &case.failed {

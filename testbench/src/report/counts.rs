@@ -54,6 +54,7 @@ impl Counts {
         until: Cycle,
     ) -> Self {
         let (mut latencies, mut indexed) = (BTreeMap::new(), BTreeMap::new());
+        // The order of the components is fixed, so position n of a counter is always the same instance.
         for (component, &kind) in components.zip(&kinds.of) {
             component.stats(&mut Collector {
                 block: &mut blocks[kind],
@@ -71,8 +72,9 @@ impl Counts {
         }
     }
 
-    /// The counters and latencies minus those of `earlier`, a previous snapshot of the machine or a part of this one.
+    /// Subtracts the counters and latencies of `earlier`, a previous snapshot of the machine or a part of this one.
     pub fn since(&self, earlier: &Counts) -> Counts {
+        // A counter that `earlier` lacks began after it, so it keeps its value.
         let mut counts = self.clone();
         for (kind, block) in self.kinds.names.iter().zip(&mut counts.blocks) {
             for (name, values) in block {
@@ -179,6 +181,7 @@ impl Report for Collector<'_> {
     fn indexed(&mut self, names: &[&'static str], counts: &[u64]) {
         for (nth, name) in names.iter().enumerate() {
             let sums = self.indexed.entry(name).or_default();
+            // The counters of one instruction lie side by side.
             let values = counts.iter().skip(nth).step_by(names.len());
             sums.resize(sums.len().max(values.len()), 0);
             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);

@@ -57,7 +57,9 @@ fn texts<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 fn line(scenario: &str, run: &Run, index: usize, launch: &LaunchRun) -> Vec<String> {
+    // A fixed process id, context 1 and stream 7: the profiler shows these two for the default stream.
     let sizes = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
+    // As one number: 90 is 9.0.
     let capability = run.config.compute_capability();
     let id = index.to_string();
     let head = [

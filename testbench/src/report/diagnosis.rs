@@ -67,7 +67,7 @@ pub struct Cause {
     pub at: Option<Place>,
     /// Share of the time that it explains, 0 to 1.
     pub share: f64,
-    /// The warp states that it explains.
+    /// The warp states that it explains. If it explains at least half of a state, that state is no cause of its own.
     #[serde(skip)]
     states: &'static [&'static str],
     /// True if the code of the kernel is at fault. Such a cause ranks before the others if it [matters](MATTERS).
@@ -123,8 +123,9 @@ pub fn of_run(run: &Run) -> Vec<Diagnosis> {
 
 /// The headline of a run, as one line. `None` without launches.
 ///
-/// It is the headline of the launch whose first cause costs most. The cause is a fault of the code, in a launch at least half as long as
-/// the longest one. Without such a fault, it is the headline of the longest launch.
+/// A launch is a candidate if its first cause is a fault of the code that matters. It also takes at least half the cycles of the longest
+/// launch. The headline is that of the candidate with the most cycles lost to its fault. Without a candidate, it is that of the longest
+/// launch. Warm-up launches count only if there are no others.
 pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
     let (index, diagnosis) = worst(run, diagnoses)?;
     let launch = &run.launches[index];
@@ -140,6 +141,7 @@ pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
 
 /// The launch that the headline is about, with its index. Of equal launches it is the first one.
 fn worst<'a>(run: &Run, diagnoses: &'a [Diagnosis]) -> Option<(usize, &'a Diagnosis)> {
+    // A warm-up is diagnosed only if there is no other launch.
     let only_warm_ups = run.launches.iter().all(|launch| launch.is_warm_up);
     let counts = |index: usize| only_warm_ups || !run.launches[index].is_warm_up;
     let cycles = |index: usize| run.launches[index].cycles;
@@ -170,9 +172,10 @@ impl Cause {
 /// The causes with a noticeable share: faults that matter, then all others by share.
 fn causes(facts: &Facts<'_>) -> Vec<Cause> {
     let mut causes: Vec<Cause> = [access::all(facts), launch::all(facts), stall::saturated(facts)].concat();
-    // A cause with a smaller share leaves most of the state unexplained.
+    // A cause explains a stall if it covers at least half of it: a share is 0 to 1, and `percent` is 0 to 100.
     let explains =
         |cause: &Cause, stall: &Stall| cause.states.contains(&stall.state) && cause.share * 200.0 >= stall.percent;
+    // The largest stall comes last, since the other causes may explain it.
     causes.extend(stall::top(facts, |stall| {
         causes.iter().any(|cause| explains(cause, stall))
     }));

@@ -55,7 +55,7 @@ pub fn phases() -> impl Iterator<Item = (&'static str, String)> {
     listed(&PHASES)
 }
 
-/// The terms that a text contains, with their meanings.
+/// The terms that a text contains as whole words, with their meanings.
 pub fn terms_in(text: &str) -> impl Iterator<Item = (&'static str, String)> {
     let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric()).collect();
     listed(&TERMS).filter(move |(term, _)| words.contains(term))

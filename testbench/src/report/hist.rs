@@ -114,6 +114,7 @@ fn log(requests: &Requests) -> io::Result<Vec<u8>> {
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("a cycle is a millisecond of log time; values are cycles")
         .with_base_time(SystemTime::UNIX_EPOCH)
+        // The maximum of each interval is in cycles too.
         .with_max_value_divisor(1.0)
         .begin_log_with(&mut out, &mut serializer)?;
     let length = requests.interval();
@@ -155,6 +156,7 @@ pub fn density(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
         .flat_map(|(_, bars)| bars)
         .map(|bar| bar.1)
         .fold(1.0, f64::max);
+    // Both charts and all paths share the axis of cycles.
     let x = cycles(paths);
     let y = Axis::new("share of the path, %", Scale::Linear, 0.0, tallest);
     let mut plot = Plot::new("Density", size, x, y);
@@ -186,6 +188,7 @@ fn bars(latency: &Latency) -> Vec<(f64, f64)> {
 pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     let requests = paths.values().map(|latency| latency.histogram().len()).max();
     let rarest = (requests.unwrap_or(1) as f64).max(10.0);
+    // Percentiles 0, 50 and 75, then 90, 99, 99.9 and so on.
     let shares = [1.0, 2.0, 4.0].into_iter().chain((1..).map(|n| 10f64.powi(n)));
     let shares = shares.take_while(|share| *share <= rarest);
     let ticks = shares.map(|share| (share, percent(share))).collect();
@@ -209,10 +212,12 @@ fn curve(latency: &Latency, end: f64) -> Vec<(f64, f64)> {
     let (mut points, mut below) = (Vec::new(), 0);
     for step in histogram.iter_recorded() {
         let one_in = |below: u64| match histogram.len() - below {
+            // No request is above the maximum: the curve goes on to the edge.
             0 => end,
             above => (histogram.len() as f64 / above as f64).min(end),
         };
         let cycles = step.value_iterated_to() as f64;
+        // Two points per value: a horizontal step over all percentiles that have it.
         points.push((one_in(below), cycles));
         below += step.count_since_last_iteration();
         points.push((one_in(below), cycles));

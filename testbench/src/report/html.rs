@@ -104,6 +104,7 @@ fn thousands(n: u64) -> String {
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            // A narrow space that does not break.
             out.push('\u{202f}');
         }
         out.push(digit);

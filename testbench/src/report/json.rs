@@ -15,7 +15,7 @@ struct Report<'a> {
     scenario: &'a str,
     gpu: &'a str,
     build: &'static str,
-    /// The diagnosis of the longest launch as one line. Null without launches.
+    /// The headline of the run as one line ([`diagnosis::headline`]). Null without launches.
     diagnosis: Option<String>,
     /// Null if the counters cover all launches.
     stopped: Option<StopReason>,
@@ -83,6 +83,7 @@ struct Host {
 /// Never: all keys are text, so the report can be encoded.
 pub fn report(scenario: &str, run: &Run) -> String {
     let seconds = run.wall.as_secs_f64();
+    // JSON has no infinity.
     let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
     let diagnoses = diagnosis::of_run(run);
     let launches = run.launches.iter().enumerate().map(|(index, launch)| Launch {

@@ -24,10 +24,12 @@ use crate::watch::pipeline::{Picture, Row, Step};
 pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Result<()> {
     let mut rows: Vec<&Row> = picture.rows.iter().collect();
     rows.sort_by_key(|row| (row.begin(), row.issued(), row.sm, row.subcore));
+    // A sub-core issues at most one instruction per cycle, so this names it.
     let name = |row: &Row, issued: Cycle| (row.sm, row.subcore, issued);
     let mut numbers = BTreeMap::new();
     let mut writer = KanataWriter::new(to)?;
     for row in rows {
+        // A producer issued earlier, so its row is already written. One before the recorded cycles has no row.
         let producers = row
             .producers
             .iter()
@@ -78,6 +80,7 @@ fn tooltip(picture: &Picture, row: &Row) -> String {
 fn stages(row: &Row, config: &GpuConfig) -> Vec<Stage> {
     let mut stages = Vec::new();
     let mut add = |name, from: Option<Cycle>, to: Option<Cycle>| {
+        // A stage that was not reached, or has no cycle, is left out.
         let ends = from.zip(to).filter(|(from, to)| from < to);
         stages.extend(ends.map(|(from, to)| Stage {
             lane: 0,

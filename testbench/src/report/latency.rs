@@ -14,6 +14,7 @@ pub fn percentile(histogram: &Histogram<u32>, thousandths: u64) -> u64 {
     let rank = (histogram.len() * thousandths).div_ceil(1000).max(1);
     match histogram.len() {
         0 => 0,
+        // The middle of the rank's step: rounding cannot reach a neighbour.
         n => histogram.value_at_quantile((rank as f64 - 0.5) / n as f64),
     }
 }
@@ -85,6 +86,7 @@ pub fn hgrm(to: &mut dyn Write, latency: &Latency) -> io::Result<()> {
         to,
         "#[Buckets = {:>12}, SubBuckets     = {:>12}]",
         histogram.buckets(),
+        // The sub-buckets of a histogram with three significant digits.
         2048
     )
 }

@@ -93,6 +93,7 @@ impl Metric {
 static TABLE: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let mut metrics: Vec<_> = table::parts().flat_map(|(_, metrics)| metrics).collect();
     for (state, counter) in STATES {
+        // States last: each has the same five metrics.
         metrics.extend(stall_rows(state, counter));
     }
     metrics
@@ -116,6 +117,7 @@ fn unissued(counter: &str) -> String {
 /// The name of a state in the profiler's samples.
 fn sampled(state: &str) -> &str {
     match state {
+        // The profiler spells this one state in two ways.
         "no_instruction" => "no_instructions",
         state => state,
     }
@@ -156,6 +158,7 @@ fn stall_rows(state: &str, counter: &'static str) -> [Metric; 5] {
             format!("sum of {counter} / sum of warp_cycles x 100"),
             Compute::StallPercent(counter),
         ),
+        // A profiler takes samples at intervals. The model takes every warp-cycle as a sample.
         row(
             format!("smsp__pcsamp_warps_issue_stalled_{}", sampled(state)),
             "sample",
@@ -183,6 +186,7 @@ impl Inputs<'_> {
 
     /// The mean of a counter over all instances of a block.
     fn mean(&self, block: &str, name: &'static str) -> Value {
+        // Without instances `sum` is `NotModelled`, and so is the quotient: nothing is divided by 0.
         let n = self.counts.each(block, name).map_or(0, <[u64]>::len);
         self.sum(block, name) / Value::of(n as u64)
     }

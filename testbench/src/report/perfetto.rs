@@ -39,6 +39,7 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
         entered: BTreeSet::new(),
         issues: picture.rows.iter().filter_map(gathered).collect(),
     };
+    // Instructions before requests: an arrow begins at the issue of its instruction.
     for row in &picture.rows {
         timeline.warp(row)?;
         timeline.instruction(row)?;
@@ -68,7 +69,7 @@ struct Timeline<'a, W> {
     named: BTreeSet<(u32, Option<u32>)>,
     /// Entries already drawn. Merged requests share an entry.
     entered: BTreeSet<(Track, Cycle)>,
-    /// Cycles of issue by SM, sub-core and cycle of the operand reads. That cycle is one after a request's issue stamp.
+    /// Cycles of issue by SM, sub-core and cycle of the operand reads, which is one after a request's issue stamp.
     issues: BTreeMap<(u16, u8, Cycle), Cycle>,
 }
 
@@ -151,6 +152,7 @@ impl<W: Write> Timeline<'_, W> {
                 self.writer.end_span(group, &name, stage, from + cycles)?;
             }
         }
+        // After its stages: a span ends last if others are inside it.
         self.writer.end_span(group, &name, path, end)?;
         self.arrow(id, request)
     }
@@ -159,11 +161,13 @@ impl<W: Write> Timeline<'_, W> {
     fn arrow(&mut self, id: RequestId, request: &Request) -> io::Result<()> {
         let name = id.to_string();
         let gathered = requests::begin(request) + 1;
+        // The picture has no row of the instruction: it issued outside the recorded cycles.
         let Some(issued) = self.issues.get(&(id.sm, request.subcore, gathered)) else {
             return Ok(());
         };
         let warp = self.units.warp_slot(id.sm, request.subcore, request.warp);
         self.writer.flow(warp, &name, FlowPoint::Start, *issued)?;
+        // The stages in which a request enters a unit with a track.
         for stage in [Stage::L1, Stage::L2, Stage::Hbm, Stage::Return] {
             let Some(at) = request.stamps.at(stage) else { continue };
             let (track, group, unit) = self.units.of_request(id.sm, request.line, stage);

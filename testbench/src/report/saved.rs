@@ -20,6 +20,7 @@ pub fn value(report: &Json, column: &str) -> Value {
         _ => &part["metrics"][name],
     };
     match found.as_f64() {
+        // A missing key is null, which counts as not reached.
         Some(number) => Value::Number(number),
         None if found == "not modelled" => Value::NotModelled,
         None => Value::NotReached,

@@ -42,6 +42,7 @@ pub struct Stall {
 pub fn table(counts: &Counts) -> Vec<Stall> {
     let total = counts.sum("scheduler", "warp_cycles").unwrap_or(0);
     let stall = |(state, counter): (&'static str, &'static str)| {
+        // A state that no scheduler counts is left out: it is not modelled.
         let warp_cycles = counts.sum("scheduler", counter)?;
         let percent = if total == 0 {
             0.0

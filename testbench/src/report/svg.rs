@@ -88,6 +88,7 @@ impl Plot {
 
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         let (w, h) = (self.right() - self.left(), self.bottom() - MARGINS[2]);
+        // In SVG, y grows downwards.
         (self.left() + self.x.place(x) * w, self.bottom() - self.y.place(y) * h)
     }
 
@@ -131,6 +132,7 @@ impl Plot {
     pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
         let Some(&(first, _)) = points.first() else { return };
         // The outline runs along the tops and closes along the bottom of the axis.
+        // On a logarithmic axis, the bottom is not 0.
         let floor = self.y.from();
         let ends = points.iter().skip(1).map(|point| point.0).chain([end]);
         let tops = points.iter().zip(ends).flat_map(|(&(x, y), end)| [(x, y), (end, y)]);
@@ -211,6 +213,7 @@ impl Plot {
     fn legend(&self) -> String {
         let mut out = String::new();
         let (mut x, mut y) = (self.width - MARGINS[1], 12.0);
+        // Above the plot, the legend is aligned to the right, so the last name is placed first.
         for (n, (name, colour)) in self.legend.iter().enumerate().rev() {
             if self.side > 0.0 {
                 (x, y) = (self.right() + 12.0, MARGINS[2] + LINE * n as f64);
@@ -239,6 +242,7 @@ impl Plot {
         let Plot {
             width, height, title, ..
         } = &self;
+        // Later elements cover earlier ones: the grid is below the curves, and the legend above.
         PreEscaped(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
                  font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{0}\">\n\

@@ -1,4 +1,4 @@
-//! The text summary of a run. Its first line is the diagnosis of the longest launch.
+//! The text summary of a run. Its first line is the headline of the diagnosis.
 //!
 //! ```text
 //! diagnosis | launches | each launch: phases, speed of light, occupancy, causes, warp states, metrics | totals | latencies | words
@@ -80,6 +80,7 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
     }
     let table = metrics::all();
     sections(to, run, &diagnoses, table)?;
+    // A single launch is its own total.
     if run.launches.len() > 1 {
         writeln!(to, "\nall launches")?;
         figures(to, &run.totals, &run.inputs(), table)?;
@@ -101,6 +102,7 @@ fn sections(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis], table: &[Met
     longest.retain(|&index| run.launches[index].cycles > 0);
     let rest = longest.len().saturating_sub(SECTIONS);
     longest.truncate(SECTIONS);
+    // The longest are chosen. Now in the order of the run.
     longest.sort_unstable();
     for index in longest {
         let launch = &run.launches[index];
@@ -147,6 +149,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
+            // Less, not equal: the space between takes a character.
             Some(line) if line.len() + word.len() < width => *line = format!("{line} {word}"),
             _ => lines.push(word.to_owned()),
         }
@@ -173,7 +176,9 @@ fn words(to: &mut dyn Write, run: &Run, diagnoses: &[Diagnosis]) -> io::Result<(
         .map(|cause| format!("{} {} ", cause.text, cause.advice))
         .collect();
     let states = stalls::table(&run.totals);
+    // A rare state is not worth a line.
     let states = states.iter().filter(|stall| stall.percent >= 1.0);
+    // An issue needs no explanation.
     let states = states.map(|stall| stall.state).filter(|state| *state != "selected");
     let paths = run.totals.latencies().map(|(path, _)| path);
     let words = glossary::terms_in(&causes).chain(glossary::phases());
@@ -201,6 +206,7 @@ fn launches(to: &mut dyn Write, run: &Run) -> io::Result<()> {
             is_sampled,
             ..
         } = launch;
+        // Cycles over kHz are milliseconds.
         let micros = *cycles as f64 * 1e3 / khz;
         writeln!(
             to,
@@ -229,6 +235,7 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     };
     let by = match why {
         StopReason::Refused => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+        // The line of the sample says so.
         StopReason::Sampled => return Ok(()),
         StopReason::Interrupted => "an interrupt",
         StopReason::Trap => "a trap",

@@ -40,15 +40,17 @@ pub fn signals(
     all.flatten().collect()
 }
 
-/// The request of the same SM whose miss serves `request`, if it is another one.
+/// The request of the same SM that sent the miss for `request`, if it is another one.
 fn first_of(id: RequestId, request: &Request, transaction: &[(RequestId, Request)]) -> Option<u64> {
     let lookup = |request: &Request| request.stamps.0[Stage::L1 as usize];
     let shares = |other: &&(RequestId, Request)| {
+        // One response fills the line for the miss and for all requests merged into it.
         other.0.sm == id.sm && other.1.stamps.at(Stage::Response) == request.stamps.at(Stage::Response)
     };
     let first = transaction
         .iter()
         .filter(shares)
+        // The first lookup sent the miss.
         .min_by_key(|(id, request)| (lookup(request), *id));
     first.filter(|(first, _)| *first != id).map(|(first, _)| first.number)
 }
@@ -139,6 +141,7 @@ impl<'a> RequestSignals<'a> {
 
     /// Adds a value that holds from the issue to the end.
     fn add_constant(&mut self, name: &str, kind: Kind, value: Option<u64>) {
+        // No value after the end, so that a viewer shows when the request lived.
         let changes = vec![(requests::begin(self.request), value), (self.end(), None)];
         self.add(name, kind, changes);
     }

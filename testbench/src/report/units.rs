@@ -16,6 +16,7 @@ pub fn scaled(number: f64, unit: &str) -> String {
     let mut prefixes = PREFIXES.iter();
     let mut prefix = prefixes.next().copied().unwrap_or_default();
     for larger in prefixes {
+        // From 999.5 on, three digits would round to 1000.
         if scaled.abs() < 999.5 {
             break;
         }

@@ -58,6 +58,7 @@ pub(super) fn read(
 fn read_bound(bound: &Quantity, constants: &Constants) -> Result<f64, Fault> {
     let value = constants.number(bound)?.value();
     // A range test also rejects NaN.
+    // Beyond the range of a counter, a bound could not fail.
     match (-MAX_BOUND..=MAX_BOUND).contains(&value) {
         true => Ok(value),
         false => Err(Fault::BadBound { value }),
@@ -80,10 +81,12 @@ fn compare(
     let tolerance = match within {
         None => Tolerance::Distance(0.0),
         Some(_) if *operator != Binary::Equal => return Err(Fault::WithinWithoutEqual),
+        // With 100 % of the right side, a left side of 0 would always pass.
         Some(Within::Part(part)) if (0.0..1.0).contains(&part) => Tolerance::Part(part),
         Some(Within::Distance(distance)) if (0.0..MAX_BOUND).contains(&distance) => Tolerance::Distance(distance),
         Some(_) => return Err(Fault::BadWithin),
     };
+    // Every name that is no constant is a metric, `cycles` or another run.
     let mut names = Vec::new();
     expr.root().names(&mut names);
     if names
@@ -109,6 +112,7 @@ fn check_launches(node: &Node, launches: &LaunchIndex) -> Result<(), Fault> {
         Node::Index(base, index) => match (&**base, LaunchName::of(index)) {
             (Node::Name(_), Some(name)) => launches.find(&name).map(drop),
             (_, None) => Err(Fault::NotALaunch),
+            // The base is a call, as in `cycles(other)[tiled]`: the index names a launch of the other run.
             _ => Ok(()),
         },
         Node::Call(_, args) => args.iter().try_for_each(|arg| check_launches(arg, launches)),

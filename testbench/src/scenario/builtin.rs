@@ -30,6 +30,7 @@ pub struct Entry {
 /// Names of the built-in scenarios, sorted, without the ones in [`SUITE`] and [`LESSONS`].
 pub fn names() -> Vec<&'static str> {
     let is_listed = |path: &&Path| ![SUITE].iter().chain(&LESSONS).any(|folder| path.starts_with(folder));
+    // The order of the built-in files is that of their folders, not of their names.
     let mut names: Vec<_> = files().into_iter().filter(is_listed).filter_map(stem).collect();
     names.sort_unstable();
     names
@@ -47,6 +48,7 @@ pub fn names() -> Vec<&'static str> {
 pub fn in_folder(folder: &str) -> Vec<&'static str> {
     let inside = |path: &&Path| {
         path.ancestors()
+            // The first ancestor of a path is the path itself.
             .skip(1)
             .any(|above| above.file_name() == Some(OsStr::new(folder)))
     };
@@ -91,6 +93,7 @@ pub(crate) fn draft(name: &str) -> Result<Draft, ScenarioError> {
 }
 
 fn find(name: &str) -> Result<&'static Path, ScenarioError> {
+    // A stem is unique among the built-in scenarios, so the folder need not be named.
     let path = files().into_iter().find(|path| stem(path) == Some(name));
     path.ok_or_else(|| {
         let nearest = nearest(name, files().into_iter().filter_map(stem));

@@ -7,7 +7,7 @@ use super::launches::LaunchIndex;
 use super::resolve::{Context, can_miss, check_tolerances};
 use super::{Check, CheckedData, Expect, Fault, Layout, StructField, View};
 
-/// The expectations of one buffer.
+/// The resolved expectations of one buffer.
 pub(super) struct Resolved {
     /// The elements of the whole buffer after the last launch, if one expectation gives them.
     pub expect: Option<Expect>,
@@ -36,6 +36,7 @@ pub(super) fn read(
         };
         let is_plain = field.is_none() && check.after.is_none() && !check.nan && text.range.is_none();
         match check.want {
+            // A buffer holds one plain expectation. A second one becomes a check.
             Some(bytes) if is_plain && resolved.expect.is_none() => {
                 let (rtol, atol) = (check.rtol, check.atol);
                 resolved.expect = Some(Expect { bytes, rtol, atol });
@@ -58,6 +59,7 @@ fn read_one(
     let source = text.source.as_ref().ok_or(Fault::NotOneSource)?;
     check_tolerances(rtol, atol)?;
     let (view, part) = part(text, layout, context)?;
+    // Only the elements in the range are generated or read.
     let want = match source {
         ElementSource::Reference => None,
         ElementSource::Expr(expr) => Some(elements::bytes(expr, &part, view.first, context.constants, sources)?),
@@ -84,6 +86,7 @@ fn part(text: &format::Expect, layout: &Layout, context: &Context<'_>) -> Result
     let Some([from, to]) = &text.range else {
         return Ok((View { first: 0, n }, layout.clone()));
     };
+    // The range has at least one element. An empty one would pass whatever the kernel does.
     let first = context.constants.size(from, 0, n - 1)?;
     let end = context.constants.size(to, first + 1, n)?;
     let n = end - first;

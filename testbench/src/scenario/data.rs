@@ -1,8 +1,9 @@
 //! Generates the elements of a buffer: constant, counted, random, listed, or read from a file.
 //!
-//! Random elements are the same on every machine. Element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood, 2014) started
-//! at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded to the buffer's type,
-//! downwards for integers. Normal element *i* is made of outputs 2 *i* and 2 *i* + 1. An integer type rounds it to the nearest number.
+//! Random elements are the same on every host. Element *i* of seed *s* is output *i* of SplitMix64 (Steele, Lea and Flood,
+//! 2014) started at *s*. Its upper 53 bits over 2^53 are *u* in [0, 1). The element is low + u (high - low) in f64, rounded
+//! to the buffer's type, downwards for integers. Normal element *i* needs outputs 2 *i* and 2 *i* + 1. An integer type
+//! rounds it to the nearest number.
 
 use std::ops::Range;
 
@@ -108,6 +109,7 @@ pub(super) fn bytes(
 fn random(layout: &Layout, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fault> {
     // Converted once: the bounds may be wide integers, and there may be millions of elements.
     let [low, high] = bounds.map(Number::value);
+    // Negated, so that NaN is refused too.
     if !(high - low > 0.0 && (high - low).is_finite()) {
         let [low, high] = bounds;
         return Err(Fault::EmptyRange { low, high });
@@ -187,6 +189,7 @@ pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(
 fn iota_element(start: Number, step: Number, i: u64) -> Number {
     match (start, step) {
         (Number::Int(start), Number::Int(step)) => {
+            // A saturated value is outside every integer type, so `append` refuses it.
             Number::Int(start.saturating_add(step.saturating_mul(i128::from(i))))
         }
         (start, step) => Number::Float(start.value() + step.value() * i as f64),
@@ -209,6 +212,7 @@ fn normal_element(seed: u64, i: u64) -> f64 {
 
 /// Output `i` of SplitMix64 started at `seed`.
 pub(super) fn split_mix(seed: u64, i: u64) -> u64 {
+    // The increment is 2^64 over the golden ratio. The generator can jump to any output, since its state only counts.
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(i.wrapping_add(1)));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

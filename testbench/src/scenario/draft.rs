@@ -1,6 +1,6 @@
 //! A scenario with its text parsed, but without its data: no array is read, and no element is generated.
 //!
-//! So the command can first compare the data with the GPU's memory, and its outputs with the input files.
+//! So a command can first check that the data fit the GPU, and that no output overwrites an input file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,7 @@ impl Draft {
     /// If there is neither, or if its text is not a scenario.
     pub fn find(name_or_path: &str) -> Result<Draft, ScenarioError> {
         let path = Path::new(name_or_path);
+        // A name that ends in `.toml` means a file, so the error of a wrong one is about that file.
         if path.is_file() || path.extension().is_some_and(|end| end == "toml") {
             Self::load(path)
         } else {
@@ -59,6 +60,7 @@ impl Draft {
     /// If there is none, or if one is not a scenario.
     pub fn find_all(name_or_path: &str) -> Result<Vec<Draft>, ScenarioError> {
         let folder = builtin::in_folder(name_or_path);
+        // A file on disk wins over a folder of built-in scenarios.
         if folder.is_empty() || Path::new(name_or_path).is_file() {
             return Ok(vec![Self::find(name_or_path)?]);
         }
@@ -111,7 +113,7 @@ impl Draft {
         gpus
     }
 
-    /// The GPU: the name of a preset, or a path relative to the current folder.
+    /// The GPU: the name of a preset, or a path relative to the working folder.
     pub fn gpu(&self) -> Option<String> {
         let gpu = self.file.gpu.name.as_ref()?;
         Some(match gpu.ends_with(".toml") {
@@ -173,6 +175,7 @@ impl Draft {
             let key = format!("constants.{name}");
             let fault = |fault| ScenarioError::new(&self.shown, &key, fault);
             let quantity = Quantity::parse(value.as_ref()).map_err(|error| fault(error.into()))?;
+            // A misspelt name must not add a constant that nothing uses.
             if !self.file.constants.contains_key(name) {
                 return Err(fault(Fault::UnknownConstant {
                     nearest: nearest(name, self.file.constants.keys().map(String::as_str)),
@@ -195,6 +198,7 @@ impl Draft {
     /// # Errors
     /// If a file cannot be read, if the data exceed the memory of the GPU, or if a value has a fault.
     pub fn build(self, gpu: Option<&GpuConfig>) -> Result<Scenario, ScenarioError> {
+        // Taken before `self` is split into its parts.
         let (gpu_path, set, tables) = (self.gpu(), self.settings(), self.tables()?);
         let Draft { shown, file, files } = self;
         let at = |key: &str| {
@@ -205,6 +209,7 @@ impl Draft {
         for (table, buffers) in [("buffers", &file.buffers), ("globals", &file.globals)] {
             check_names(buffers).map_err(at(table))?;
         }
+        // Constants first: shapes, sizes and elements are expressions over them.
         let constants = constants(&file).map_err(|(key, fault)| at(&format!("constants.{key}"))(fault))?;
         let mut context = Context {
             files: &files,
@@ -214,6 +219,7 @@ impl Draft {
         };
         // Sizes are checked before any element is generated: a wrong shape must not use up the host's memory.
         let sizes = check_sizes(&file, &context, gpu).map_err(|(key, fault)| at(&key)(fault))?;
+        // `sizes` begins with the buffers, so the variables after them are cut off here.
         let named = file.buffers.keys().zip(sizes);
         context.named = named.map(|(name, bytes)| Named { name, bytes }).collect();
         if file.launch.is_empty() {
@@ -229,9 +235,11 @@ impl Draft {
             Ok((name, image::read(image, &buffers).map_err(at(&key))?))
         });
         let references = references.collect::<Result<BTreeMap<_, _>, ScenarioError>>()?;
+        // Launches before assertions, which name launches.
         let (launches, index) = launches::read(file.launch, &buffers, &constants, at)?;
         let (asserts, comparisons) =
             asserts::read(file.assert, &constants, &index).map_err(|(n, fault)| at(&format!("assert[{n}]"))(fault))?;
+        // Expectations last: an expression may read the initial elements of any buffer, and `after` names a launch.
         let mut checks = Vec::new();
         let sources: Vec<_> = resolved.iter().flat_map(Resolved::sources).collect();
         for (table, texts, list, resolved) in [
@@ -258,6 +266,7 @@ impl Draft {
             .flat_map(|(table, list)| pointers_of(table, list))
             .collect();
         let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
+        // An instruction names registers by 8 bits, and R255 reads as zero.
         let registers = |n: Quantity| constants.size(&n, 1, u8::MAX.into()).map(|n| n as u8);
         let max_registers = file.max_registers.map(registers);
         Ok(Scenario {
@@ -326,7 +335,7 @@ fn pairs(set: &BTreeMap<String, format::Setting>) -> Vec<(String, String)> {
     set.iter().map(|(key, value)| (key.clone(), value.0.clone())).collect()
 }
 
-/// Resolves a table `[runs.NAME]`. Without `scenario` it is this scenario again.
+/// Resolves a table `[runs.NAME]`. Without `scenario` it is this scenario.
 fn other_run(run: format::OtherRun, shown: &str, files: &Files) -> OtherRun {
     let resolve = |name: String| match name.ends_with(".toml") {
         true => files.resolve(&name),
@@ -374,7 +383,7 @@ fn constants(file: &format::ScenarioFile) -> Result<Constants, (String, Fault)> 
     }
 }
 
-/// Parses the text. A syntax error has its line and the nearest valid word.
+/// Parses the text. A syntax error shows its line and the nearest valid word.
 fn read_format(shown: &str, text: &str) -> Result<format::ScenarioFile, ScenarioError> {
     // Some editors write a byte-order mark before UTF-8 text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -389,6 +398,7 @@ fn read_format(shown: &str, text: &str) -> Result<format::ScenarioFile, Scenario
     })?;
     serde_path_to_error::deserialize(reader).map_err(|fault| {
         let key = fault.path().to_string();
+        // The reader's name for the whole text is `.`.
         error(if key == "." { String::new() } else { key }, fault.into_inner())
     })
 }
@@ -402,6 +412,7 @@ fn is_ptx(text: &str) -> bool {
 
 /// The expected word nearest to the wrong one, in a message such as "unknown field `a`, expected one of `b`, `c`".
 fn meant(message: &str) -> Option<String> {
+    // Every second part of the split lies between back quotes.
     let mut words = message.split('`').skip(1).step_by(2);
     let unknown = words.next().filter(|_| message.starts_with("unknown"))?;
     nearest(unknown, words)
@@ -439,6 +450,7 @@ fn check_sizes(
         return Err((format!("globals.{name}"), Fault::VariableFields));
     }
     let tables = [("buffers", &file.buffers), ("globals", &file.globals)];
+    // Buffers before variables: the caller relies on this order.
     let all = tables.into_iter().flat_map(|(table, buffers)| {
         let named = buffers.iter();
         named.map(move |(name, buffer)| (format!("{table}.{name}.shape"), name, buffer))
@@ -448,6 +460,7 @@ fn check_sizes(
     for (key, name, buffer) in all {
         let layout = context.layout(name, buffer).map_err(|fault| (key.clone(), fault))?;
         let bytes = data::checked_bytes(layout.dtype, &layout.shape).map_err(|fault| (key.clone(), fault))?;
+        // A lower bound: the host adds alignment and the variables of the program, and checks each allocation.
         need = need.saturating_add(bytes);
         sizes.push(bytes);
         if let Some(gpu) = gpu.filter(|gpu| need > gpu.memory_bytes) {

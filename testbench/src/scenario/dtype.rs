@@ -37,6 +37,7 @@ impl Dtype {
     /// The type of a tensor's elements, for tensor maps.
     pub fn element(self) -> Element {
         match self {
+            // Tensor maps have no signed types of 8 or 16 bits. A copy moves bits, so the sign does not matter.
             Dtype::I8 | Dtype::U8 => Element::U8,
             Dtype::I16 | Dtype::U16 => Element::U16,
             Dtype::I32 => Element::S32,
@@ -142,6 +143,7 @@ impl Dtype {
         if self.is_float() {
             let at = to.len();
             self.append_float(to, number.value());
+            // Read back: infinity is in order only if the text says so.
             let fits = self.read(&to[at..]).value().is_finite() || !number.value().is_finite();
             if !fits {
                 to.truncate(at);
@@ -153,6 +155,7 @@ impl Dtype {
         };
         let fits = (least..=greatest).contains(&value);
         if fits {
+            // In two's complement, the low bytes of an i128 are the narrow integer.
             to.extend_from_slice(&value.to_le_bytes()[..self.bytes()]);
         }
         fits
@@ -172,6 +175,7 @@ impl Dtype {
     pub fn read(self, bytes: &[u8]) -> Number {
         let mut word = [0; 8];
         word[..self.bytes()].copy_from_slice(&bytes[..self.bytes()]);
+        // The casts below keep the low bits, and sign-extend a signed type.
         let bits = u64::from_le_bytes(word);
         match self {
             Dtype::F16 => Number::Float(f16::from_bits(bits as u16).to_f64()),
@@ -207,6 +211,7 @@ impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Number::Int(value) => write!(f, "{value}"),
+            // The shortest text that reads back as the same number, always with a point or an exponent.
             Number::Float(value) => write!(f, "{value:?}"),
         }
     }

@@ -41,6 +41,7 @@ pub(super) fn bytes(
             sources,
         };
         let value = expr.value(&scope).map_err(Fault::from);
+        // An expression such as `6 / 2.0` gives a float. `whole` lets an integer buffer hold it.
         let appended = value.and_then(|value| data::append(layout.dtype, &mut bytes, whole(value)));
         appended.map_err(|fault| Fault::Element {
             index,
@@ -83,8 +84,10 @@ impl Scope for Element<'_> {
             return Ok(Number::Int(self.index.into()));
         }
         match self.source(name) {
+            // A buffer's name without an index means its element i.
             Some(source) => source.element(self.index.into()),
             None => self.constants.name(name).map_err(|error| match error {
+                // No constant is similar, so a buffer may be.
                 ExprError::UnknownName { name, nearest: None } => ExprError::UnknownName {
                     nearest: nearest(&name, self.sources.iter().map(|source| source.name)),
                     name,

@@ -12,7 +12,7 @@ use super::error::Fault;
 /// The built-in scenarios and their files.
 pub(super) static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 
-/// The folder of a scenario. Its paths are relative to it.
+/// The folder of a scenario. Paths in the scenario are relative to it.
 #[derive(Clone, Debug)]
 pub(super) enum Files {
     /// A folder on disk.
@@ -44,7 +44,7 @@ impl Files {
         }
     }
 
-    /// Converts a path relative to the scenario to one relative to the current folder. Paths of built-in files stay as they are.
+    /// Converts a path relative to the scenario to one relative to the working folder. Paths of built-in files stay as they are.
     pub fn resolve(&self, path: &str) -> String {
         match self {
             Files::Disk(folder) => folder.join(path).display().to_string(),
@@ -54,6 +54,7 @@ impl Files {
 }
 
 fn built_in(folder: &Path, path: &str) -> Result<&'static [u8], Fault> {
+    // The built-in folder finds a file only by its plain path.
     let file = BUILT_IN.get_file(plain(&folder.join(path)));
     let missing = || unreadable(path, "no such file among the built-in scenarios".to_owned());
     file.map(|file| file.contents()).ok_or_else(missing)

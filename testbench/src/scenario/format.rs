@@ -25,7 +25,8 @@
 //!                                    # { address = "x", offset = "4 * i" }, { addresses = ["x", { address = "y", offset = 4 }] },
 //!                                    # or an expression for element i: "2 * i".
 //!                                    # Default: zeros for a buffer, the program's bytes for a module variable.
-//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # any source; exact without rtol and atol.
+//! expect = { npy = "y.npy", rtol = 1e-5, atol = 1e-6 }   # or fill, iota, uniform, permutation, values; exact without rtol
+//! and atol.
 //!                                    # An expression may name all buffers: "2 * x + y", or { expr = "2 * x + y", rtol = 1e-5 }.
 //!                                    # Both are finite and at least 0; rtol is below 1. Tolerances that accept
 //!                                    # every number of the dtype are refused. An npy file must have exactly
@@ -287,6 +288,7 @@ impl LaunchName {
     pub fn of(index: &Node) -> Option<Self> {
         match index {
             Node::Number(Number::Int(index)) => usize::try_from(*index).ok().map(LaunchName::Index),
+            // Quotes allow a name that is not a word, such as "two tiles".
             Node::Name(name) | Node::Text(name) => Some(LaunchName::Name(name.clone())),
             _ => None,
         }
@@ -331,6 +333,7 @@ impl<'de> Visitor<'de> for Dim3Visitor {
 
     // The TOML reader passes an integer as i64 if it fits.
     fn visit_i64<E: Error>(self, size: i64) -> Result<Dim3, E> {
+        // A literal size is checked here, where the error has its line. An expression is checked when it is evaluated.
         let x = u32::try_from(size).ok().filter(|&x| x > 0);
         let x = x.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Signed(size), &self))?;
         Ok(Dim3([i64::from(x).into(), one(), one()]))

@@ -53,6 +53,7 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
     let (width, height, channels) = match buffer.layout.shape[..] {
         [width] => (width, 1, 1),
         [height, width] => (width, height, 1),
+        // CUDA textures have no format of three channels.
         [height, width, channels @ (1 | 2 | 4)] => (width, height, channels as u8),
         _ => {
             return Err(not(
@@ -60,6 +61,7 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
             ));
         }
     };
+    // The rows of all layers lie one below the other in the buffer.
     let layers = u64::from(image.layers.max(1));
     if !height.is_multiple_of(layers) {
         return Err(not("its number of rows must be a multiple of its layers"));
@@ -67,6 +69,7 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
     let size = |size: u64| u32::try_from(size).map_err(|_| not("each of its sizes must fit 32 bits"));
     let normalized_values = image.read == ImageRead::Normalized;
     let linear_filter = image.filter == ImageFilter::Linear;
+    // CUDA filters only texels that it returns as floats.
     if linear_filter && !normalized_values && !matches!(channel, Ty::F16 | Ty::F32) {
         return Err(not("filter = \"linear\" on integers needs read = \"normalized\""));
     }
@@ -75,6 +78,7 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
         ImageOrder::Blocks => TexelOrder::Blocks,
     };
     let row = width * u64::from(channels) * buffer.layout.dtype.bytes() as u64;
+    // A block has 64 bytes of each of 8 rows: the texels of a block are 512 contiguous bytes.
     let is_whole = row.is_multiple_of(BLOCK_BYTES) && (height / layers).is_multiple_of(BLOCK_ROWS);
     if order == TexelOrder::Blocks && !is_whole {
         return Err(not(
@@ -84,6 +88,7 @@ pub(super) fn read(image: format::Image, buffers: &[Buffer]) -> Result<Image, Fa
     Ok(Image {
         buffer: index,
         texture: Texture {
+            // The host fills in the address when it builds the grid.
             base: 0,
             width: size(width)?,
             height: size(height / layers)?,

@@ -33,6 +33,7 @@ impl LaunchIndex {
             }
             LaunchName::Name(name) => name,
         };
+        // A launch with a name is not found by its kernel.
         let is_it = |row: &&Row| row.name.as_ref().or(row.entry.as_ref()) == Some(name);
         let mut found = self.0.iter().filter(is_it);
         match (found.next(), found.next()) {
@@ -63,6 +64,7 @@ pub(super) fn read<F: FnOnce(Fault) -> ScenarioError>(
     for (n, text) in tables.into_iter().enumerate() {
         let repeat = constants.size(&text.repeat, 1, MAX_REPEAT);
         let repeat = repeat.map_err(at(&format!("launch[{n}].repeat")))?;
+        // Checked before the copies are made, so that a large `repeat` costs no memory.
         if launches.len() + repeat as usize > MAX_LAUNCHES {
             let limit = MAX_LAUNCHES;
             return Err(at(&format!("launch[{n}]"))(Fault::TooManyLaunches { limit }));
@@ -70,6 +72,7 @@ pub(super) fn read<F: FnOnce(Fault) -> ScenarioError>(
         let warm = text.warm;
         let launch = read_launch(n, text, buffers, constants, &at)?;
         let repetition = |k| Launch {
+            // The last repetition is the one measured.
             is_warm_up: warm && k + 1 < repeat,
             ..launch.clone()
         };
@@ -106,6 +109,7 @@ fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
     Ok(Launch {
         name: text.name,
         table,
+        // `read` sets it: only `read` knows the repetition.
         is_warm_up: false,
         before: before.map_err(at(&key("before")))?,
         entry: text.entry,
@@ -128,6 +132,7 @@ fn read_step(step: &format::Step, buffers: &[Buffer], constants: &Constants) -> 
     let pair = |a: &str, b: &str| {
         let (first, second) = (find(a)?, find(b)?);
         let bytes = |index: usize| buffers[index].layout.bytes();
+        // The types may differ: the host moves bytes.
         if bytes(first) == bytes(second) {
             return Ok((first, second));
         }

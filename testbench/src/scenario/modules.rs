@@ -57,6 +57,7 @@ impl Scenario {
     /// The PTX file and the line in it, for a line of the program. Lines are counted from 1.
     pub fn ptx_place(&self, line: u32) -> (&str, u32) {
         match &self.modules {
+            // Line 0 is an instruction without a line in the text.
             Some(modules) if line > 0 => modules.place(line),
             _ => (&self.ptx_path, line),
         }

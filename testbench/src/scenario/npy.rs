@@ -36,11 +36,13 @@ pub fn read(path: &str, mut file: impl Read, dtype: Dtype, shape: &[u64]) -> Res
             want: shape.to_vec(),
         });
     }
+    // With one dimension, both orders are the same.
     if header.order() == Order::Fortran && shape.len() > 1 {
         return Err(Fault::ColumnMajor { path: path() });
     }
     let n = shape.iter().product::<u64>() * dtype.bytes() as u64;
     let mut bytes = Vec::with_capacity(n as usize);
+    // One byte more than needed tells a file that is too long.
     let read = file.take(n + 1).read_to_end(&mut bytes);
     read.map_err(|error| not_npy(error.to_string()))?;
     if bytes.len() as u64 != n {
@@ -69,6 +71,7 @@ fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
     let width = if bytes[6] == 1 { 2 } else { 4 };
     file.read_exact(&mut length[..width]).map_err(text)?;
     let n = u64::from(u32::from_le_bytes(length));
+    // Another file goes to the parser with its first bytes, which names the fault.
     if bytes.starts_with(b"\x93NUMPY") {
         if n > MAX_HEADER {
             return Err(format!("a header of {n} bytes, at most {MAX_HEADER} are read"));

@@ -86,6 +86,7 @@ impl Matrix {
 
     /// Stored elements of each row.
     fn lengths(&self) -> Vec<u64> {
+        // Rounded-down shares of the rows before: neighbouring rows differ by at most one element.
         let end = |row: u64| (u128::from(row) * u128::from(self.nonzeros) / u128::from(self.rows)) as u64;
         if self.lengths == RowLengths::Even {
             return (0..self.rows).map(|row| end(row + 1) - end(row)).collect();
@@ -93,7 +94,7 @@ impl Matrix {
         let mut lengths = vec![0; self.rows as usize];
         for k in 0..self.nonzeros {
             let mut row = below(self.seed, k, self.rows) as usize;
-            // A full row passes the element on.
+            // A full row passes the element on. Some row has room: `new` bounds `nonzeros` by the number of cells.
             while lengths[row] == self.columns {
                 row = (row + 1) % lengths.len();
             }

@@ -15,7 +15,7 @@ pub(super) struct Named<'a> {
     pub bytes: u64,
 }
 
-/// Initial elements, and those of them that are addresses.
+/// Initial elements, and the list of elements that are addresses.
 pub(super) struct Elements {
     pub bytes: Vec<u8>,
     pub pointers: Vec<Pointing>,
@@ -59,10 +59,11 @@ pub(super) fn address(address: &Address, named: &[Named<'_>], constants: &Consta
     Ok((to, offset))
 }
 
-/// The greatest offset: the end of a buffer. The host knows the sizes of variables.
+/// The greatest offset: the end of a buffer. The size of a variable is not known here.
 fn most(to: &Target, named: &[Named<'_>]) -> u64 {
     match to {
         Target::Buffer(index) => named[*index].bytes,
+        // Excludes only an overflow of address plus offset.
         Target::Variable(_) => i64::MAX as u64,
     }
 }
@@ -84,6 +85,7 @@ pub(super) fn all(
         Quantity::Expr(expr) => elements::bytes(expr, layout, 0, constants, &[])?,
     };
     let most = most(&to, named);
+    // A negative element of an i64 buffer reads as a huge offset here, so it is refused too.
     let offsets = bytes.as_chunks().0.iter().map(|&bytes| u64::from_le_bytes(bytes));
     if let Some((index, offset)) = (0..).zip(offsets).find(|&(_, offset)| offset > most) {
         return Err(Fault::OffsetOutside {
@@ -133,6 +135,7 @@ pub(super) fn ring(ring: &Ring, layout: &Layout, owner: &Owner, constants: &Cons
     let seed = constants.size(&ring.seed, 0, u64::MAX)?;
     let next = patterns::ring(layout.elements().div_ceil(step), seed);
     let value = |index: u64| match ring.addresses {
+        // The start of the structure, as in a linked list.
         true => index / owner.count * owner.stride,
         false => index,
     };
@@ -145,6 +148,7 @@ pub(super) fn ring(ring: &Ring, layout: &Layout, owner: &Owner, constants: &Cons
         check_type(layout)?;
         pointers.push(Pointing {
             to: owner.target.clone(),
+            // The elements between neighbours stay 0: they are no addresses.
             elements: (0..layout.elements()).step_by(step as usize).collect(),
         });
     }

@@ -90,10 +90,12 @@ impl Constants {
             let fault = Fault::TooManyConstants { limit: MAX_CONSTANTS };
             return Err((String::new(), fault));
         }
+        // Before the evaluation, so that a wrong name is not reported where it is used.
         if let Some(name) = table.keys().find(|name| !is_name(name)) {
             return Err((name.clone(), Fault::BadConstantName));
         }
         let mut constants = Constants::default();
+        // Each pass evaluates at least one constant, or the rest form a circle.
         while constants.values.len() < table.len() {
             let n = constants.values.len();
             for (name, quantity) in table {
@@ -124,6 +126,7 @@ impl Constants {
     /// The value of a quantity. A whole float from an expression becomes an integer.
     pub fn number(&self, quantity: &Quantity) -> Result<Number, Fault> {
         match quantity {
+            // The author chose integer or float for a literal, so it stays as it is.
             Quantity::Number(number) => Ok(*number),
             Quantity::Expr(expr) => Ok(whole(expr.value(self)?)),
         }
@@ -132,6 +135,7 @@ impl Constants {
     /// The value of a size, from `least` to `most`.
     pub fn size(&self, quantity: &Quantity, least: u64, most: u64) -> Result<u64, Fault> {
         let number = match self.number(quantity)? {
+            // A literal such as `1e6` is a float in TOML.
             Number::Float(value) => whole(Number::Float(value)),
             number => number,
         };
@@ -177,6 +181,7 @@ impl Scope for Constants {
 /// Converts a float without fraction to an integer, if it is exact.
 pub(super) fn whole(number: Number) -> Number {
     match number {
+        // Above 2^53 a float does not show which integer was meant. -0 is kept for buffers of floats.
         Number::Float(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(53) && !is_negative_zero(value) => {
             Number::Int(value as i128)
         }
@@ -192,6 +197,7 @@ fn is_negative_zero(value: f64) -> bool {
 fn is_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    // No dots: a name with dots is a metric or a number of the GPU.
     begins && name.chars().all(is_word) && !RESERVED.contains(&name) && !FUNCTIONS.contains(&name)
 }
 

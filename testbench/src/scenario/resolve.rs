@@ -23,7 +23,7 @@ pub(super) struct Resolved {
     pub fields: Vec<(StructField, Vec<u8>)>,
 }
 
-/// Generates the buffers of a table: initial elements. The caller adds the expected ones.
+/// Generates the buffers of a table with their initial elements. The caller adds the expected ones.
 pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
     texts: &BTreeMap<String, format::Buffer>,
     table: &str,
@@ -60,6 +60,7 @@ pub(super) fn buffers<F: FnOnce(Fault) -> ScenarioError>(
             count: 1,
         };
         let elements = match &text.init {
+            // Empty: the variable keeps the bytes of its program.
             None if is_variable => Vec::new().into(),
             init => {
                 let init = init.as_ref().unwrap_or(&ElementSource::Zeros);
@@ -115,6 +116,7 @@ fn structures<F: FnOnce(Fault) -> ScenarioError>(
 impl Resolved {
     /// The initial elements, for expressions: the buffer's, or those of each field. Addresses are not known yet.
     pub fn sources(&self) -> Vec<Source<'_>> {
+        // Every source of addresses makes the first element one, so that one tells.
         let holds_address = |first: u64| self.pointers.iter().any(|(_, at)| at.contains(&first));
         let fields = self.fields.iter().filter(|(field, _)| !holds_address(field.at(0)));
         let fields = fields.map(|(field, bytes)| Source {
@@ -148,6 +150,7 @@ impl Context<'_> {
         let shape = buffer.shape.iter().map(size).collect::<Result<_, _>>()?;
         match (buffer.dtype, &buffer.fields) {
             (Some(dtype), None) => Ok(Layout { dtype, shape }),
+            // Each field has sources of its own.
             (None, Some(fields)) if buffer.init.is_none() && buffer.expect.0.is_empty() => {
                 Ok(Structure::new(name, fields, self.constants)?.layout(shape))
             }
@@ -194,6 +197,7 @@ impl Context<'_> {
             ),
             name: name.to_owned(),
         };
+        // At the last dot: the name of a matrix may have dots.
         let (matrix, part) = name.rsplit_once('.').ok_or_else(unknown)?;
         let matrix = Matrix::new(self.matrices.get(matrix).ok_or_else(unknown)?, self.constants)?;
         let [rows, nonzeros] = matrix.sizes();
@@ -272,7 +276,9 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
     let tile = map.tile.iter().map(size).collect::<Result<Vec<u32>, _>>()?;
     let layout = &buffers[buffer].layout;
     let element = layout.dtype.element();
+    // The sizes of a tensor map have 32 bits.
     let shape: Option<Vec<u32>> = layout.shape.iter().map(|&n| u32::try_from(n).ok()).collect();
+    // The position is the encoding of the swizzle mode.
     let swizzle = [0, 32, 64, 128].iter().position(|&bytes| bytes == map.swizzle);
     let row = tile.last().map_or(0, |&n| n.saturating_mul(element.bytes().into()));
     let rank = layout.shape.len();
@@ -282,11 +288,14 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
         Some(_) => matches!(tile[..], [1..=1024, 1..=256]),
     };
     let is_float = matches!(element, Element::F16 | Element::Bf16 | Element::F32 | Element::F64);
+    // Only a float can be filled with NaN: checked below.
     let nan_fill = map.fill == TileFill::Nan;
+    // `cuTensorMapEncode` takes steps from 1 to 8, one for each dimension.
     let has_steps = map.steps.is_empty() || map.steps.len() == rank && map.steps.iter().all(|n| (1..=8).contains(n));
     match (shape, swizzle) {
         (Some(shape), Some(swizzle))
             if fits
+                // The rules of `cuTensorMapEncode`: rows of whole 16 bytes, and a swizzle span that holds a row.
                 && row.is_multiple_of(16)
                 && (swizzle == 0 || row <= map.swizzle)
                 && has_steps
@@ -313,6 +322,7 @@ fn read_map(map: format::TensorMap, buffers: &[Buffer], constants: &Constants) -
 
 /// The bounding box of an im2col map. The text gives corners in the order of the shape, so the width is last.
 fn bounding_box(corners: &format::Corners, rank: usize) -> Result<Im2col, Fault> {
+    // Without the images and the channels.
     let pixels = rank.saturating_sub(2);
     if !(3..=5).contains(&rank) || corners.lower.len() != pixels || corners.upper.len() != pixels {
         return Err(Fault::BadIm2col { rank });
@@ -337,6 +347,7 @@ pub(super) fn find_buffer(name: String, buffers: &[Buffer]) -> Result<Arg, Fault
 }
 
 fn read_hex(hex: &str) -> Result<Vec<u8>, Fault> {
+    // ASCII, so the slices below end between characters.
     if !hex.len().is_multiple_of(2) || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(Fault::NotHex);
     }

@@ -15,6 +15,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     if word.len() > MAX_WORD {
         return None;
     }
+    // One typing error in three characters, and at least one.
     let limit = 1 + word.chars().count() / 3;
     candidates
         .into_iter()

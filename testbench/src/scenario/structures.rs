@@ -30,6 +30,7 @@ impl Structure {
             }
             let bytes = field.dtype.bytes() as u64;
             let count = constants.size(&field.count, 1, MAX_COUNT)?;
+            // In C, a scalar is aligned to its size.
             let offset = end.next_multiple_of(bytes);
             end = offset + count * bytes;
             placed.push(StructField {
@@ -60,6 +61,7 @@ impl StructField {
     /// The layout of the field's elements alone, in a buffer of this layout.
     pub(super) fn layout(&self, buffer: &Layout) -> Layout {
         let structures = buffer.elements() / self.stride;
+        // A scalar field has one dimension, so that an npy file of it needs no size of 1.
         let count = Some(self.count).filter(|&count| count > 1);
         Layout {
             dtype: self.dtype,

@@ -1,4 +1,5 @@
-//! Measures the speed-up of several threads. A pair of runs, on one thread and on several, sees the same load of the host.
+//! Measures the speed-up of several host threads. The two runs of a pair, on one thread and on several, see the same load of
+//! the host.
 //!
 //! Time is wall time from reading the scenario to the last check. Only the launches run on several threads.
 
@@ -34,6 +35,7 @@ pub fn gain(kernel: &str, config: &GpuConfig, threads: usize, pairs: u32) -> Res
         let (seconds, found) = simulate(kernel, config, threads, Size::Whole, |run, _| {
             (begin.elapsed().as_secs_f64(), run.cycles())
         })?;
+        // A speed-up counts only if the result is the same.
         assert_eq!(*cycles.get_or_insert(found), found, "{kernel} on {threads} threads");
         Ok::<_, String>(seconds)
     };

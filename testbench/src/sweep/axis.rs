@@ -17,7 +17,7 @@ pub type Point = Vec<(String, String)>;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Axis {
-    /// What is varied: `block`, `gpu`, a preset key, an argument.
+    /// The name of the setting: `block`, `gpu`, a preset key, an argument.
     pub name: String,
     /// Its values as text, in order.
     pub values: Vec<String>,
@@ -144,6 +144,7 @@ fn expand(axis: &str, range: &str, values: &mut Vec<String>) -> Result<(), AxisE
     let (mut value, last) = (integer(first)?, integer(&rest[..at])?);
     let step = integer(&rest[at + 1..])?;
     let is_factor = rest[at..].starts_with('*');
+    // Each step must grow, or the loop below would not end.
     let grows = if is_factor { step > 1 && value > 0 } else { step > 0 };
     if !grows || value > last {
         return Err(bad());
@@ -157,6 +158,7 @@ fn expand(axis: &str, range: &str, values: &mut Vec<String>) -> Result<(), AxisE
             true => value.checked_mul(step),
             false => value.checked_add(step),
         };
+        // Beyond i64, the range has ended.
         let Some(next) = next else { break };
         value = next;
     }
@@ -177,6 +179,7 @@ pub fn points(axes: &[Axis]) -> Result<Vec<Point>, AxisError> {
     if axes.is_empty() {
         return Err(AxisError::NoAxis);
     }
+    // Counted before any point is made, so that a wrong axis costs no memory.
     let n = axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()));
     if n.is_none_or(|n| n > MOST_POINTS) {
         return Err(AxisError::TooMany);

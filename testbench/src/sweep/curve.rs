@@ -34,7 +34,7 @@ pub struct Curve {
 pub struct CurvePoint {
     /// The setting of the axis.
     pub setting: String,
-    /// Its number; its place from 1 on if the settings of the axis are not all numbers.
+    /// The number of the setting. Its place on the axis, from 1, if some setting is no number.
     pub x: f64,
     /// The value of the metric.
     pub y: f64,
@@ -62,6 +62,7 @@ impl Table {
         let mut curves: Vec<Curve> = Vec::new();
         for row in &self.rows {
             let mut series = row.point.clone();
+            // A curve is what remains fixed when the axis moves.
             let (_, setting) = series.remove(axis);
             let n = curves
                 .iter()
@@ -78,6 +79,7 @@ impl Table {
             }
         }
         for curve in &mut curves {
+            // The values of an axis may be in any order.
             curve.points.sort_by(|a, b| a.x.total_cmp(&b.x));
         }
         curves
@@ -158,6 +160,7 @@ impl CurveAssert {
         if claims.into_iter().filter(|is_given| *is_given).count() != 1 || self.csv.is_some() != self.column.is_some() {
             return Some("give exactly one of shape, knee, slope, and csv with column".to_owned());
         }
+        // Rising and falling are exact by themselves. The other claims compare floats.
         let needs_tolerance = !matches!(self.shape, Some(Shape::Rising | Shape::Falling));
         match self.within {
             None if needs_tolerance => Some("give `within`, a relative tolerance such as 0.1".to_owned()),
@@ -168,11 +171,12 @@ impl CurveAssert {
         }
     }
 
-    /// What does not hold, a sentence each. `csv` is the text of the file.
+    /// The curves that do not hold, one sentence each. `csv` is the text of the file.
     pub fn failures(&self, table: &Table, csv: Option<&str>) -> Vec<String> {
         let along = self.along(&table.axes);
         let is_wanted = |curve: &Curve| {
             let has = |(axis, value): (&String, &toml::Value)| {
+                // Settings are text, but TOML may give `block = 64`.
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                 curve.series.contains(&(axis.clone(), value))
             };
@@ -201,6 +205,7 @@ impl CurveAssert {
 
     /// Why one curve does not hold.
     fn failure(&self, curve: &Curve, along: &str, csv: Option<&str>) -> Option<String> {
+        // The chord alone has no knee.
         let least = if self.knee.is_some() { 3 } else { 2 };
         let n = curve.points.len();
         // A single row of a file can be compared.
@@ -251,6 +256,7 @@ impl Shape {
         };
         let holds = |pair: &&[CurvePoint]| {
             let gain = sign * (pair[1].y - pair[0].y);
+            // Without a tolerance, equal neighbours fail too.
             gain > 0.0 || within > 0.0 && -gain <= within * pair[0].y.abs()
         };
         let pair = points.windows(2).find(|pair| !holds(pair))?;
@@ -276,8 +282,10 @@ fn knee(points: &[CurvePoint], log: bool) -> f64 {
     let (Some(&(x0, y0)), Some(&(x1, y1))) = (scaled.first(), scaled.last()) else {
         return f64::NAN;
     };
+    // Scaled, the chord is y = x, and the distance to it is |y - x| up to a constant factor.
     let distance = |&(x, y): &(f64, f64)| ((y - y0) / (y1 - y0) - (x - x0) / (x1 - x0)).abs();
     let distances = scaled.iter().map(distance);
+    // A curve that ends at its first height divides by 0.
     let farthest = distances.zip(points).filter(|(distance, _)| distance.is_finite());
     let farthest = farthest.max_by(|a, b| a.0.total_cmp(&b.0));
     farthest.map_or(f64::NAN, |(_, point)| point.x)

@@ -24,6 +24,7 @@ use crate::scenario::{Draft, Scenario, ScenarioError};
 pub(super) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("WARPWAVE_SOURCES"));
 
 /// Keys of a scenario file that do not change a point's result. The key holds the GPU by its numbers.
+// `gpu` is here since the key has every number of the GPU. Assertions for points are put back by `essential`.
 const WITHOUT: [&str; 9] = [
     "title",
     "claim",
@@ -107,6 +108,7 @@ impl Key {
         let mut hasher = blake3::Hasher::new();
         part(&mut hasher, BUILD.as_bytes());
         parts.into_iter().for_each(|bytes| part(&mut hasher, bytes));
+        // 128 bits: two of a million points do not share a key.
         Key(hasher.finalize().to_hex()[..32].to_owned())
     }
 }
@@ -136,6 +138,7 @@ impl Job {
     /// # Errors
     /// If a file has a fault, or a setting does not apply.
     pub fn prepare(&self) -> Result<Prepared, JobError> {
+        // The GPU first: the data of the scenario must fit its memory.
         let config = preset::load(&self.gpu, &self.sets)?.config;
         let scenario = build(Draft::find(&self.scenario)?, &config, &self.settings)?;
         Ok(Prepared { scenario, config })
@@ -198,6 +201,7 @@ impl Keys {
         }
         let files = Draft::find(name)?.files();
         let mut hasher = blake3::Hasher::new();
+        // A built-in scenario. `BUILD` covers its text.
         if files.is_empty() {
             part(&mut hasher, name.as_bytes());
         }
@@ -248,12 +252,14 @@ fn essential(text: &[u8]) -> Vec<u8> {
     let asserts = table.get("assert").and_then(toml::Value::as_array);
     let is_for_points = |assert: &&toml::Value| assert.get("points").and_then(toml::Value::as_bool) == Some(true);
     let asserts: Vec<_> = asserts.into_iter().flatten().filter(is_for_points).cloned().collect();
+    // Other runs count only if an assertion of a point may compare with them.
     let runs = table.get("runs").filter(|_| !asserts.is_empty()).cloned();
     WITHOUT.iter().for_each(|key| drop(table.remove(*key)));
     if !asserts.is_empty() {
         table.insert("assert".to_owned(), asserts.into());
         table.extend(runs.map(|runs| ("runs".to_owned(), runs)));
     }
+    // Written from the parsed table, so comments and layout do not count.
     table.to_string().into_bytes()
 }
 

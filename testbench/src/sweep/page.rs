@@ -41,6 +41,7 @@ fn plots(table: &Table, options: &PlotOptions) -> Markup {
     let each = table.columns.iter().map(|column| {
         let options = PlotOptions {
             y: column.clone(),
+            // Another column may have values at or below 0.
             log_y: options.log_y && *column == options.y,
             ..options.clone()
         };
@@ -52,6 +53,7 @@ fn plots(table: &Table, options: &PlotOptions) -> Markup {
         @for drawn in each {
             @match drawn {
                 Ok(svg) => div class="chart" { (PreEscaped(svg)) },
+                // No reason to fail: the table below has the values.
                 Err(reason) => p class="how" { "Not drawn: " (reason) "." },
             }
         }

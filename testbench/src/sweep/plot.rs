@@ -52,6 +52,7 @@ pub fn plot(title: &str, table: &Table, options: &PlotOptions) -> Result<String,
     let (x, y) = (x_axis(axis, &curves, options)?, y_axis(&curves, options)?);
     let names: Vec<String> = curves.iter().map(|curve| shown(&curve.series)).collect();
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    // Room for the legend: 7 pixels a character, and the coloured dash with its gaps.
     let side = if longest > 0 { 7 * longest as u32 + 24 } else { 0 };
     let mut plot = Plot::new(title, (SIZE.0 + side, SIZE.1), x, y);
     if longest > 0 {
@@ -87,13 +88,14 @@ fn x_axis(axis: &SweepAxis, curves: &[Curve], options: &PlotOptions) -> Result<A
             .iter()
             .zip(1..)
             .map(|(value, place)| (f64::from(place), value.clone()));
+        // Half a place of room at both ends.
         let end = axis.values.len() as f64 + 0.5;
         return Ok(Axis::new(&axis.name, Scale::Linear, 0.5, end).with_ticks(ticks.collect()));
     };
     let (least, most) = range(curves.iter().flat_map(|curve| &curve.points).map(|point| point.x));
     let scale = scale(options.log_x, least, &axis.name)?;
     let drawn = Axis::new(&axis.name, scale, least, most);
-    // Few settings are all written: powers of two are no round numbers.
+    // The settings are the ticks if they lie far enough apart: powers of two are no round numbers of an axis.
     let numbers = axis.numbers().unwrap_or_default();
     let is_spread = |pair: &[f64]| drawn.place(pair[1]) - drawn.place(pair[0]) > 0.06;
     let mut sorted = numbers.clone();
@@ -110,6 +112,7 @@ fn y_axis(curves: &[Curve], options: &PlotOptions) -> Result<Axis, String> {
     let (least, most) = range(curves.iter().flat_map(|curve| &curve.points).map(|point| point.y));
     let scale = scale(options.log_y, least, &options.y)?;
     Ok(match scale {
+        // A linear axis includes 0, so that heights compare.
         Scale::Linear => Axis::new(&options.y, scale, least.min(0.0), most * HEADROOM),
         Scale::Log => Axis::new(&options.y, scale, least / HEADROOM, most * HEADROOM),
     })

@@ -1,6 +1,6 @@
-//! Job scripts: an engine beyond one machine runs the missing points, each by `warpwave sweep run-point KEY`.
+//! Job scripts, for an engine that spans several hosts. It runs each missing point by `warpwave sweep run-point KEY`.
 //!
-//! Every script has the keys in itself. The points share the store, so it must be on a file system that all machines see.
+//! A script contains all keys. The points share the store, so it must be on a file system that all hosts see.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -105,8 +105,10 @@ fn slurm_head(limits: Limits, tasks: usize, points: usize) -> String {
     let last = tasks - 1;
     let mut head = format!("#SBATCH --job-name=warpwave\n#SBATCH --array=0-{last}\n#SBATCH --cpus-per-task=1\n");
     head.push_str("#SBATCH --output=/dev/null\n");
-    // Slurm counts minutes and megabytes. Its limits stop a point without a record, so they are wider.
+    // Slurm counts minutes and megabytes. Its limits end a point without a record, so they are at least those of
+    // `run-point`.
     if let Some(time) = limits.time {
+        // A task takes its points one after the other.
         let minutes = (time.as_secs() * points.div_ceil(tasks) as u64).div_ceil(60) + 1;
         let _ = writeln!(head, "#SBATCH --time={minutes}");
     }
@@ -121,6 +123,7 @@ fn parallel(scenario: &str, keys: &[(Key, String)], command: &str) -> String {
         "#!/bin/sh\n# {} missing points of {scenario}. Run: sh FILE (JOBS=4 sh FILE for 4 at a time)\n\
          exec parallel --will-cite --jobs \"${{JOBS:-100%}}\" --colsep ' ' {} <<'POINTS'\n",
         keys.len(),
+        // Quoted twice: `parallel` passes the command to a shell of its own. `{1}` is the key.
         quoted(&format!("{command} {{1}}"))
     );
     for (key, point) in keys {

@@ -85,12 +85,14 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
         Some(_) => return Err(no_launch()),
         None => (0..n, name),
     };
+    // Sizes first: a parameter named `grid` is reached as `args[N]`.
     if SIZES.contains(&key) {
         return scenario.launches[launches]
             .iter_mut()
             .try_for_each(|launch| set_size(launch, name, key, value));
     }
     if name == REGISTERS {
+        // The type `u8` ends at 255, the most registers of a thread.
         let registers = value.parse().ok().filter(|&n| n > 0);
         scenario.max_registers = Some(registers.ok_or_else(|| SettingError::BadValue {
             name: name.to_owned(),
@@ -136,6 +138,7 @@ fn set_size(launch: &mut Launch, name: &str, key: &str, value: &str) -> Result<(
 fn sizes(value: &str) -> Option<[u32; 3]> {
     let mut sizes = [1; 3];
     for (n, part) in value.split('x').enumerate() {
+        // A fourth size has no place, so the value is refused.
         *sizes.get_mut(n)? = part.parse().ok().filter(|&size| size > 0)?;
     }
     Some(sizes)
@@ -149,6 +152,7 @@ fn set_arg(launch: &mut Launch, index: usize, name: &str, value: &str) -> Result
             entry,
         });
     };
+    // A number that does not fit must leave the argument unchanged.
     let mut new = Vec::new();
     match number(value) {
         Some(number) if dtype.append(&mut new, number) => {
@@ -169,13 +173,14 @@ fn number(value: &str) -> Option<Number> {
     integer.or_else(|| plain.parse().ok().map(Number::Float))
 }
 
-/// Sets the scalar argument whose parameter has this name in the PTX. Kernels of other launches need not have it.
+/// Sets the scalar argument of the parameter with this name in the PTX. Kernels of other launches need not have it.
 fn set_parameter(
     scenario: &mut Scenario,
     launches: std::ops::Range<usize>,
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
+    // Names of parameters do not depend on the code, so any reconvergence does.
     let module = scenario.module(Reconvergence::default()).ok();
     let (mut known, mut is_found) = (Vec::new(), false);
     for launch in &mut scenario.launches[launches] {
@@ -186,6 +191,7 @@ fn set_parameter(
             set_arg(launch, index, name, value)?;
             is_found = true;
         }
+        // For the hint, if no launch has the name.
         known.extend(names);
     }
     let words = SIZES

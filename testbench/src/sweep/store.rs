@@ -96,6 +96,7 @@ where
             fs::create_dir_all(folder.join(part))?;
         }
         Ok(Store {
+            // Processes of other working folders use this path too.
             folder: std::path::absolute(folder)?,
             records: PhantomData,
         })
@@ -139,7 +140,7 @@ where
         put(&self.path("points", key), record)
     }
 
-    /// Removes the record of a key, so that the next use computes the point.
+    /// Removes the record of a key, so that its point is missing.
     ///
     /// # Errors
     /// If the file exists and cannot be removed.
@@ -157,6 +158,7 @@ where
     pub fn lock(&self, key: &Key) -> io::Result<File> {
         let path = self.folder.join("locks").join(key.to_string());
         let file = OpenOptions::new().create(true).append(true).open(path)?;
+        // The file stays: if it were removed, two processes could lock two files of one name.
         file.lock()?;
         Ok(file)
     }
@@ -168,6 +170,7 @@ fn get<T: DeserializeOwned>(path: &Path) -> Option<T> {
 
 fn put(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec(value).map_err(io::Error::other)?;
+    // The process id keeps two writers apart. A rename replaces the file in one step.
     let temporary = path.with_extension(format!("{}.tmp", process::id()));
     fs::write(&temporary, text)?;
     fs::rename(&temporary, path)

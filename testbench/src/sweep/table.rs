@@ -77,6 +77,7 @@ impl Row {
 impl Table {
     /// The table as aligned text. The reasons of points without a result follow it.
     pub fn text(&self) -> String {
+        // A column that says `done` in every row says nothing.
         let is_whole = self.rows.iter().all(|row| row.status == Status::Done);
         let mut lines = vec![self.head(!is_whole)];
         for row in &self.rows {
@@ -117,6 +118,7 @@ impl Table {
             let settings = row.point.iter().map(|(_, value)| value.clone());
             let values = self.columns.iter().enumerate().map(|(n, _)| {
                 let number = row.values.get(n).and_then(|value| value.number());
+                // An empty field, so that a reader of the CSV file finds no word among numbers.
                 number.map_or_else(String::new, |number| number.to_string())
             });
             let (word, reason) = row.status.words();
@@ -139,7 +141,9 @@ pub fn shown(point: &Point) -> String {
 fn aligned(lines: &[Vec<String>]) -> String {
     let n = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    // A dash stands for a number that does not exist.
     let is_number = |text: &str| text == "-" || text.parse::<f64>().is_ok();
+    // The first line is the head.
     let is_right = |column: usize| lines.iter().skip(1).all(|line| is_number(&line[column]));
     let form: Vec<_> = (0..n).map(|column| (width(column), is_right(column))).collect();
     let mut out = String::new();

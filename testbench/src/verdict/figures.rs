@@ -5,7 +5,7 @@
 //! | `cycles` or a metric's name | over all launches, without warm-ups |
 //! | `cycles[tiled]` | of one launch: its name, its kernel or its index |
 //! | `cycles(other)`, `cycles(other)[0]` | of another run: a table `[runs.other]`, or a scenario |
-//! | `csv("file.csv", "column", "key=value")` | the cell of the only row whose column `key` has this value |
+//! | `csv("file.csv", "column", "key=value")` | the cell of the only row with this value in column `key` |
 //! | `gpu.sms`, `gpu.core_khz` | of the GPU |
 
 use std::cell::RefCell;
@@ -24,8 +24,9 @@ type RunOther<'a> = &'a mut dyn FnMut(&OtherRun) -> Result<Run, String>;
 /// The scope of a comparison.
 pub(super) struct Figures<'a> {
     scenario: &'a Scenario,
-    /// The run. `None` before it: then every figure is 1, and only names are checked.
+    /// The run. `None` before it: every figure is then 1, and only names are checked.
     run: Option<&'a Run>,
+    // In cells, since a scope evaluates with `&self` and keeps the runs that it made.
     run_other: Option<RefCell<RunOther<'a>>>,
     /// Other runs by the name in the text.
     others: RefCell<BTreeMap<String, Rc<Run>>>,
@@ -60,6 +61,7 @@ impl<'a> Figures<'a> {
                 name: name.to_owned(),
             });
         }
+        // 1 and not 0, so that most quotients of figures exist.
         let Some(run) = run else { return Ok(Number::Int(1)) };
         let one = launch.map(|launch| {
             let found = run.launch(launch);
@@ -79,7 +81,7 @@ impl<'a> Figures<'a> {
         number.ok_or_else(|| ExprError::Misplaced(format!("{name} is {value}")))
     }
 
-    /// Another run. It is run once.
+    /// Another run, by its name. Each runs once. `None` if this run has not begun.
     fn other(&self, args: &[Node]) -> Result<Option<Rc<Run>>, ExprError> {
         let [Node::Name(name) | Node::Text(name)] = args else {
             return Err(ExprError::Misplaced(
@@ -93,6 +95,7 @@ impl<'a> Figures<'a> {
             scenario: name.clone(),
             ..OtherRun::default()
         });
+        // Before the run, only the scenario and its constants are looked up.
         let Some(run_other) = &self.run_other else {
             let draft = Draft::find(&other.scenario).and_then(|draft| draft.with_constants(&other.constants));
             return match draft {
@@ -137,6 +140,7 @@ impl Scope for Figures<'_> {
             return cell(&self.scenario.tables, args).map_err(ExprError::Misplaced);
         }
         if name != "cycles" && metrics::find(name).is_none() {
+            // The error for a function that does not exist.
             return ().call(name, args);
         }
         let other = self.other(args)?;
@@ -157,8 +161,10 @@ fn cell(tables: &BTreeMap<String, String>, args: &[Node]) -> Result<Number, Stri
     let [path, column, conditions @ ..] = &texts[..] else {
         return Err("csv takes a file, a column and conditions, each in quotes".to_owned());
     };
+    // The scenario has read every file that a comparison names.
     let text = tables.get(*path).map_or("", String::as_str);
     let mut reader = csv::ReaderBuilder::new()
+        // Comments hold the source of a figure.
         .comment(Some(b'#'))
         .trim(csv::Trim::All)
         .from_reader(text.as_bytes());

@@ -29,7 +29,7 @@ pub struct Execution {
 pub struct Issues {
     /// The chosen executions, each with the cycle of its issue, once it is issued.
     wanted: BTreeMap<Execution, Option<Cycle>>,
-    /// Issues so far, by warp and instruction. Has the instructions of `wanted` alone.
+    /// Issues so far, by warp and instruction. Holds only the instructions of `wanted`.
     issued: BTreeMap<(WarpName, u32), u32>,
     /// The warp in each slot, by SM, sub-core and slot.
     slots: BTreeMap<(u16, u8, u8), WarpName>,
@@ -58,10 +58,12 @@ impl Listener for Issues {
         let slot = (sm, event.subcore, event.warp);
         match event.kind {
             EventKind::Start { grid, block, index } => {
+                // The next warp of a slot replaces the earlier one.
                 self.slots.insert(slot, (grid, block, index));
             }
             EventKind::Issue { pc, .. } => {
                 let Some(&warp) = self.slots.get(&slot) else { return };
+                // Most issues are of no interest: one look-up tells.
                 let Some(n) = self.issued.get_mut(&(warp, pc)) else {
                     return;
                 };

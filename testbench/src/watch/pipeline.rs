@@ -158,6 +158,7 @@ impl Pipeline {
 
     /// Returns the instructions in order of issue, and the requests by SM in order of their responses.
     pub fn finish(mut self) -> Picture {
+        // The collector delivers SM after SM, one quantum at a time.
         self.rows.sort_by_key(|row| (row.issued(), row.sm, row.subcore));
         self.requests.sort_by_key(|(sm, number, _)| (*sm, *number));
         Picture {
@@ -171,13 +172,14 @@ impl Pipeline {
     fn issue(&mut self, sm: u16, event: &Event, (pc, lanes, goes_on): (u32, u32, bool)) {
         let (at, window) = (event.at, self.window.contains(&event.at));
         let keeps = window && self.rows.len() < self.limit;
-        // An instruction that is not kept still replaces the writers of its registers, below.
+        // An instruction that is not kept replaces the writers of its registers too, below.
         self.left_out += u64::from(window && !keeps);
         let subcore = self.subcores.entry((sm, event.subcore)).or_default();
         let Some(warp) = subcore.warps.get_mut(&event.warp) else {
             return;
         };
         let mut steps = [Cycle::NEVER; STEPS];
+        // A warp issues in the order of its fetches.
         steps[Step::Fetch as usize] = warp.fetched.pop_front().unwrap_or(Cycle::NEVER);
         steps[Step::Issue as usize] = at;
         let decoded = self.programs.get(warp.grid as usize);
@@ -211,6 +213,7 @@ impl Pipeline {
 
     fn gather(&mut self, sm: u16, event: &Event, number: u64) {
         let subcore = self.subcores.entry((sm, event.subcore)).or_default();
+        // Instructions reach the collectors of a sub-core in the order of issue.
         if let Some(Some(place)) = subcore.issued.pop_front() {
             subcore.rows_by_number.insert(number, place);
             self.rows[place].steps[Step::Gather as usize] = event.at;
@@ -220,6 +223,7 @@ impl Pipeline {
     fn step(&mut self, sm: u16, event: &Event, number: u64, step: Step) -> Option<&mut Row> {
         let subcore = self.subcores.get_mut(&(sm, event.subcore))?;
         let place = *subcore.rows_by_number.get(&number)?;
+        // The number is free after the last step, and a later instruction may have it.
         if step == Step::Store {
             subcore.rows_by_number.remove(&number);
         }
@@ -247,6 +251,7 @@ impl Pipeline {
 
 impl Warp {
     fn wait(&mut self, state: u8, cycles: u64, to: Cycle) {
+        // The event has the cycle after the wait, and the length.
         let from = Cycle(to.0 - cycles);
         match self.waits.last_mut() {
             _ if cycles == 0 => {}
@@ -299,6 +304,7 @@ impl Listener for Pipeline {
                 .warp(sm, event)
                 .into_iter()
                 .for_each(|warp| warp.fetched.push_back(event.at)),
+            // A jump drops the instructions that were fetched behind it.
             EventKind::Jump => self.warp(sm, event).into_iter().for_each(|warp| warp.fetched.clear()),
             EventKind::Wait { state, cycles } => {
                 let warp = self.warp(sm, event);
@@ -327,6 +333,7 @@ impl Listener for Pipeline {
         let Some(_) = super::requests::path(request) else {
             return;
         };
+        // Requests outside the window count too: a number means the same request in all reports.
         let number = self.numbers.entry(sm).or_default();
         if self.window.contains(&super::requests::begin(request)) && self.requests.len() < self.limit {
             self.requests.push((sm, *number, *request));

@@ -35,7 +35,7 @@ impl Cost {
         self.states[SELECTED]
     }
 
-    /// Warp-cycles in all states except `selected`.
+    /// Warp-cycles in all states but `selected`.
     pub fn waits(&self) -> u64 {
         self.total() - self.issues()
     }
@@ -80,6 +80,7 @@ impl Default for Profile {
             first: 0,
             costs: BTreeMap::new(),
             warps: BTreeMap::new(),
+            // Short at first. It doubles whenever the run outgrows the intervals.
             interval: 16,
             intervals: Vec::new(),
         }
@@ -118,6 +119,7 @@ impl Profile {
         }
         let mut at = from;
         while at < to {
+            // A wait may span several intervals, each with its own share.
             let n = (at / self.interval) as usize;
             let end = to.min((n as u64 + 1) * self.interval);
             if self.intervals.len() <= n {
@@ -153,6 +155,7 @@ impl Listener for Profile {
                 self.warps.insert(slot, warp);
             }
             EventKind::Wait { state, cycles } => {
+                // Only the part of the wait from the first cycle on.
                 let cycles = cycles.min(at.saturating_sub(self.first));
                 if let Some(warp) = self.warps.get_mut(&slot) {
                     warp.waits[state as usize] += cycles;
@@ -161,6 +164,7 @@ impl Listener for Profile {
             }
             EventKind::Issue { pc, lanes, .. } => {
                 if let Some(warp) = self.warps.get_mut(&slot) {
+                    // Kept before the first cycle too: the cycles after it may be charged to this instruction.
                     warp.last = Some(pc);
                 }
                 if at < self.first {
@@ -178,6 +182,7 @@ impl Listener for Profile {
                 if let Some(warp) = self.warps.remove(&slot)
                     && let Some(last) = warp.last
                 {
+                    // The cycles until the warp's stores are complete.
                     let cost = self.costs.entry((warp.grid, last)).or_default();
                     add(&mut cost.states, &warp.waits);
                 }

@@ -54,6 +54,7 @@ pub fn stages(request: &Request) -> Vec<(&'static str, Cycle, u64)> {
         .filter(|(_, at)| *at != Cycle::NEVER)
         .map(|(name, at)| (*name, at))
         .collect();
+    // A merged request lacks the stages that its fill had passed before. So a stage ends with the next stamp that the request has.
     passed.sort_by_key(|(_, at)| *at);
     let ends = passed.iter().skip(1).map(|(_, at)| *at).chain([end(request)]);
     let stages = passed.iter().zip(ends);
@@ -170,7 +171,7 @@ impl Requests {
         self.interval
     }
 
-    /// Latency counts by interval and path, in order. Intervals without a response are left out.
+    /// Latency counts by interval and path, in order. A request counts in the interval of its response. Intervals without one are left out.
     pub fn intervals(&self) -> impl Iterator<Item = (u64, &'static str, &LatencyCounts)> {
         self.intervals.iter().map(|((n, path), spread)| (*n, *path, spread))
     }
@@ -207,6 +208,7 @@ impl Listener for Requests {
             sm,
             number: self.numbers[sm as usize],
         };
+        // Earlier requests are counted too, so that a number does not depend on the first cycle.
         self.numbers[sm as usize] += 1;
         if returned(request) < self.first {
             return;
@@ -219,6 +221,7 @@ impl Listener for Requests {
         let interval = request.stamps.0[Stage::Return as usize].0 / self.interval;
         let spread = self.intervals.entry((interval, path)).or_default();
         *spread.entry(cycles).or_default() += 1;
+        // A warp keeps its slot until its stores are acknowledged, so the slot names the warp.
         let slot = (sm, request.subcore, request.warp);
         let (block, warp) = self.warps.get(&slot).copied().unwrap_or_default();
         self.rank(SlowRequest {

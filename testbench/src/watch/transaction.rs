@@ -1,8 +1,8 @@
-//! Finds one memory request of a run, and the requests that share its fill. The run is deterministic, so a second run shows the same
-//! request in a waveform.
+//! Finds one memory request of a run, and the requests that share its fill. The run is deterministic. So a second run can
+//! show the same request in a waveform.
 //!
-//! Requests share a fill in the L1 if they are of one SM and one line, and their data arrive there in one cycle. Requests of several SMs share
-//! a fill in the L2 if their line was accepted by the memory channel in one cycle.
+//! Requests share a fill in the L1 if they are of one SM and one line, and their data arrive there in one cycle. Requests of
+//! several SMs share a fill in the L2 if their line was accepted by the memory channel in one cycle.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -105,11 +105,13 @@ impl Listener for TransactionFinder {
         if self.numbers.len() <= sm as usize {
             self.numbers.resize(sm as usize + 1, 0);
         }
+        // The numbers are those of `Requests`, so an id of `--hist` finds its request here.
         let number = &mut self.numbers[sm as usize];
         let id = RequestId { sm, number: *number };
         *number += 1;
         if self.is_better(id, request) {
             let others = self
+                // A request with the same fill may have returned before the best one was known.
                 .recent
                 .iter()
                 .filter(|(other, with)| share_fill((id.sm, request), (other.sm, with)));
@@ -127,6 +129,7 @@ impl Listener for TransactionFinder {
 
 /// True if two requests wait for the same fill, in the L1 or in the L2.
 fn share_fill((sm, one): (u16, &Request), (other_sm, other): (u16, &Request)) -> bool {
+    // A stamp that neither has is no match.
     let both = |stage| one.stamps.at(stage).is_some() && one.stamps.at(stage) == other.stamps.at(stage);
     one.line == other.line && (sm == other_sm && both(Stage::Response) || both(Stage::Hbm))
 }

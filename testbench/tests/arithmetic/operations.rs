@@ -308,12 +308,19 @@ fn double_bits(value: f64) -> u64 {
 
 #[test]
 fn f32_operations_match_rust() {
-    let cases: [(&str, Expected); 14] = [
+    let cases: [(&str, Expected); 16] = [
         ("add.f32 %f3, %f1, %f2;", |x, y| bits(single(x) + single(y))),
         ("sub.f32 %f3, %f1, %f2;", |x, y| bits(single(x) - single(y))),
         ("mul.f32 %f3, %f1, %f2;", |x, y| bits(single(x) * single(y))),
         ("fma.rn.f32 %f3, %f1, %f2, 0f3F800000;", |x, y| {
             bits(single(x).mul_add(single(y), 1.0))
+        }),
+        // Without a rounding, the product and the sum are one operation, as with the option `-fmad=true` of the assembler.
+        ("mul.f32 %f4, %f1, %f2; sub.f32 %f3, 0f3F800000, %f4;", |x, y| {
+            bits((-single(x)).mul_add(single(y), 1.0))
+        }),
+        ("mul.rn.f32 %f4, %f1, %f2; sub.f32 %f3, 0f3F800000, %f4;", |x, y| {
+            bits(1.0 - single(x) * single(y))
         }),
         ("neg.f32 %f4, %f2; abs.f32 %f5, %f1; add.f32 %f3, %f5, %f4;", |x, y| {
             bits(single(x).abs() - single(y))
@@ -342,13 +349,16 @@ fn f32_operations_match_rust() {
 
 #[test]
 fn f64_operations_match_rust() {
-    let cases: [(&str, Expected); 7] = [
+    let cases: [(&str, Expected); 8] = [
         ("add.f64 %d3, %d1, %d2;", |x, y| double_bits(double(x) + double(y))),
         ("sub.f64 %d3, 0d3FF0000000000000, %d2;", |_, y| {
             double_bits(1.0 - double(y))
         }),
         ("fma.rn.f64 %d3, %d1, %d2, %d1;", |x, y| {
             double_bits(double(x).mul_add(double(y), double(x)))
+        }),
+        ("mul.f64 %d4, %d1, %d2; add.f64 %d3, %d2, %d4;", |x, y| {
+            double_bits(double(x).mul_add(double(y), double(y)))
         }),
         ("mul.f64 %d3, %d1, 0d3FB999999999999A;", |x, _| {
             double_bits(double(x) * 0.1)

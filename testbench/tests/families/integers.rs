@@ -237,6 +237,29 @@ fn carry_is_kept_over_the_label_of_a_loop() {
     Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
 }
 
+/// A carry is set under a guard, and read under the same register with another value. Lane 5 sets the carry to 0.
+#[test]
+fn carry_is_kept_where_the_guard_of_its_writer_changes() {
+    let body = "\
+        .reg .b32 %x;\nmov.u32 %r, 0;\nsetp.eq.u32 %p1, %t, 5;\nadd.cc.u32 %x, %t, 0xffffffff;\n@%p1 add.cc.u32 %x, 0, %t;\n\
+        setp.lt.u32 %p1, %t, 16;\n@%p1 addc.u32 %r, %t, 0;";
+    let expected: Vec<u32> = (0..32)
+        .map(|t| if t < 16 { t + u32::from(t != 0 && t != 5) } else { 0 })
+        .collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}
+
+/// An address is a sum with a carry. Byte n of shared memory is n.
+#[test]
+fn carry_counts_in_an_address() {
+    let body = "\
+        .reg .b32 %x, %s, %y;\n.shared .b8 bytes[64];\nmov.u32 %s, bytes;\nadd.u32 %s, %s, %t;\nadd.u32 %y, %t, 32;\n\
+        st.shared.u8 [%s], %t;\nst.shared.u8 [%s+32], %y;\nbar.sync 0;\n\
+        add.cc.u32 %x, %t, 0xfffffff0;\naddc.u32 %y, %s, 4;\nld.shared.u8 %r, [%y];";
+    let expected: Vec<u32> = (0..32).map(|t| t + 4 + u32::from(t >= 16)).collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}
+
 /// The carry comes from an addition or a borrow, by the branch taken. A false guard leaves it alone, and so does a division.
 #[test]
 fn carry_of_either_branch_and_under_a_guard_reaches_its_reader() {

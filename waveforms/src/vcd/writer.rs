@@ -60,6 +60,7 @@ impl<W: Write> VcdWriter<W> {
     pub fn new(out: W, comments: &[String], axis: TimeAxis, signals: &[Signal]) -> io::Result<Self> {
         let mut writer = VcdWriter {
             out,
+            // Room for the line that crosses the size of a block.
             text: Vec::with_capacity(BLOCK + BLOCK / 4),
             codes: id_codes(signals),
             axis,
@@ -68,6 +69,7 @@ impl<W: Write> VcdWriter<W> {
         };
         writer.line(&format!("$version warpwave {} $end", env!("CARGO_PKG_VERSION")))?;
         writer.line(&format!("$comment {} $end", axis.description()))?;
+        // A `$` could end the comment early.
         for line in comments {
             writer.line(&format!("$comment {} $end", line.replace('$', "")))?;
         }
@@ -129,6 +131,7 @@ impl<W: Write> VcdWriter<W> {
             (Some(value), ValueForm::Vector) => self.number(value),
             (Some(value), ValueForm::Bit) => self.text.push(b'0' + (value & 1) as u8),
             (Some(value), ValueForm::Real) => self.real(f64::from_bits(value)),
+            // The syntax of a real has no digit for a missing value.
             (None, ValueForm::Real) => self.real(0.0),
             (None, ValueForm::Bit) => self.text.push(code.undefined),
             (None, ValueForm::Vector) => self.text.extend_from_slice(&[b'b', code.undefined, b' ']),
@@ -148,6 +151,7 @@ impl<W: Write> VcdWriter<W> {
     #[inline]
     fn number(&mut self, value: u64) {
         let digits = (64 - (value | 1).leading_zeros()) as usize;
+        // The highest digit moves to the top, so that each byte gives its eight digits.
         let aligned = (value << (64 - digits)).to_be_bytes();
         self.text.push(b'b');
         let end = self.text.len() + digits;
@@ -162,6 +166,7 @@ impl<W: Write> VcdWriter<W> {
     fn advance(&mut self, at: u64) -> io::Result<()> {
         if let Some(last) = self.at {
             assert!(last < at, "cycle {at}: a value change after cycle {last}");
+            // A viewer needs every edge of the clock, also in cycles without a change.
             for cycle in last..at - 1 {
                 self.fall(cycle);
                 self.rise(cycle + 1);
@@ -271,10 +276,11 @@ impl<W: Write + Send> Sink for VcdWriter<W> {
         self.written + self.text.len() as u64
     }
 
-    /// Each cycle without a change has two times, two edges of the clock and a count of cycles.
+    /// Adds the text of cycles without a change: each has two times, two edges of the clock and a count of cycles.
     fn bytes_at(&self, at: u64) -> u64 {
         let digits = |n: u64| u64::from(n.checked_ilog10().unwrap_or(0)) + 1;
         let cycle_bits = u64::from(64 - (at | 1).leading_zeros());
+        // Two lines `#TIME`, two of the clock (`1!`), and one of the count (`bDIGITS "`).
         let per_cycle = 2 * (digits(self.axis.rise(at)) + 2) + 2 * 3 + cycle_bits + 4;
         let cycles = self.at.map_or(0, |last| at.saturating_sub(last));
         self.bytes() + cycles * per_cycle
@@ -288,6 +294,7 @@ impl<W: Write + Send> Sink for VcdWriter<W> {
 /// The codes of the clock, the count of cycles and all signals. Signals of instruction issue change most and get the shortest codes.
 fn id_codes(signals: &[Signal]) -> Vec<IdCode> {
     let mut rank: Vec<usize> = (0..signals.len()).collect();
+    // Stable, so the other signals keep their order.
     rank.sort_by_key(|&n| !signals[n].name.starts_with("issue"));
     let mut codes = vec![id_code(CLOCK, Kind::Bit); FIRST_SIGNAL + signals.len()];
     codes[CYCLE] = id_code(CYCLE, Kind::Vector(48));
@@ -306,6 +313,7 @@ fn id_code(n: usize, kind: Kind) -> IdCode {
         if rest < 94 {
             break;
         }
+        // Each length has codes of its own: 94 of one character, then 94 * 94 of two.
         rest = rest / 94 - 1;
     }
     text[len] = b'\n';

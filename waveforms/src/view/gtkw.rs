@@ -104,10 +104,12 @@ impl SaveFile<'_> {
             None => (range.shown().start.0, range.shown().end.0),
         };
         let units = (time(end) - time(start)).max(1) as f64;
+        // At zoom -z, `ZOOM_POINTS` points show 2^z units. So this z shows all units in `WAVE_WIDTH` points.
         let zoom = (units * ZOOM_POINTS / WAVE_WIDTH).log2();
         let markers = range.shown_markers();
         let _ = write!(self.text, "[timestart] {}\n*-{:.6}", time(start), zoom.max(0.0));
         let focus = range.focus.as_ref().filter(|_| range.event.is_none());
+        // The cursor: on the chosen transaction, else on the first marker.
         let marked = focus.map(|focus| focus.start);
         let marked = marked.or(markers.first().map(|marker| marker.at));
         let cursor = marked.map_or(-1, |at| time(at.0) as i64);
@@ -127,6 +129,7 @@ impl SaveFile<'_> {
             Item::Row(row) if self.rows < MAX_ROWS => self.row(row),
             Item::Row(_) => {}
             Item::Group { label, is_open, items } => {
+                // Beyond the limit a group would be empty.
                 if self.rows >= MAX_ROWS {
                     return;
                 }

@@ -135,7 +135,7 @@ impl Layout {
 struct LayoutBuilder<'a> {
     signals: &'a [Signal],
     empty_slots: &'a [usize],
-    /// True before the first SM, the only one whose group is open.
+    /// True before the first SM: of the SMs, only its group is open.
     sm_is_open: bool,
 }
 
@@ -146,11 +146,13 @@ impl LayoutBuilder<'_> {
         let memory = top.scopes.iter().find(|scope| scope.name == MEMORY);
         let transaction = top.scopes.iter().find(|scope| scope.name == TRANSACTION);
         items.extend(transaction.and_then(|scope| self.transaction(scope)));
+        // GPCs are flattened: an SM's group has its whole path as title.
         let (sms, others): (Vec<_>, Vec<_>) = top.scopes.iter().partition(|scope| has_sm(scope));
         for scope in sms {
             items.extend(self.sms(scope, &scope.name));
         }
         items.extend(memory.and_then(|scope| group(MEMORY, true, self.contents(scope))));
+        // Scopes without a title of their own, such as the front end.
         for scope in others
             .iter()
             .filter(|scope| scope.name != MEMORY && scope.name != TRANSACTION)
@@ -203,6 +205,7 @@ impl LayoutBuilder<'_> {
             let is_part = |scope: &&Scope| names.iter().any(|name| is_called(&scope.name, name));
             let mut inside = Vec::new();
             for (n, subcore) in subcores.iter().enumerate() {
+                // Pipes have many names. Every scope of a sub-core that is not in `NOT_PIPES` is one.
                 let is_pipe = |scope: &&Scope| !NOT_PIPES.iter().any(|name| is_called(&scope.name, name));
                 let is_here = |scope: &&Scope| if title == PIPES { is_pipe(scope) } else { is_part(scope) };
                 let parts = subcore.scopes.iter().filter(is_here);
@@ -214,6 +217,7 @@ impl LayoutBuilder<'_> {
             }
             items.extend(group(title, false, inside));
         }
+        // A scope that no group lists gets a group of its own, so no signal is lost.
         let is_known = |scope: &Scope| {
             let mut names = SM_GROUPS.iter().flat_map(|(_, names)| names.iter());
             scope.name.starts_with("subcore[") || names.any(|name| is_called(&scope.name, name))
@@ -261,6 +265,7 @@ impl LayoutBuilder<'_> {
     fn warps(&self, subcores: &[&Scope]) -> (Option<Item>, Option<Item>) {
         let (mut first, mut items, mut more) = (None, Vec::new(), Vec::new());
         for (n, scheduler) in schedulers(subcores) {
+            // Slots that never held a warp go into a closed group.
             let (mut states, mut empty) = (Vec::new(), Vec::new());
             for warp in &scheduler.scopes {
                 // No dot between the numbers: GTKWave would cut the label there.

@@ -30,6 +30,7 @@ pub fn command_file(
         text: &mut text,
     };
     layout.0.iter().for_each(|item| commands.item(item));
+    // A marker has a time of the dump, not of the viewer's ruler.
     for marker in range.shown_markers() {
         let _ = writeln!(text, "marker_set {} {}", marker.name, run.axis.rise(marker.at.0));
     }

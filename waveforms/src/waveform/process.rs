@@ -1,6 +1,7 @@
 //! Processes the recorded changes, cycle by cycle: derives signals, finds markers, checks the trigger, and writes the outputs.
 //!
-//! A cycle is processed if a value changes in it. It is also processed if a derived signal, a link, a scheduled signal or the trigger is due.
+//! A cycle is processed if a value changes in it. It is also processed if a derived signal, a link, a scheduled signal or the trigger is
+//! due.
 
 use warpwave_hw::time::Cycle;
 
@@ -75,6 +76,7 @@ impl Waveform {
     fn process_cycle(&mut self, now: Cycle) -> Result<(), WaveError> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.clear();
+        // In the order of signal indices, as a sink requires: components, links, derived signals, scheduled signals.
         self.merge.take(now, &mut changes);
         self.links.take(now, &mut changes);
         for &(signal, value) in &changes {
@@ -83,12 +85,14 @@ impl Waveform {
         }
         self.derived.take(now, &mut changes);
         self.schedule.take(now, &mut changes);
+        // Before `values` change: a block of the flight recorder begins with the values before its first cycle.
         if let Some(flight) = &mut self.flight {
             flight.record(now, &changes, &self.values);
         }
         for &(signal, value) in &changes {
             self.values[signal as usize] = value;
         }
+        // After `values` have changed: the dump begins with the values that this cycle ends with.
         let result = match self.first_shown {
             None => self.begin_outputs(now, &changes),
             Some(_) if now < self.selection.window().end => self.write_changes(now, &changes),
@@ -114,6 +118,7 @@ impl Waveform {
         }
         self.first_shown = Some(now);
         self.last_written = now;
+        // Taken out for the call, because `each_output` borrows all of the waveform.
         let values = std::mem::take(&mut self.values);
         let result = self.each_output(|sink| sink.begin(now.0, &values));
         self.values = values;
@@ -133,6 +138,7 @@ impl Waveform {
             return self.end_at_limit();
         }
         self.last_written = now;
+        // Counted once, not per output.
         self.n_changes += changes.len() as u64;
         for output in &mut self.outputs {
             for &(signal, value) in changes {

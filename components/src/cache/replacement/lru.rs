@@ -57,8 +57,10 @@ impl Replacement for Lru {
         if younger == *oldest {
             return;
         }
+        // Takes the way out of the ring.
         links[usize::from(older)].younger = younger;
         links[usize::from(younger)].older = older;
+        // Puts it between the youngest and the oldest.
         let youngest = std::mem::replace(&mut links[usize::from(*oldest)].older, way as u8);
         links[usize::from(youngest)].younger = way as u8;
         links[way] = Link {

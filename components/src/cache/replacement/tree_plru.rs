@@ -25,6 +25,7 @@ impl TreePlru {
         let leaves = ways.next_power_of_two();
         TreePlru {
             leaves,
+            // Bit 0 of each set is unused, because the root is node 1.
             points_right: bitvec![0; sets * leaves],
         }
     }
@@ -33,6 +34,7 @@ impl TreePlru {
     fn way_under(&self, set: usize, node: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
         if node >= self.leaves {
             let way = node - self.leaves;
+            // False for a leaf beyond the last way.
             return may_go(way).then_some(way);
         }
         let right = usize::from(self.points_right[set * self.leaves + node]);
@@ -44,6 +46,7 @@ impl TreePlru {
 impl Replacement for TreePlru {
     fn touch(&mut self, set: usize, way: usize) {
         let mut node = self.leaves + way;
+        // From the leaf to the root: each node turns to the half that was not used.
         while node > 1 {
             let is_right = node % 2 == 1;
             node /= 2;

@@ -78,6 +78,7 @@ pub(super) fn check_zeros(config: &GpuConfig, faults: &mut Faults) {
 pub(super) fn check_excessive(config: &GpuConfig, faults: &mut Faults) {
     for (key, value) in keys::flatten(config).into_iter().filter(|(key, _)| !is_large(key)) {
         if let Value::Integer(value) = value {
+            // Not negative: the fields of a configuration are unsigned.
             faults.at_most((&key, value as u64), MOST, BEYOND_ANY_PART);
         }
     }

@@ -58,6 +58,7 @@ impl Gpcs {
     /// `per_sm` CTAs on an SM.
     pub fn next_sm(&mut self, size: u32, per_sm: u32, may_begin: bool) -> Option<usize> {
         if self.pending.is_none() && may_begin && !self.full {
+            // A failed search is repeated only after a slot was freed: nothing else can make room.
             self.pending = self.place(size, per_sm);
             self.full = self.pending.is_none();
         }
@@ -99,8 +100,10 @@ impl Gpcs {
                 index,
                 free_slots: free_slots(&self.used_slots, index),
             });
+            // Never `None`: the GPC has at least `size` free slots, and each turn takes one.
             let sm = self.order.choose(candidates, |_| true)?;
             // Not left to the SM: a CTA must know the placement of its whole cluster before it starts.
+            // The lowest free slot. It is below `per_sm`, since fewer than `per_sm` slots are in use.
             let slot = self.used_slots[sm].trailing_ones();
             self.used_slots[sm] |= 1 << slot;
             placement.push(CtaPlacement {

@@ -34,7 +34,9 @@ impl Hang {
         let mut edges = Edges::new();
         for (number, arrived, expected) in block.cta.barriers.pending() {
             let waiting = block.cta.barriers.waiting(number);
+            // Also the warps that went on after bar.arrive: they may be what another barrier waits for.
             let mut others = self.places(block, !waiting);
+            // 0 stands for all live warps, as in the barrier itself.
             let needs = if expected == 0 { block.cta.live } else { expected };
             // A barrier of the whole block does not wait for ended warps.
             others.retain(|(place, _)| expected != 0 || !matches!(place, Place::Ended(_)));
@@ -120,6 +122,7 @@ impl Hang {
                 continue;
             };
             let (held, running) = (warp.flow.held(), warp.flow.active());
+            // A warp that waits as a whole is told with its barrier.
             if held.is_empty() || warp.flow.is_at_barrier() {
                 continue;
             }
@@ -200,6 +203,7 @@ fn cycle(edges: &Edges) -> Option<Vec<usize>> {
         }
         false
     }
+    // A search without memory is fast enough: a block has 16 barriers, and a warp waits at one.
     edges.keys().find_map(|&start| {
         let mut path = vec![start];
         walk(edges, &mut path).then_some(path)

@@ -79,6 +79,7 @@ impl<'a> Block<'a> {
         let (subcore, slot) = self.cta.warp_slots[index as usize];
         let (subcore, slot) = (usize::from(subcore), usize::from(slot));
         let warp = self.sm.schedulers.get(subcore)?.last_warp(slot)?;
+        // A later warp may have taken the slot.
         let is_it = warp.block == self.cta.block() && warp.index == index && warp.grid.id == self.cta.grid.id;
         is_it.then_some((subcore, slot, warp))
     }
@@ -98,6 +99,7 @@ impl<'a> Block<'a> {
         let line = |warp: &Warp, pc: u32| warp.grid.program.code().get(pc as usize).map_or(0, |inst| inst.line);
         let Some((subcore, slot, warp)) = self.warp(index) else {
             let ended = self.last_warp(index).map(|(.., warp)| warp);
+            // EXIT has moved the program counter behind itself.
             return Place::Ended(ended.map(|warp| line(warp, warp.flow.pc() - 1)));
         };
         let flow = &warp.flow;
@@ -113,6 +115,7 @@ impl<'a> Block<'a> {
             let line = line(warp, waits_at);
             return Place::Barrier { number, line };
         }
+        // After the barriers, where no lane is active either.
         if flow.active().is_empty() {
             let line = line(warp, waits_at);
             return Place::Held { line };

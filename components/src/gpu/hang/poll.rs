@@ -36,6 +36,7 @@ pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<P
     let pc = warp.flow.pc() as usize;
     let code = &warp.grid.program.code()[..=pc];
     let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
+    // Backwards from the program counter: the access that this round has made.
     let at = pc - code.iter().rev().take(LOOP_REACH).position(is_poll)?;
     let body = loop_around(&warp.grid.program, at).filter(|body| body.contains(&pc))?;
     let inst = &code[at];
@@ -47,6 +48,7 @@ pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<P
         slot,
         lane: warp.flow.active().lowest()?,
     };
+    // An address in these windows has one word, any other two.
     let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);
     let low = access.address_word(0);
     let base = if is_narrow {
@@ -125,9 +127,11 @@ impl Access<'_> {
             return None;
         }
         let pc = self.warp.flow.pc() as usize;
+        // The load of this round has returned.
         let is_back = self.warp.loads == 0 && pc > self.at;
         let since = self.at + 1..pc.max(self.at + 1);
         let is_kept = is_back && !since.into_iter().any(|n| self.defines(n, inst.dst));
+        // Or nothing else in the loop writes the register: it holds what an earlier round has read.
         let is_only = || !self.body.clone().any(|n| n != self.at && self.defines(n, inst.dst));
         (is_kept || is_only()).then(|| self.register(inst.dst))
     }
@@ -237,6 +241,7 @@ impl Hang {
                 stale.extend(poll.may_be_stale().then_some(poll.line));
                 let [x, y, z] = warp.block;
                 let first = || format!("block ({x}, {y}, {z}) warp {}", warp.index);
+                // Warps that poll one value in one line share a sentence.
                 let of = polls.entry((poll.line, poll.what())).or_insert_with(|| (0, first()));
                 of.0 += 1;
             }

@@ -7,6 +7,7 @@ use crate::storage::Storage;
 /// Mask of the bursts that hold `sectors`.
 pub(super) fn bursts(sectors: u8, sectors_per_burst: usize) -> u8 {
     let burst = (1u32 << sectors_per_burst) - 1;
+    // A burst has one sector or more, so no sector needs two bursts.
     (0..SECTORS.div_ceil(sectors_per_burst))
         .filter(|n| u32::from(sectors) & burst << (n * sectors_per_burst) != 0)
         .fold(0, |bursts, n| bursts | 1 << n)

@@ -49,6 +49,7 @@ impl Channel {
         state.command_line = Some(entry.packet.line);
         let is_flush = entry.packet.is_flush;
         let (bursts, bytes, command) = match entry.write {
+            // A write of a dirty line after the launch.
             true if is_flush => (
                 &mut state.stats.flush_bursts,
                 &mut state.stats.bytes_flushed,
@@ -63,6 +64,7 @@ impl Channel {
         };
         *bursts += 1;
         *bytes += u64::from(self.config.hbm.burst_bytes);
+        // Profilers do not count the write-back after a launch.
         state.stats.bus_cycles += if is_flush { 0 } else { held };
         state.column_command = command;
         let bank = entry.location.bank;

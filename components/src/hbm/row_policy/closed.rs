@@ -9,6 +9,7 @@ pub struct Closed;
 impl CloseRows for Closed {
     #[inline]
     fn closes_at(&self, bank: &Bank) -> Option<u64> {
+        // Stands for the column commands with auto-precharge.
         Some(bank.precharge_at)
     }
 }

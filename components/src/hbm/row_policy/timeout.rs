@@ -20,6 +20,7 @@ impl Timeout {
 impl CloseRows for Timeout {
     #[inline]
     fn closes_at(&self, bank: &Bank) -> Option<u64> {
+        // The timing of the bank can outlast a short timeout.
         Some(bank.precharge_at.max(bank.used_at + self.cycles))
     }
 }

@@ -24,6 +24,7 @@ impl Schedule for FirstCome {
     }
 
     fn column_candidates(&self, queue: &Queue) -> u64 {
+        // The oldest request is always ready: no older one of its line can hold it.
         queue.ready(self.writing) & queue.hits() & OLDEST
     }
 

@@ -40,6 +40,7 @@ impl FirstReady {
         if queue.ready(true) == 0 {
             return false;
         }
+        // Two thresholds: each turn of the bus costs idle cycles, so writes go in batches.
         let drains = match self.writing {
             true => queue.n_writes() > self.drain_stop,
             false => queue.n_writes() >= self.drain_start,
@@ -90,6 +91,7 @@ impl Schedule for FirstReady {
     }
 
     fn row_candidates(&self, queue: &Queue) -> u64 {
+        // A bank with a hit in this direction keeps its row until the last hit is served.
         queue.ready(self.writing) & !queue.hits() & !self.entries_of_needed_rows(queue)
     }
 

@@ -91,6 +91,7 @@ impl HalfWarpPattern {
     /// Address after the highest word.
     #[inline]
     fn end(self) -> u64 {
+        // No overflow: the AGU has refused addresses beyond every allocation.
         self.first + 4 * self.n_words()
     }
 

@@ -1,7 +1,7 @@
 //! Moves the bytes of a warp access between memory and registers.
 //!
-//! `memory` is the line of a packet or the shared memory of a CTA. `base` is the address of its first byte. The addresses of `lanes` must be
-//! in it. With patterns, all words within `memory` are moved: they are the words of `lanes`.
+//! `memory` is the line of a packet or the shared memory of a CTA. `base` is the address of its first byte. The addresses of `lanes` must
+//! be in it. With patterns, all words within `memory` are moved: they are the words of `lanes`.
 
 use warpwave_isa::exec::access::{load_words, store_bytes};
 use warpwave_isa::lane::{LaneMask, Lanes};
@@ -16,6 +16,7 @@ impl WarpAddresses {
     #[inline]
     pub fn load(&self, access: Access, lanes: LaneMask, base: u64, memory: &[u8], to: &mut [Lanes]) {
         match (access.bytes, access.total(), &self.halves) {
+            // Elements of 4 bytes or more fill whole registers. Only smaller ones need shifts and sign bits.
             (4.., 4, Some(halves)) => load_pattern(halves, base, memory, &mut to[0]),
             (4.., 4, None) => self.load_whole::<4>(lanes, base, memory, to),
             (4.., 8, _) => self.load_whole::<8>(lanes, base, memory, to),
@@ -42,6 +43,7 @@ impl WarpAddresses {
         match &self.halves {
             Some(halves) if bytes == 4 => halves.iter().fold(0, |mask, half| {
                 let (lanes, word) = half.within(line, LINE);
+                // All lanes of a broadcast access the same 4 bytes.
                 let n_words = if half.is_broadcast() {
                     lanes.len().min(1)
                 } else {

@@ -34,6 +34,7 @@ type Remainders = [[u16; 256]; 5];
 fn remainders(bits: u32) -> &'static Remainders {
     static TABLES: [OnceLock<Box<Remainders>>; POLYNOMIALS.len()] = [const { OnceLock::new() }; POLYNOMIALS.len()];
     TABLES[bits as usize].get_or_init(|| {
+        // Five bytes hold every line number.
         let mut remainders = Box::new([[0; 256]; 5]);
         for (position, table) in remainders.iter_mut().enumerate() {
             for (byte, entry) in table.iter_mut().enumerate() {
@@ -47,6 +48,7 @@ fn remainders(bits: u32) -> &'static Remainders {
 impl Hash {
     /// A hash over `n` places, at least 1.
     pub fn new(n: u32) -> Self {
+        // Beyond 2^12 the rest of the power of two stays in `odd`.
         let bits = n.trailing_zeros().min(POLYNOMIALS.len() as u32 - 1);
         Hash {
             bits,
@@ -79,6 +81,7 @@ impl Hash {
             return (low, high);
         }
         let (run, part) = (high / self.odd, high % self.odd);
+        // Fibonacci hashing: the upper bits of the product depend on all bits of the run.
         let rotation = run.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         (low | (((part + rotation) % self.odd) as u32) << self.bits, run)
     }

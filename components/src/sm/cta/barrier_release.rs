@@ -1,7 +1,7 @@
 //! Release of block barriers: scheduled when the last warp has arrived, sent when the barrier's latency is over.
 //!
-//! The SM's barrier unit counts one arrival in `per_warp` cycles, and releases the warps `base_latency` cycles after the last count. So n warps
-//! that arrive together wait for `base_latency` + n x `per_warp` cycles, and CTAs that meet barriers together share the unit.
+//! The SM's barrier unit counts one arrival in `per_warp` cycles, and releases the warps `base_latency` cycles after the last count. So
+//! n warps that arrive together wait for `base_latency` + n x `per_warp` cycles, and CTAs that meet barriers together share the unit.
 
 use tracing::debug;
 use warpwave_hw::time::Cycle;
@@ -44,6 +44,7 @@ impl CtaManager {
             } = opened;
             // A warp that ends can complete a barrier after the count of its last arrival.
             let total = counted.since(now) + u64::from(self.config.barrier.base_latency);
+            // At least 1: the link to the scheduler cannot be shorter.
             let wait = total.saturating_sub(ARRIVAL_CYCLES).max(1);
             state.stats.barriers += 1;
             state.stats.barrier_latency.record(total);
@@ -62,6 +63,7 @@ impl CtaManager {
     pub(super) fn release_barriers(&mut self, now: Cycle) {
         let (ports, path) = (&mut self.ports, &self.path);
         self.state.releases.retain(|release| {
+            // All sub-cores at once: a full link must not let some warps of the CTA pass before the others.
             let ready = release.at <= now
                 && (0..ports.command.len()).all(|s| {
                     // A counting barrier also sends its result to the dispatch unit.

@@ -43,6 +43,7 @@ impl Member {
         let rank = grid.cluster_rank(index);
         let [x, y, z] = grid.cta_position(index);
         let [cx, cy, cz] = grid.cluster;
+        // A cluster is a box of the grid: its first CTA has the lowest position in each dimension.
         let first = [x - x % cx, y - y % cy, z - z % cz].map(u64::from);
         Member {
             cluster: first[0] + u64::from(grid.grid[0]) * (first[1] + u64::from(grid.grid[1]) * first[2]),
@@ -105,6 +106,7 @@ impl Clusters {
             return;
         };
         member.arrived |= 1 << warp;
+        // Without live warps the CTA sends its end instead, which also counts as its arrival.
         if member.arrived == all && !member.announced && resident.live > 0 {
             member.announced = true;
             self.arrivals.push(member.arrival(false));
@@ -162,6 +164,7 @@ impl CtaManager {
         while !clusters.arrivals.is_empty() && ports.arrive.has_room(now) {
             ports.arrive.send(now, clusters.arrivals.remove(0));
         }
+        // Room in every link, also in unused ones: all warps of the CTA are released together.
         if !clusters.opened.is_empty() && self.ports.command.iter().all(|port| port.has_room(now)) {
             let open = clusters.opened.remove(0);
             self.open_cluster(open, now);
@@ -176,6 +179,7 @@ impl CtaManager {
         // The CTA may have ended while the message was in flight.
         let Some(resident) = found else { return };
         let Some(member) = &mut resident.member else { return };
+        // The next round begins. Ended warps have arrived in it already.
         member.arrived = member.ended;
         member.announced = false;
         debug!(cycle = now.0, path = %self.path, "cluster barrier of cta {} is released", resident.index);

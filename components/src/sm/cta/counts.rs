@@ -11,7 +11,7 @@ pub struct Stats {
     pub warps: u64,
     /// Threads started.
     pub threads: u64,
-    /// Cycles with at least one warp resident.
+    /// Cycles with at least one CTA resident.
     pub active_cycles: u64,
     /// Barriers opened.
     pub barriers: u64,

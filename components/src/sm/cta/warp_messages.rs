@@ -17,6 +17,7 @@ pub(super) fn warp_start(resident: &Cta, cta: usize, slot: u8, index: u32, share
         index,
         block: grid.cta_position(resident.index),
         shared_base: shared_base(grid, cta, shared_unit),
+        // All 32 lanes, but fewer in the last warp if the block's size is no multiple of 32.
         lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
         grid: grid.clone(),
     }
@@ -30,6 +31,7 @@ pub(super) fn shared_base(grid: &Grid, cta: usize, shared_unit: u32) -> u32 {
 
 /// The trap of a warp, located by its lowest lane.
 pub(super) fn trapped(resident: &Cta, index: u32, pc: u32, lanes: LaneMask) -> Trap {
+    // A warp traps as a whole: the report names one thread.
     let lane = lanes.lowest().unwrap_or(0) as u32;
     let inst = &resident.grid.program.code()[pc as usize];
     Trap {

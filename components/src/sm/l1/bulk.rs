@@ -25,6 +25,7 @@ impl L1 {
         // A valid line must not keep the old bytes.
         match packet.kind {
             PacketKind::Store => _ = self.store(&packet),
+            // The L2 computes the new value, so the L1 cannot keep the line.
             PacketKind::Reduction => self.drop_sectors(&packet, ALL_SECTORS),
             _ => {}
         }

@@ -13,6 +13,7 @@ impl L1 {
     /// Takes one packet from the crossbar.
     pub(super) fn take_from_xbar(&mut self, now: Cycle) {
         let state = &mut self.state;
+        // Back-pressure on the crossbar: packets of this SM wait in the link.
         if state.returned.len() >= self.config.return_queue as usize {
             return;
         }
@@ -31,6 +32,7 @@ impl L1 {
             self.fill(&packet);
             self.state.pool.give(packet);
         } else if packet.tag & BULK_TAG != 0 {
+            // The engine and the LSU share the port to the crossbar. A tag bit tells their packets apart.
             state.bulk_returned.push_back(packet);
         } else {
             state.returned.push_back(packet);
@@ -60,6 +62,7 @@ impl L1 {
                 }
             }
         }
+        // One response brings all sectors of its request, so the entry is complete.
         state.mshr.close(entry);
     }
 }

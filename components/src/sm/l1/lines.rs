@@ -65,6 +65,7 @@ impl Lines {
             self.bytes.prepare(way);
             way
         });
+        // A further sector of a present line is no use of it, so the replacement order stays.
         self.sectors[way] |= sectors;
         self.bytes.fill(way, sectors, from);
         evicts

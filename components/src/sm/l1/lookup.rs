@@ -78,6 +78,7 @@ impl L1 {
         match packet.kind {
             PacketKind::Invalidate { bytes } => self.invalidate(bytes, now),
             _ if bypasses_l1(packet) => {
+                // Stores and atomics carry data, so they need room. A load changes no sector and always fits.
                 let has_room = self.state.xbar_queue.has_room(packet.n_changed());
                 if has_room {
                     self.bypass(now)
@@ -118,12 +119,14 @@ impl L1 {
         L1TagState::Hit
     }
 
-    /// Handles a load with `missing` sectors. It reads its valid sectors (`found`: the way and these sectors), merges with misses in flight,
-    /// and requests the rest.
+    /// Handles a load with `missing` sectors: reads its valid sectors, joins sectors in flight, and requests the rest. `found` has the way
+    /// and the valid sectors.
     fn miss(&mut self, line: u32, found: Option<(usize, u8)>, missing: u8, now: Cycle) -> L1TagState {
+        // All or nothing: a load that cannot get every sector stalls, and takes none.
         let Some(merged) = self.state.mshr.mergeable(line, missing) else {
             return L1TagState::StallMshr;
         };
+        // A stale sector in flight is fetched once more: its bytes may be from before a store.
         let fetched = missing & !merged;
         if !self.state.mshr.table.has_room(fetched) {
             return L1TagState::StallMshr;
@@ -131,6 +134,7 @@ impl L1 {
         let mut packet = self.take_request(now);
         let state = &mut self.state;
         if let Some((way, valid)) = found {
+            // Now, since the line may be evicted before the missing sectors come.
             state.lines.read(way, valid, &mut packet.bytes);
         }
         state.stats.count_miss(packet.sectors, missing, merged);
@@ -205,6 +209,7 @@ impl L1 {
         if packet.kind == PacketKind::Load {
             state.stats.load_sectors_missed += u64::from(sectors);
             state.stats.load_sectors_bypassed += u64::from(sectors);
+            // A weak load past the L1 (`.cg`) drops nothing: PTX allows a later plain load to read the older value.
             if packet.cache != CacheOp::Volatile {
                 return;
             }

@@ -43,6 +43,7 @@ impl Mshr {
     pub(super) fn mergeable(&self, line: u32, wanted: u8) -> Option<u8> {
         let mut found = 0;
         let mut entry = self.index.find(line);
+        // At most one entry has a given sector fillable, so no sector is counted twice.
         while let Some(n) = entry {
             let miss = &self.misses[n];
             let sectors = miss.fillable & wanted;
@@ -58,6 +59,7 @@ impl Mshr {
     /// Stores a load that waits for the sectors `merged`, which are fillable, and `fetched`, which are not in flight. Returns the new entry
     /// for the fetched sectors. Its number is the tag of the request. The caller has checked for room.
     pub(super) fn park(&mut self, line: u32, packet: Box<Packet>, merged: u8, fetched: u8) -> Option<u32> {
+        // The packet waits once. Each sector in flight points to it.
         let slot = self.table.park(packet, merged | fetched);
         // Several misses of the line can be in flight, each with other fillable sectors.
         let mut entry = self.index.find(line).filter(|_| merged != 0);
@@ -73,6 +75,7 @@ impl Mshr {
         self.index.insert(entry as usize, line);
         self.misses[entry as usize] = Miss {
             fillable: fetched,
+            // `add_target` counts the load that causes the miss, so a merge limit of 1 allows no merge.
             n_targets: [0; SECTORS],
         };
         self.add_target(entry as usize, fetched, slot);

@@ -21,6 +21,7 @@ impl L1 {
                 // Old values of an atomic, or an acknowledgement.
                 _ => width,
             };
+            // The first response of a cycle may be wider than the data path: it then occupies the path for several cycles.
             if used > 0 && used + bytes > width {
                 break;
             }
@@ -43,6 +44,7 @@ impl L1 {
     /// Queues a packet for the crossbar. It leaves in the next cycle at the earliest.
     pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>, now: Cycle) {
         packet.sm = self.config.sm;
+        // The header below names the slice, so the line is hashed here.
         packet.slice = self.config.map.home(packet.line).slice;
         let header = Header::of(&packet, Direction::Request);
         self.state.xbar_queue.push(packet, header, now);
@@ -78,6 +80,7 @@ impl State {
                 .filter(|&&(due, _)| due <= now)
                 .map(|(_, packet)| packet)
         };
+        // Returned packets first: while they wait, the return queue blocks the link from the crossbar.
         self.returned.front().or_else(hit).map(|packet| &**packet)
     }
 

@@ -67,6 +67,7 @@ impl XbarQueue {
             shuffle.push(packet.line, now);
         }
         self.changed += changed;
+        // Loads count as 0 sectors, so the queue can hold more packets than `depth`.
         self.packets.push_back(Queued {
             is_timed: packet.is_timed,
             packet,
@@ -129,6 +130,7 @@ impl Shuffle {
     fn push(&mut self, line: u64, now: Cycle) {
         let cycles = self.delays.delay(Cycle(self.n_packets));
         self.n_packets += 1;
+        // 1: like without disorder, a packet leaves in the cycle after its lookup at the earliest.
         let due = now + 1 + cycles;
         self.held.push_back(Held { line, due });
     }

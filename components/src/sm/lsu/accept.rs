@@ -19,6 +19,7 @@ impl Lsu {
     pub(super) fn accept(&mut self, now: Cycle) {
         let state = &mut self.state;
         state.shared_blocked = 0;
+        // The coalescer holds one access. The next one enters when all packets of the last one have left.
         if now < state.next_accept || !state.pending.has_room() || self.has_packet_to_send() {
             return;
         }
@@ -45,12 +46,14 @@ impl Lsu {
             Route::Device | Route::Fence => (false, false),
             Route::Other => (may_go_to_shared(warp_inst), bulk::is_bulk(warp_inst.inst().op)),
         };
+        // A constant load that does not hit parks in a table of its own.
         if warp_inst.inst().op == Opcode::Ldc && !self.state.constants.has_room() {
             return false;
         }
         if needs_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
             return false;
         }
+        // The credit leaves at once, and so does the result of a constant load that hits.
         if !self.ports.ack[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
             return false;
         }
@@ -64,6 +67,7 @@ impl Lsu {
             return;
         };
         let (state, config) = (&mut self.state, &self.config.lsu);
+        // The sub-cores share one memory pipeline, with an interval of its own beside that of each sub-core.
         let interval = u64::from(config.accept_interval);
         state.next_accept = now + interval;
         // No message can be accepted earlier, so none needs to wake the LSU earlier.
@@ -95,6 +99,7 @@ impl Lsu {
                 agu::generate(&mut warp_inst, local_slot, &self.state.clusters)
             }
         };
+        // The instruction is dropped: a trap ends the launch, so nothing waits for its result.
         if let Some(trap) = trap {
             return self.send_trap(trap, now);
         }
@@ -119,6 +124,7 @@ impl Lsu {
 
     /// The slot of a warp in local memory.
     fn local_slot(&self, warp_inst: &WarpInst) -> u64 {
+        // Slots of SMs follow each other, then of sub-cores, then of warps.
         u64::from(self.config.first_local_slot)
             + u64::from(warp_inst.subcore) * u64::from(self.config.warps_per_subcore)
             + u64::from(warp_inst.warp)
@@ -143,6 +149,7 @@ impl Lsu {
             return self.send_trap(trap, now);
         }
         self.send_credit(&warp_inst, now);
+        // The engine writes to all CTAs of a multicast, so it needs the placement too.
         let (cluster, cta_bytes) = self.state.clusters.placement(&warp_inst);
         let port = self.ports.bulk.as_mut().expect("`can_take` has seen room in the port");
         let inst = BulkInst {
@@ -157,6 +164,7 @@ impl Lsu {
 /// True if an instruction may go to shared memory. Its addresses are not known yet.
 fn may_go_to_shared(warp_inst: &WarpInst) -> bool {
     let inst = warp_inst.inst();
+    // A generic address tells its memory only after the AGU, so room is required in case.
     inst.op == Opcode::Ldsm || matches!(inst.mods.space, Space::Shared | Space::Cluster | Space::Generic)
 }
 

@@ -74,6 +74,7 @@ fn compute_addresses(warp_inst: &mut WarpInst) {
 /// Finds the lanes in the CTA's shared memory and in local memory, and turns their addresses into offsets. Returns the lanes in the shared
 /// memory of other CTAs. Their addresses become those of [`Space::Cluster`].
 fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> LaneMask {
+    // Generic lanes are global until their address proves otherwise.
     warp_inst.shared_lanes = if space == Space::Shared { lanes } else { LaneMask::NONE };
     warp_inst.local_lanes = if space == Space::Local { lanes } else { LaneMask::NONE };
     let (has_windows, shared_window) = match space {
@@ -94,6 +95,7 @@ fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> La
         let address = warp_inst.addresses.get(lane);
         let in_shared = address.wrapping_sub(shared_window);
         if space == Space::Cluster || in_shared < SHARED_WINDOWS_BYTES {
+            // A cluster address can name the warp's own CTA: that lane takes the short way through its own SM.
             let own = cluster::own_address(warp_inst, in_shared);
             let lanes = if own.is_some() {
                 &mut warp_inst.shared_lanes
@@ -153,6 +155,7 @@ fn first_unallocated(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32, bounds: 
         let distance = greatest.saturating_sub(least);
         contains(allocations, least, distance.saturating_add(bytes))
     };
+    // Mostly all lanes access one buffer: one search for the whole warp.
     if is_one_allocation(bounds.least, bounds.greatest) {
         return None;
     }
@@ -171,6 +174,7 @@ fn first_unallocated(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32, bounds: 
 
 /// True if `bytes` bytes from `address` on are in one allocation.
 pub fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
+    // The allocations are sorted and disjoint, so only the last one that begins at or before the address can hold it.
     let n = allocations.partition_point(|&(first, _)| first <= address);
     n > 0 && {
         let (first, size) = allocations[n - 1];
@@ -181,6 +185,7 @@ pub fn contains(allocations: &[(u64, u64)], address: u64, bytes: u64) -> bool {
 /// Name of the state space of a lane's access.
 fn space_name(warp_inst: &WarpInst, remote: LaneMask, lane: usize) -> &'static str {
     match lane {
+        // The names of the PTX state spaces.
         _ if remote.contains(lane) => "shared::cluster",
         _ if warp_inst.shared_lanes.contains(lane) => "shared",
         _ if warp_inst.local_lanes.contains(lane) => "local",
@@ -221,6 +226,7 @@ fn check_copy(warp_inst: &WarpInst, lanes: LaneMask, bytes: u32) -> Option<Fault
     let is_aligned = |address: u64| address.is_multiple_of(u64::from(bytes));
     lanes.iter().find_map(|lane| {
         let (from, to) = (warp_inst.addresses.get(lane), destinations[lane]);
+        // The copy fills the rest of its destination with zeros, and reads no byte for it.
         let read = u64::from(size.0[lane].min(bytes));
         let (address, space, kind) = if !is_aligned(from) {
             (from, "global", TrapKind::Misaligned)
@@ -243,6 +249,7 @@ fn place_local(warp_inst: &mut WarpInst, slot: u64) {
     if warp_inst.local_lanes.is_empty() {
         return;
     }
+    // A warp's slot has one line per word of local memory.
     let words = u64::from(warp_inst.grid.program.requirements().local_bytes.div_ceil(4));
     let base = warp_inst.grid.local_base + slot * words * LINE as u64;
     for lane in warp_inst.local_lanes.iter() {

@@ -31,6 +31,7 @@ impl Clusters {
 
     /// The placement of the CTAs of the warp's cluster, and the bytes of a CTA in shared memory.
     pub fn placement(&self, warp_inst: &WarpInst) -> (Option<ClusterPlacement>, u32) {
+        // At least 1, because it divides below: a grid without shared memory has one slot base, 0.
         let bytes = warp_inst.grid.shared_bytes.next_multiple_of(self.shared_unit).max(1);
         // All CTAs of a grid have one size, so the base of a CTA gives its slot.
         let slot = warp_inst.shared_base / bytes;
@@ -52,6 +53,7 @@ impl Clusters {
 pub fn own_address(warp_inst: &WarpInst, address: u64) -> Option<u64> {
     let (rank, offset) = split_window(address);
     let is_own = rank.is_none_or(|rank| rank == cluster_rank(warp_inst.block, warp_inst.grid.cluster));
+    // Without a rank the address is in the plain window of shared memory, which is always the own CTA's.
     is_own.then_some(offset)
 }
 

@@ -1,7 +1,7 @@
 //! The coalescer: merges the lane addresses of a warp access into one [`LineAccess`] per request and line. Each becomes a packet.
 //!
 //! A warp access of up to 4 bytes a lane is one request. 8 bytes are two requests of 16 lanes, and 16 bytes are four of 8 (source:
-//! `cuda_guide`). Lanes of one request on one line share a packet, in any order. Two requests share none.
+//! `cuda_guide`). Lanes of one request on one line share a packet, whatever their order. Two requests on one line are two packets.
 
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
@@ -16,12 +16,16 @@ pub struct CoalescedAccess {
     pub requests: u32,
     /// Number of `lines` in use.
     n: usize,
+    /// The lines of all requests. One place per lane is enough: each lane is in one request, and on one line.
     lines: [LineAccess; WARP_SIZE],
 }
 
 /// Coalesces an access of `bytes` bytes per lane, naturally aligned, and appends its requests to `access`.
+///
+/// An access with lanes in local memory takes two calls: these lanes are requests of their own.
 pub fn coalesce(addresses: &WarpAddresses, lanes: LaneMask, bytes: u32, access: &mut CoalescedAccess) {
     // Accesses are aligned, so no lane straddles two lines.
+    // One request moves at most 128 bytes, as wide as a line: 32 lanes of 4 bytes, or fewer wider ones.
     for request_lanes in requests(lanes, bytes) {
         access.add_request(addresses, request_lanes);
     }
@@ -51,7 +55,9 @@ impl CoalescedAccess {
         &self.lines[..self.n]
     }
 
-    /// Makes each access to device memory cover all sectors of its line. Shared memory of other SMs has no lines to fetch.
+    /// Makes each access to device memory cover all sectors of its line. For GPUs with `sm.lsu.load_unit` = 128 (a line).
+    ///
+    /// An access to the shared memory of another SM stays as it is: it is no fetch of a line.
     #[inline(never)]
     pub fn extend_to_lines(&mut self) {
         for access in &mut self.lines[..self.n] {
@@ -63,6 +69,7 @@ impl CoalescedAccess {
 
     /// Appends the lines of one request.
     fn add_request(&mut self, addresses: &WarpAddresses, request_lanes: LaneMask) {
+        // The search starts at `begin`: requests share no packet, even on one line.
         let (lines, begin) = (&mut self.lines, self.n);
         let (mut n, mut last, mut highest) = (begin, begin, 0);
         addresses.for_each_line(request_lanes, |next| {

@@ -93,6 +93,7 @@ fn line_of(warp_inst: &WarpInst, lane: usize, bytes: u32) -> ConstantLine {
 impl Lsu {
     /// Serves a constant load, or lets it wait for its lines.
     pub(super) fn load_constants(&mut self, mut warp_inst: Box<WarpInst>, now: Cycle) {
+        // The values may be read before their lines come: constants do not change during a grid.
         let passes = data::load_constants(&mut warp_inst);
         let stats = &mut self.state.stats;
         stats.constant_loads += 1;
@@ -130,6 +131,7 @@ impl Lsu {
 
     /// Takes the lines that have come, and returns the loads that have all.
     pub(super) fn receive_constants(&mut self, now: Cycle) {
+        // Each line in flight has a load that waits for it, so without loads nothing can arrive.
         if self.state.constants.is_empty() {
             return;
         }

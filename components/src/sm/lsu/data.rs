@@ -71,6 +71,7 @@ fn local_words(warp_inst: &WarpInst) -> u32 {
 
 /// The first source word of the data of a store.
 fn first_stored_word(warp_inst: &WarpInst) -> u8 {
+    // Before the data, a store has its address, and a surface store its handle and coordinates.
     let slot = if warp_inst.inst().op == Opcode::Sust { 2 } else { 1 };
     warp_inst.decoded().first_word[slot]
 }
@@ -111,6 +112,7 @@ impl PacketContents {
         let words = match self {
             PacketContents::Registers { access, .. } => lanes.count() * access.total().div_ceil(4),
             PacketContents::LocalWords => lanes.count(),
+            // Lanes are not counted here: the response is assumed to carry whole sectors.
             PacketContents::Texels | PacketContents::AtomicLanes => in_sectors,
             PacketContents::Prefetch => 1,
         };
@@ -197,6 +199,7 @@ fn load_local_words(warp_inst: &mut WarpInst, packet: &Packet) {
 fn fill_atomic_lanes(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask) {
     let mods = &warp_inst.inst().mods;
     let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
+    // The L2 executes the lanes in this order, the lowest first.
     (atomic.op, atomic.ty, atomic.n) = (mods.atom, mods.ty, lanes.count() as usize);
     for (entry, lane) in atomic.lanes.iter_mut().zip(lanes.iter()) {
         let (value, compare) = warp_inst.atomic_operands(lane);

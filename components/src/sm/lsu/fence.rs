@@ -1,6 +1,7 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. Its latency begins there.
+//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. Its latency counts from
+//! the issue.
 //! Such a fence also waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs, and the fence closes
 //! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
@@ -67,6 +68,7 @@ impl Fences {
     /// Counts a complete access of an epoch.
     #[inline]
     pub(super) fn end_access(&mut self, epoch: u32) {
+        // Never negative: an epoch leaves the queue only when it has no accesses.
         self.epochs[epoch.wrapping_sub(self.first) as usize] -= 1;
         // The last epoch is open: it stays even without accesses.
         while self.epochs.len() > 1 && self.epochs[0] == 0 {
@@ -100,6 +102,7 @@ impl Fences {
 
     /// Removes a fence that can end, the oldest first.
     fn take_ended(&mut self, now: Cycle) -> Option<Box<WarpInst>> {
+        // A fence of a narrow scope can end before an older, wider one of another warp.
         let has_ended = |fence: &Fence| fence.due <= now && self.is_drained(fence);
         let n = self.waiting.iter().position(has_ended)?;
         Some(self.waiting.remove(n).warp_inst)
@@ -120,6 +123,7 @@ impl Lsu {
         if warp_inst.lanes.is_empty() {
             self.state.complete.push(warp_inst);
         } else if inst.op == Opcode::CctlIvall {
+            // No latency of its own: the packet to the L1 orders it with earlier and later accesses.
             self.invalidate_l1(&warp_inst);
             self.state.complete.push(warp_inst);
         } else {

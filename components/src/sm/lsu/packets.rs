@@ -105,11 +105,13 @@ impl PacketBuilder {
         self.remaining = LaneMask::first(n).0;
         let passes = match self.contents {
             // A line has each bank once, so requests of one line have no conflict.
+            // Before the kinds below: the common case needs no search for conflicts.
             _ if n <= self.access.requests => n,
             PacketContents::Registers { access, .. } => data_banks::passes(&warp_inst.addresses, lanes, access.total()),
             PacketContents::AtomicLanes | PacketContents::Texels => n,
             PacketContents::LocalWords | PacketContents::Prefetch => 1,
         };
+        // The last packet carries the last pass, so the next access waits for it in the coalescer.
         self.last_pass = now + u64::from(passes);
     }
 
@@ -186,6 +188,7 @@ impl Lsu {
             return;
         }
         match self.state.invalidation.take() {
+            // Before any packet: the link is in order, so the packets of the new grid find an empty cache.
             Some(bytes) => self.send_invalidation(bytes, now),
             None => self.send_packets(now),
         }
@@ -205,6 +208,7 @@ impl Lsu {
         self.state.lookups.clear();
         for n in ones(self.state.builder.remaining) {
             let (builder, lookups) = (&self.state.builder, &mut self.state.lookups);
+            // One bit set: this is the only packet left.
             let is_last = builder.remaining.is_power_of_two();
             if is_last && now < builder.last_pass || !self.ports.l1.has_room(now) {
                 return;
@@ -235,6 +239,7 @@ impl Lsu {
         let (sm, _) = remote(packet.line).expect("the line is in another SM");
         // The outputs of the GPC's network have the numbers of its SMs.
         (packet.slice, packet.sm) = (sm, self.config.sm_in_gpc);
+        // Counted, so that `receive` asks the link only while a response can come.
         self.state.remote_packets += 1;
         let header = Header::of(&packet, Direction::Request);
         let ports = self.ports.cluster.as_mut().expect("it has room");
@@ -247,6 +252,7 @@ impl Lsu {
         let builder = &mut state.builder;
         let access = builder.access.lines()[n];
         let pending = state.pending.get(builder.entry);
+        // Counted when it is built: the response comes at least one cycle later.
         pending.outstanding += 1;
         pending.packet_lanes[n] = access.lanes;
         // The pool does not clear packets: every field that is read later is set here.

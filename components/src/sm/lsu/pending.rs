@@ -147,6 +147,7 @@ impl PendingTable {
     /// Frees the entry of a complete access. Returns the access: it is valid until the next `add`.
     #[inline]
     pub fn remove(&mut self, entry: u32) -> &mut Pending {
+        // The contents stay until the entry is used for another access: the caller reads them.
         push(&mut self.free, entry);
         &mut self.entries[entry as usize]
     }

@@ -16,6 +16,7 @@ impl Lsu {
             // An invalidation belongs to no access.
             if packet.tag != INVALIDATION {
                 packet.note(Stage::Return, now);
+                // Cycles since issue, for the waveform.
                 let age = now.since(self.take_response(&packet, now));
                 let last = &mut self.state.last_tick.response;
                 *last = Some((packet.line, last.map_or(age, |(_, most)| most.max(age))));
@@ -67,6 +68,7 @@ impl Lsu {
     pub(super) fn complete_access(&mut self, entry: u32, now: Cycle) {
         let state = &mut self.state;
         let pending = state.pending.remove(entry);
+        // The access is performed: a fence that waits for its epoch can end in this tick.
         state.fences.end_access(pending.epoch);
         if let Some(mut warp_inst) = pending.warp_inst.take() {
             pending.contents.finish(&mut warp_inst);

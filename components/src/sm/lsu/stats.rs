@@ -71,6 +71,7 @@ impl Stats {
             Opcode::St if is_local => &mut self.local_stores,
             Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
             Opcode::St | Opcode::Sust => &mut self.stores,
+            // A prefetch returns nothing to the warp, so it is no access of the warp.
             Opcode::Cctl => return,
             _ => &mut self.atomics,
         };
@@ -79,6 +80,7 @@ impl Stats {
         kind.requests += u64::from(access.requests);
         kind.sectors += sectors;
         kind.lane_bytes += lane_bytes;
+        // A broadcast needs fewer sectors than its lane bytes: it has no excess.
         kind.excess_sectors += sectors.saturating_sub(lane_bytes.div_ceil(SECTOR as u64));
         let counted = [u64::from(access.requests), sectors, lane_bytes];
         let of_inst = self.by_pc.at(warp_inst.pc).iter_mut();
@@ -100,6 +102,7 @@ impl Stats {
     #[inline(never)]
     pub(super) fn count_latency(&mut self, packet: &Packet, cycles: u64) {
         let latency = match packet.kind {
+            // First, since the packet kind of a remote access is also a load or an atomic.
             _ if remote(packet.line).is_some() => &mut self.cluster,
             PacketKind::Load if packet.l1_hit => &mut self.l1_hit,
             PacketKind::Load if packet.l2_hit => &mut self.l2_hit,

@@ -1,7 +1,8 @@
 //! Textures and surfaces: computes the texels of each lane, takes them from the responses, and filters them at the end.
 //!
 //! A fetch goes through the L1 like a load, with one group of packets per texel of a lane. Bilinear filtering needs 4 texels, in three
-//! dimensions 8. Assumed: the descriptor of an image hits in its cache, and filtering takes no cycles. A surface access is a load or store at the coordinates of each lane.
+//! dimensions 8. Assumed: the descriptor of an image hits in its cache, and filtering takes no cycles. A surface access is a load or store
+//! at the coordinates of each lane.
 
 use warpwave_isa::exec::access::load_words;
 use warpwave_isa::exec::texture::{
@@ -27,6 +28,7 @@ pub fn is_texture(op: Opcode) -> bool {
 /// there, or of a handle without an image.
 pub fn generate(warp_inst: &mut WarpInst) -> Option<Box<Trap>> {
     (warp_inst.shared_lanes, warp_inst.local_lanes) = (LaneMask::NONE, LaneMask::NONE);
+    // The box is reused with its instruction: texels are large, and few instructions have any.
     let mut fetch = warp_inst.fetch.take().unwrap_or_default();
     fetch.n = 0;
     let fault = match texture_of(warp_inst) {

@@ -83,11 +83,13 @@ impl Component for BranchUnit {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.entered = None;
+        // Older results first: they take their slots in the link before new ones.
         self.state.stages.run(&mut self.ports.resolved, now);
         while self.ports.resolved.has_room(now)
             && self.ports.spent.has_room(now)
             && let Some(warp_inst) = self.ports.input.recv(now)
         {
+            // The scheduler executes a control instruction once for the warp, with the operands of the lowest lane.
             let lane = warp_inst.lanes.lowest().unwrap_or(0);
             let word = |slot: usize| warp_inst.operands.words[warp_inst.decoded().first_word[slot] as usize].0[lane];
             let n_sources = warp_inst.inst().op.info().src.len();
@@ -98,11 +100,13 @@ impl Component for BranchUnit {
                 lanes: warp_inst.lanes,
                 a,
                 b,
+                // Only a counting barrier (BAR.RED) has a meaning for it.
                 count: (warp_inst.lanes & warp_inst.operands.preds[0]).count(),
                 apart: apart(&warp_inst),
             };
             self.state.instructions += 1;
             self.state.entered = Some(resolved.clone());
+            // Cycles of `branch_latency` that are over when the result arrives by the link alone.
             let spent = now.since(warp_inst.issued) + self.ports.resolved.latency();
             let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
             self.state.stages.send(&mut self.ports.resolved, now, extra, resolved);

@@ -111,6 +111,7 @@ impl Component for MathPipe {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.entered = None;
+        // Held results first: the link must carry them before younger ones.
         self.state.stages.run(&mut self.ports.output, now);
         // The scheduler keeps the issue interval, so the pipe accepts every instruction.
         while self.has_room(now)
@@ -126,6 +127,7 @@ impl Component for MathPipe {
                 group.send(now, warp_inst);
                 continue;
             }
+            // All lanes at once: the lane groups of a narrow pipe show only in its issue interval.
             compute(&mut warp_inst);
             // Two cycles follow: the link to the write port, and the release to the scheduler.
             let spent = now.since(warp_inst.issued) + 2;

@@ -8,6 +8,7 @@ use crate::proto::warp::WarpInst;
 impl SharedMemory {
     pub(super) fn load(&self, warp_inst: &mut WarpInst) {
         let access = warp_inst.inst().mods.access;
+        // Addresses count from the CTA's first byte. The AGU has checked that they are below its size.
         let own = &self.state.bytes[warp_inst.shared_base as usize..];
         let results = &mut warp_inst.results.words;
         warp_inst
@@ -30,6 +31,7 @@ impl SharedMemory {
         for lane in warp_inst.lanes.iter() {
             let at = warp_inst.shared_base as usize + to[lane] as usize;
             let read = (size.0[lane] as usize).min(total);
+            // Byte by byte: the zeros may begin within a word.
             for n in 0..total {
                 let word = warp_inst.results.words[n / 4].0[lane];
                 self.state.bytes[at + n] = if n < read { word.to_le_bytes()[n % 4] } else { 0 };
@@ -37,8 +39,8 @@ impl SharedMemory {
         }
     }
 
-    /// Loads matrices (LDSM). Row r of matrix m is at the address of lane 8 m + r. Lane l gets two elements of row l / 4, or of column l / 4
-    /// if transposed. The first is element 2 (l mod 4), the second the next one (PTX ISA, ldmatrix).
+    /// Loads matrices (LDSM). Row r of matrix m is at the address of lane 8 m + r. Lane l gets two elements of row l / 4, or of column
+    /// l / 4 if transposed. The first is element 2 (l mod 4), the second the next one (PTX ISA, ldmatrix).
     pub(super) fn load_matrices(&self, warp_inst: &mut WarpInst) {
         let mods = warp_inst.inst().mods;
         let own = &self.state.bytes[warp_inst.shared_base as usize..];

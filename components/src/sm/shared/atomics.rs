@@ -10,6 +10,7 @@ impl SharedMemory {
         let mods = warp_inst.inst().mods;
         let total = mods.access.total() as usize;
         let own = &mut self.state.bytes[warp_inst.shared_base as usize..];
+        // Lanes on one word see each other's results: the hardware serializes them.
         for lane in warp_inst.shared_lanes.iter() {
             let word = &mut own[warp_inst.addresses.get(lane) as usize..][..total];
             let before = first_bytes(word);

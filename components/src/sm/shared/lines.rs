@@ -79,6 +79,7 @@ impl SharedMemory {
     pub(super) fn run_lines(&mut self, now: Cycle) {
         self.send_line_responses(now);
         let own_waits = self.ports.input.is_ready(now);
+        // A running access keeps the banks. After it, the lines have the next turn.
         let own_runs = self.state.current.is_some() || self.state.banks_free_at > now;
         let lines = &mut self.state.lines;
         if lines.hold_banks(now) {
@@ -100,6 +101,7 @@ impl SharedMemory {
         self.state.stats.busy_cycles += passes;
         let lines = &mut self.state.lines;
         lines.last_source = source;
+        // So a stream of lines from other SMs cannot starve the SM's own accesses.
         lines.own_turn = true;
         lines.banks_free_at = now + passes;
         // The response leaves after the last pass.
@@ -113,6 +115,7 @@ impl SharedMemory {
                 && ports.output.has_room(now)
                 && let Some((_, packet)) = responses.pop_front()
             {
+                // The GPC's network routes by the header. The link to the copy engine ignores it.
                 let header = Header::of(&packet, Direction::Response);
                 ports.output.send_sideband(now, header.sideband(), packet);
             }

@@ -32,6 +32,7 @@ impl ParkedTests {
         self.is_blocked = false;
         while n < self.tests.len() {
             let (until, warp_inst) = &mut self.tests[n];
+            // Tested in each tick: any access may have completed the phase.
             test(bytes, warp_inst);
             let has_ended = *until <= now || !may_wait(warp_inst);
             if has_ended && output[warp_inst.subcore as usize].has_room(now) {
@@ -63,6 +64,7 @@ impl ParkedTests {
 /// Sets the result of each lane: true if the phase that it tests is complete.
 pub fn test(bytes: &[u8], warp_inst: &mut WarpInst) {
     let parity = warp_inst.decoded().first_word[1] as usize;
+    // One object of 8 bytes: arrival counts, transaction count and phase bit.
     let own = &bytes[warp_inst.shared_base as usize..];
     warp_inst.results.preds[0] = warp_inst.shared_lanes.filter(|lane| {
         let state = own[warp_inst.addresses.get(lane) as usize..].first_chunk();

@@ -21,6 +21,7 @@ impl SharedMemory {
                 self.multiply(&mut warp_inst);
                 self.state.stats.products += 1;
                 let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
+                // The latency is that of the tensor pipe: it counts from the issue, so the way here is part of it.
                 let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
                 self.state.late.send(&mut self.ports.output, n, now, extra, warp_inst);
             }

@@ -62,10 +62,12 @@ impl Stats {
                 return 1;
             }
             Opcode::Ldsm => {
+                // Each address lane names a row of 16 bytes: eight rows, one matrix, fit into a pass.
                 let n = passes(addresses, warp_inst.address_lanes(), 16);
                 (&mut self.loads, n, inst.mods.count.into())
             }
             Opcode::Ldgsts => {
+                // The lane addresses of a copy are in global memory. The banks see its destinations.
                 let to = WarpAddresses::per_lane(copy_destinations(&warp_inst.operands));
                 let lanes = warp_inst.lanes;
                 (&mut self.stores, passes(&to, lanes, bytes), least_passes(lanes, bytes))

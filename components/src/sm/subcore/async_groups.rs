@@ -35,6 +35,7 @@ impl AsyncGroups {
     /// Closes the open group. If all groups are in flight, the warp waits for the oldest.
     pub fn close(&mut self) {
         self.open = (self.open + 1) % GROUPS as u8;
+        // The ring is full: the next group would share its counter with one in flight.
         if self.pending[self.open as usize] > 0 {
             self.wait(GROUPS as u8 - 1);
         }
@@ -53,6 +54,7 @@ impl AsyncGroups {
     /// True if at most the last `n` closed groups are pending.
     fn is_met(&self, n: u8) -> bool {
         (n as usize + 1..=GROUPS).all(|back| {
+            // One step back from the open group is the group closed last.
             let group = (self.open as usize + GROUPS - back % GROUPS) % GROUPS;
             // GROUPS steps back is the open group's own slot. Only a full ring waits for it.
             (back == GROUPS && n as usize != GROUPS - 1) || self.pending[group] == 0

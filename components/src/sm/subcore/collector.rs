@@ -25,7 +25,9 @@ pub fn read_operands(
             WordSource::Reg(reg) => *file.read(warp, reg),
             WordSource::Zero => Lanes::ZERO,
             WordSource::Imm(bits) => Lanes::splat(bits),
+            // The scheduler has found the line in the immediate constant cache, on a part that has one.
             WordSource::Const { bank, word } => Lanes::splat(warp_inst.grid.constant(bank, word)),
+            // A closure: few instructions read a special register, and the values depend on the cycle.
             WordSource::Special(register) => special().lanes(register),
         };
     }

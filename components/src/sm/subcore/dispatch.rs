@@ -13,9 +13,9 @@
 //! | take warp info | takes starts of warps, and results of counting barriers | 0 |
 //! | write back | writes results to the register file, and sends a [`Release`] to the scheduler | 1 to the scheduler |
 //! | dispatch | sends the instruction in the latch into its pipe | 1 to the pipe |
-//! | collect | reads the operands of the next issued instruction into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
+//! | collect | reads the next issued instruction's operands into the latch, 1 cycle after its issue | 0, plus the register-bank conflicts |
 //!
-//! Without a bank conflict, collect and dispatch take one cycle together: the instruction is in the pipe 2 cycles after its issue.
+//! Without a bank conflict, an instruction is collected and dispatched in one tick. It reaches its pipe 2 cycles after its issue.
 //!
 //! Results of math pipes are written in their cycle of arrival, without write-port conflicts. The LSU and shared memory have queues before
 //! the write port, and write one result each per cycle (huerta25).
@@ -54,24 +54,24 @@ use crate::sm::subcore::collector::read_operands;
 use crate::sm::subcore::regfile::RegFile;
 use special_registers::special_registers;
 
-/// Parameters of a dispatch unit.
+/// Parameters of a dispatch unit. `subcores`, `sm` and `core_khz` are for special registers, such as the number of the warp or SM.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Sub-core in its SM.
+    /// Number of the sub-core within the SM.
     pub subcore: u8,
-    /// Sub-cores of the SM.
+    /// Number of sub-cores of the SM.
     pub subcores: u32,
     /// Warp slots.
     pub warps: usize,
     /// Warp-wide registers of the register file.
     pub warp_registers: usize,
-    /// Number of the SM, and SMs of the machine.
+    /// Number of the SM, and count of all SMs of the GPU.
     pub sm: (u32, u32),
-    /// Core clock.
+    /// Core clock in kHz, for the nanosecond timer.
     pub core_khz: u32,
 }
 
-/// The links of a dispatch unit.
+/// The links of a dispatch unit. A further math pipe adds a port to `pipes` and one to `results`, and changes no code here.
 pub struct Ports {
     /// Starts of warps and results of counting barriers, from the CTA manager.
     pub warp_info: InPort<WarpInfo>,
@@ -180,7 +180,7 @@ impl Dispatch {
         &self.state.file
     }
 
-    /// Sends events to `log` from now on.
+    /// Sends trace events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
@@ -223,6 +223,7 @@ impl Dispatch {
         let pipe = warp_inst.info.pipe;
         self.state.stats.count(warp_inst.inst(), warp_inst.lanes.count());
         self.state.dispatched = Some((pipe, warp_inst.warp, warp_inst.pc));
+        // A scheduler issues one instruction per cycle, so the cycle of issue identifies it.
         let number = warp_inst.issued.0;
         self.emit(now, warp_inst.warp, EventKind::Dispatch { number });
         // Without lanes there is nothing to compute. Only the LSU, for its credit, and the branch unit must see such an instruction.
@@ -230,6 +231,7 @@ impl Dispatch {
         if skips_pipe && self.ports.release.has_room(now) {
             self.complete(warp_inst, now);
         } else {
+            // `can_go` has seen room in the pipe, also for an instruction without lanes.
             self.ports.pipes[pipe as usize].send(now, warp_inst);
         }
     }
@@ -271,6 +273,7 @@ impl Dispatch {
                 ..special_registers(&self.config, start, now)
             }
         });
+        // The first of the operand cycles is the collect itself.
         let conflict_cycles = u64::from(timing.operand_cycles) - 1;
         state.stats.bank_conflict_cycles += conflict_cycles;
         // A conflict delays the instruction, and with it every later one.
@@ -302,10 +305,12 @@ impl Component for Dispatch {
         self.state.dispatched = None;
         let in_flight = self.arrivals.in_flight();
         if in_flight & WARP_INFO != 0 {
+            // Before `collect`: the first instruction of a warp needs its registers assigned.
             self.take_warp_info(now);
         }
         // Before `collect`, so a result can be read in the cycle of its write (bypass).
         self.write_back(in_flight >> FIRST_RESULT, now);
+        // The latch first: it may hold an instruction that a conflict or a full pipe has delayed. Once that is sent, the next is collected.
         self.dispatch(now);
         if self.state.latch.is_none() {
             self.collect(now);

@@ -1,9 +1,9 @@
 //! Instruction buffers (ibuffers) of a sub-core's warps, and the fetch stage that fills them.
 //!
 //! One instruction is fetched per cycle: for the same warp while its buffer has room, else for the youngest warp with room (huerta25).
-//! Every other warp with room gets its turn before the same warp is chosen again (assumed). So warps that spin in a loop cannot starve
-//! the warp that they wait for. An instruction enters the buffer `latency` cycles after its fetch. A jump empties the warp's buffer, and its fetches in flight are dropped on arrival. Every
-//! fetch hits: instruction-cache misses are not modelled.
+//! A warp is chosen once per round, and a round ends when no other warp has room (assumed). So warps that spin in a loop cannot starve
+//! the warp that they wait for. An instruction enters the buffer `latency` cycles after its fetch. A jump empties the warp's buffer, and
+//! its fetches in flight are dropped on arrival. Every fetch hits: an instruction cache is not modelled.
 
 use std::collections::VecDeque;
 
@@ -71,6 +71,7 @@ impl IBuffers {
     /// True if the warp's next instruction is in its buffer.
     #[inline]
     pub fn has_instruction(&self, warp: usize) -> bool {
+        // `%` costs nothing for a power of two, and tells the compiler that the index is in bounds.
         self.buffers[warp % SLOTS].ready > 0
     }
 
@@ -88,6 +89,7 @@ impl IBuffers {
         *buffer = Buffer {
             ready: 0,
             in_flight: 0,
+            // Wrapping is safe: each jump needs a fetched instruction, so older fetches arrive long before 256 jumps.
             epoch: buffer.epoch.wrapping_add(1),
         };
         self.has_room |= 1 << warp;
@@ -131,11 +133,13 @@ impl IBuffers {
         if self.has_room == 0 {
             return None;
         }
+        // Greedy like the issue stage, so the warp that is fetched for is mostly the warp that issues.
         let warp = if self.has_room >> self.last & 1 == 1 {
             self.last as usize
         } else {
             let unserved = self.has_room & !self.served;
             if unserved == 0 {
+                // Every warp with room has had its turn: a new round.
                 self.served = 0;
             }
             let warp = youngest(self.has_room & !self.served);

@@ -65,6 +65,7 @@ impl Immediate {
             }
             _ => false,
         };
+        // `any` stops at the first absent line, so one line at a time is requested for a warp.
         let is_waiting = decoded.sources[..decoded.source_words as usize].iter().any(is_absent);
         self.waiting = self.waiting & !(1 << slot) | u32::from(is_waiting) << slot;
         !is_waiting
@@ -76,6 +77,7 @@ impl Immediate {
         while let Some(line) = ports.fill.recv(now) {
             filled |= self.lines.fill(line);
         }
+        // All of them: the scheduler looks their lines up once more, and the ones without a line wait on.
         if filled { self.waiting } else { 0 }
     }
 

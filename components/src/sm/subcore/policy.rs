@@ -51,6 +51,7 @@ impl Eligible<'_> {
     /// True if the warp in `slot` is eligible.
     #[inline]
     pub fn contains(&self, slot: usize) -> bool {
+        // A user's policy may name any slot: 32 or more is not eligible.
         self.slots.checked_shr(slot as u32).is_some_and(|slots| slots & 1 == 1)
     }
 
@@ -137,6 +138,7 @@ impl WarpSelector {
 
     /// Removes a warp.
     pub fn remove(&mut self, warp: usize) {
+        // Keeps the order of ages.
         self.residents.retain(|&w| w as usize != warp);
     }
 
@@ -158,7 +160,7 @@ impl WarpSelector {
         self.last
     }
 
-    /// The youngest of a non-empty set of resident warps.
+    /// The youngest of a non-empty set of resident warps. The fetch stage prefers it too.
     #[inline]
     pub fn youngest(&self, set: u32) -> usize {
         // One warp only: no search by age.

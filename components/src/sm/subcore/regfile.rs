@@ -46,6 +46,7 @@ impl RegFile {
             end <= self.n_rows,
             "warp slot {warp} with {registers} registers is beyond the register file"
         );
+        // Rows are only added: a retired warp's rows serve the next warp in its slot.
         if self.rows.len() < end {
             grow(&mut self.rows, end, Lanes::ZERO);
         }
@@ -89,6 +90,7 @@ impl RegFile {
     /// Writes one predicate of a warp in some lanes.
     #[inline]
     pub fn write_predicate(&mut self, warp: usize, pred: Pred, value: LaneMask, lanes: LaneMask) {
+        // PT always reads as true, and a write to it is dropped.
         if !pred.is_true() {
             let old = &mut self.predicates[warp][pred.0 as usize];
             *old = (*old & !lanes) | (value & lanes);

@@ -22,11 +22,14 @@
 //! | retire | exited warps with nothing in flight leave their slot |
 //! | send events | barrier arrivals, traps and warp ends go to the CTA manager |
 //!
+//! Two sets lead to the choice. A *ready* warp has no hazard: evaluate finds it when something changes, not in every cycle. An
+//! *eligible* warp is ready and its pipe is free: issue finds it in each tick. The policy chooses one of the eligible warps.
+//!
 //! A warp can issue if:
 //! - nothing blocks it: no barrier, fence, wait for asynchronous operations, unresolved branch or sleep;
 //! - its instruction buffer has an instruction;
 //! - no register that the instruction reads or writes has a pending write;
-//! - its guard predicate is visible: the writer issued at least `guard_latency` cycles ago, and has no write pending;
+//! - its guard predicate is visible: no write of it is pending, and its last writer issued at least `guard_latency` cycles ago;
 //! - its `Order` (`proto::predecoded`) holds: a barrier or fence waits for earlier memory accesses of its warp;
 //! - its constant operands are in the sub-core's constant cache (module [`immediate`]);
 //! - the instruction's pipe is free: a math pipe after its issue interval, the LSU while the memory queue has a credit;
@@ -53,6 +56,7 @@ mod guard_timers;
 mod issue;
 mod ready;
 mod receive;
+// Outputs: counters, waveform signals, and the stall reasons for the report of a deadlock.
 mod view;
 
 pub use view::Stats;
@@ -88,7 +92,7 @@ pub struct Config {
     pub subcore: u8,
     /// Warp slots, at most 32.
     pub warps: usize,
-    /// Policy that chooses the warp that issues.
+    /// Policy that chooses the warp that issues. Preset key `sm.scheduler`.
     pub policy: SchedulerPolicy,
     /// Depth of a warp's instruction buffer, in instructions.
     pub ibuffer_entries: u32,
@@ -98,7 +102,8 @@ pub struct Config {
     pub branch_latency: u32,
     /// Cycles from the issue of a predicate's writer to the issue of an instruction that the predicate guards.
     pub guard_latency: u32,
-    /// Cycles from the issue of a WARPSYNC to the next issue of a warp whose lanes are together.
+    /// Least cycles from a WARPSYNC to the next issue of its warp. They count from its issue, or from its resolution if the branch unit
+    /// resolves it.
     pub warp_barrier_latency: u32,
     /// Depth of the sub-core's memory queue at the LSU. The scheduler starts with this number of credits.
     pub memory_queue: u32,
@@ -155,12 +160,12 @@ struct State {
     warps: Warps,
     /// The instruction buffer of each slot, and the fetches in flight.
     ibuffers: IBuffers,
-    /// The constant cache for operands.
+    /// The immediate constant cache (IMC), for the constant operands of instructions.
     immediate: Immediate,
     /// The warps without a stall reason, by the pipe that each needs.
     ready: Ready,
-    /// First cycle in which each [`Ready`] group can issue. The LSU has a group for each of its throttles: `lg_throttle` and
-    /// `mio_throttle`. Without a credit both hold [`Cycle::NEVER`].
+    /// First cycle in which each [`Ready`] group can issue. The memory queue has two groups, one per stall reason: `lg_throttle` for local
+    /// and global memory, `mio_throttle` for the rest. While the queue has no credit, both hold [`Cycle::NEVER`].
     pipe_free_at: [Cycle; N_READY_GROUPS],
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
@@ -168,16 +173,17 @@ struct State {
     reevaluate: u32,
     /// Warps whose lanes have all exited.
     exited: u32,
-    /// Warps for the retire stage to test. A warp joins when one of its operations ends. It also joins when it gets a new stall reason: a
-    /// warp that exits with nothing in flight gets no later message.
+    /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when its stall reason changes. The second case
+    /// covers a warp that exits with nothing in flight: no later message would make it join.
     retire_candidates: u32,
     /// Warps with a `resume_at` in the future: paused, or waiting to fetch at a branch target.
     resuming: u32,
     /// Cycles in which waits for guards end.
     guard_timers: GuardTimers,
-    /// Events that wait for room in the link.
+    /// Messages to the CTA manager that wait for room in the link.
     outbox: Vec<WarpEvent>,
-    /// First cycle not yet charged to the ready warps. The next charge begins here, and counts each of them as throttled.
+    /// First cycle not yet charged to the ready warps. While all of them are throttled, the scheduler need not tick. One later step charges
+    /// these cycles, before the ready set changes.
     charged_until: Cycle,
     /// Cycle since which at least one warp has been resident. `None` while no warp is.
     active_since: Option<Cycle>,
@@ -268,12 +274,12 @@ impl Scheduler {
         self.state.warps.last(slot)
     }
 
-    /// Sends events to `log` from now on.
+    /// Sends trace events to `log` from now on.
     pub fn subscribe(&mut self, log: Log) {
         self.log = log;
     }
 
-    /// Sends an event of the warp in `slot` to the log.
+    /// Sends a trace event of the warp in `slot` to the log.
     #[inline]
     fn emit(&self, at: Cycle, slot: usize, kind: EventKind) {
         self.log.emit(at, self.config.subcore, slot as u8, kind);
@@ -306,6 +312,7 @@ impl Scheduler {
 
     /// Sends waiting events to the CTA manager while the link has room.
     fn send_events(&mut self, now: Cycle) {
+        // Oldest first: the CTA manager sees a warp's barrier arrival before its end.
         while !self.state.outbox.is_empty() && self.ports.event.has_room(now) {
             self.ports.event.send(now, self.state.outbox.remove(0));
         }
@@ -314,10 +321,12 @@ impl Scheduler {
     /// When to tick next: for an evaluation, an event, a timer, a fetch or its arrival, or when the pipe of a ready warp becomes free.
     fn activity(&self, now: Cycle) -> Activity {
         let state = &self.state;
+        // Each of these takes a step in every cycle: a fetch, an event, a request.
         let has_work = state.ibuffers.is_fetching() || !state.outbox.is_empty() || state.immediate.has_request();
         if has_work || state.reevaluate != 0 {
             return Activity::Busy;
         }
+        // No message announces these ends: pauses and branch latencies, then arrivals of fetches and guards.
         let resuming = ones(state.resuming).filter_map(|slot| Some(state.warps.get(slot)?.resume_at));
         let next = resuming.fold(state.ibuffers.next_arrival().min(state.guard_timers.next()), Cycle::min);
         self.next_issue(now, next)
@@ -332,12 +341,15 @@ impl Component for Scheduler {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // A waveform shows the actions of one tick.
         self.state.last_tick = LastTick::default();
         self.receive(now);
         // Before the evaluation: a write-back that arrives now can end a stall in this cycle.
         self.run_timers(now);
         self.fill_ibuffers(now);
         self.evaluate(now);
+        // The lines that the evaluation has not found. Issue looks up the constants of the next instruction: its requests leave one cycle
+        // later.
         self.send_requests(now);
         self.issue(now);
         // After the issue: the entry that the issued instruction leaves can take a fetch in this cycle.
@@ -355,6 +367,7 @@ impl Component for Scheduler {
     }
 
     fn is_quiescent(&self) -> bool {
+        // A warp retires after its last result, store and credit, so an empty scheduler has nothing in flight.
         self.state.warps.resident() == 0 && self.state.outbox.is_empty()
     }
 
@@ -398,6 +411,7 @@ impl Component for Scheduler {
 
     fn stats(&self, report: &mut dyn Report) {
         match report.until() {
+            // A run that was stopped: stalls that have not ended are charged up to the stop.
             Some(until) => self.stats_until(until).report(report),
             None => self.state.stats.report(report),
         }

@@ -35,6 +35,7 @@ impl Pending {
     #[inline]
     fn add(&mut self, inst: &Predecoded) {
         let word = inst.defs_word();
+        // The mask drops a bounds check: a register number has 8 bits, so its word is 0 to 3.
         self.registers.0[word & WORD_MASK] |= inst.defs;
         // A result of several registers may reach into the next word.
         self.registers.0[(word + 1) & WORD_MASK] |= u64::from(inst.defs_beyond);
@@ -112,6 +113,7 @@ impl Scoreboard {
     }
 
     fn slowest(&self, inst: &Predecoded) -> WarpState {
+        // Profilers blame the slowest result when an instruction needs several.
         if self.long.conflicts_with(inst) {
             WarpState::LongScoreboard
         } else if self.short.conflicts_with(inst) {

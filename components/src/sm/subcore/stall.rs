@@ -30,21 +30,37 @@ macro_rules! states {
 }
 
 states! {
+    // All lanes have exited, and something of the warp is in flight.
     Drain "drain",
+    // NANOSLEEP.
     Sleeping "sleeping",
+    // No lane runs: at a block, cluster or convergence barrier.
     Barrier "barrier",
+    // At a fence, or before it until earlier accesses are performed.
     Membar "membar",
+    // For products of the warp group (HGMMA).
     Gmma "gmma",
+    // For the branch unit, or for the fetch at the target.
     BranchResolving "branch_resolving",
+    // The ibuffer is empty.
     NoInstruction "no_instruction",
+    // For a line of constant operands.
     ImcMiss "imc_miss",
+    // For a result from behind the L1, or for asynchronous copies.
     LongScoreboard "long_scoreboard",
+    // For a result of a unit with a queue: shared memory, constant loads, SFU.
     ShortScoreboard "short_scoreboard",
+    // For a result with a fixed latency, or for the guard.
     Wait "wait",
+    // Ready, as all states from here on. The memory queue is full, for an access to local or global memory.
     LgThrottle "lg_throttle",
+    // The memory queue is full, for the rest: shared memory, shuffles, constant loads.
     MioThrottle "mio_throttle",
+    // The issue interval of the pipe is not over.
     MathPipeThrottle "math_pipe_throttle",
+    // The dispatch unit takes no instruction, so no warp issues.
     DispatchStall "dispatch_stall",
+    // Another warp was chosen.
     NotSelected "not_selected",
     Selected "selected",
 }

@@ -21,7 +21,7 @@ pub struct ClusterState {
     pub arrived: LaneMask,
     /// True if the warp's arrival has been sent to the CTA manager.
     pub announced: bool,
-    /// True if the barrier opened before the warp waits at it.
+    /// True if the barrier opened before the warp began to wait at it. The wait then passes at once.
     pub open: bool,
     /// True if lanes wait at the cluster barrier, not at the block barrier.
     pub waits: bool,
@@ -33,7 +33,7 @@ pub struct ClusterState {
 pub struct Warp {
     /// Predecoded instructions, by program counter.
     pub code: Arc<[Predecoded]>,
-    /// First cycle of the current stall, not yet charged.
+    /// First cycle of the state in `stall`. A stall is charged when it ends.
     pub since: Cycle,
     /// Cycle in which fetching restarts after a branch, or in which a pause ends.
     pub resume_at: Cycle,
@@ -49,7 +49,7 @@ pub struct Warp {
     pub stall: Option<WarpState>,
     /// True while a control instruction is at the branch unit.
     pub resolving: bool,
-    /// True while the warp waits at a barrier.
+    /// True while the warp waits at a barrier. True too after a trap, so that the warp issues nothing more.
     pub at_barrier: bool,
     /// True while the warp waits at a fence.
     pub at_fence: bool,
@@ -63,8 +63,11 @@ pub struct Warp {
     pub flow: Flow,
     /// Pending register writes.
     pub board: Scoreboard,
+    /// Groups of copies to shared memory (LDGSTS).
     copies: AsyncGroups,
+    /// Groups of warpgroup products (HGMMA).
     products: AsyncGroups,
+    /// Groups of bulk copies to global memory.
     bulk: AsyncGroups,
     /// Grid of the warp.
     pub grid: Arc<Grid>,
@@ -80,7 +83,8 @@ pub struct Warp {
     pub barrier_count: Option<u32>,
     /// Loads and atomics in flight, without asynchronous copies.
     pub loads: u32,
-    /// Instructions that the scheduler had issued before the cycle `since`.
+    /// Instructions that the scheduler had issued before the cycle `since`. The charge of a stall counts its cycles without an issue apart,
+    /// from the difference.
     pub issued_before: u64,
 }
 
@@ -121,7 +125,7 @@ impl Warp {
         }
     }
 
-    /// True if the warp waits at a barrier and has no instruction in flight.
+    /// True if no lane of the warp can run and no instruction is in flight. Its lanes wait at barriers, or have exited.
     pub fn is_held_at_barrier(&self) -> bool {
         self.flow.active().is_empty() && self.in_flight == 0 && !self.resolving
     }
@@ -138,6 +142,7 @@ impl Warp {
         if self.is_blocked(now) {
             return Err(self.stall_reason(now));
         }
+        // After the blocks: a blocked warp names its own reason, even if its buffer is empty.
         if !has_instruction {
             return Err(WarpState::NoInstruction);
         }
@@ -149,6 +154,7 @@ impl Warp {
             return Err(WarpState::Wait);
         }
         match next.order {
+            // Ordering rules of the instruction itself, beyond its registers: what must be over before it may issue.
             Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
             Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),
             Order::Returned if self.loads > 0 => Err(WarpState::LongScoreboard),
@@ -244,6 +250,7 @@ impl Warp {
 
     fn change(&mut self, group: Group, change: impl FnOnce(&mut AsyncGroups)) {
         self.groups(group).map(change);
+        // One flag for the three kinds, in the host cache line that each evaluation reads.
         self.awaits_groups = self.copies.is_awaited() || self.products.is_awaited() || self.bulk.is_awaited();
     }
 
@@ -324,6 +331,7 @@ impl Warps {
             self.slots = vec![Warp::new(start.clone(), flow, now, issued); self.n];
         }
         let warp = &mut self.slots[slot];
+        // Reuses the memory of the last warp's stack of diverged paths.
         let flow = warp.flow.restart(0, start.lanes);
         let flow = flow.with_reconvergence(start.grid.program.reconvergence());
         *warp = Warp::new(start, flow, now, issued);

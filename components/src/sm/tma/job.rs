@@ -138,12 +138,14 @@ impl Job {
             packet.byte_mask |= 1 << offset;
         }
         let touched = |sector: usize| (packet.byte_mask >> (sector * SECTOR)) as u32 != 0;
+        // A swizzle moves the bytes of a piece within the line, so the sectors follow from the mask.
         packet.sectors = (0..LINE / SECTOR).fold(0, |mask, n| mask | u8::from(touched(n)) << n);
     }
 
     /// Turns the response of a shared load into the store or the reduction in global memory.
     pub(super) fn write_global(&self, packet: &mut Packet, n: u32) {
         let piece = self.pieces[n as usize];
+        // A copy of the line: the packet is turned into the store in place.
         let from = packet.bytes;
         self.address_global(packet, piece);
         let first = piece.global.map_or(0, |at| at as usize % LINE);
@@ -164,6 +166,7 @@ impl Job {
         packet.kind = PacketKind::Reduction;
         address_byte(packet, to, self.barrier);
         let lanes = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
+        // Completes bytes, not an arrival of a thread: the pending count stays.
         lanes.op = AtomOp::Arrive;
         lanes.ty = Ty::U64;
         lanes.n = 1;
@@ -215,6 +218,7 @@ fn destinations(inst: &BulkInst, ranks: u16, sm: u16) -> Vec<Destination> {
     let warp_inst = &inst.warp_inst;
     let own = cluster_rank(warp_inst.block, warp_inst.grid.cluster);
     let place = |rank: u32| {
+        // Without a placement there is no cluster, and the own CTA is the only destination.
         let placed = inst.cluster.as_ref().and_then(|cluster| cluster.get(rank as usize));
         match placed.filter(|_| rank != own) {
             None => Destination {
@@ -241,6 +245,7 @@ fn reduce(packet: &mut Packet, (op, ty): (AtomOp, Ty), first: usize, bytes: usiz
     (lanes.op, lanes.ty, lanes.n) = (op, ty, bytes / size);
     for (n, lane) in lanes.lanes[..bytes / size].iter_mut().enumerate() {
         let operand = (0..size)
+            // Little-endian: the last byte is the most significant one.
             .rev()
             .fold(0, |value, at| value << 8 | u128::from(byte(n * size + at)));
         *lane = AtomicLane {
@@ -254,6 +259,7 @@ fn reduce(packet: &mut Packet, (op, ty): (AtomOp, Ty), first: usize, bytes: usiz
 
 /// Sets the line to that of a piece in the shared memory of a CTA.
 fn address_shared(packet: &mut Packet, piece: Piece, to: Destination) {
+    // Within its CTA, a piece lies in one aligned line: the swizzle works on such lines.
     address_byte(packet, to, piece.shared & !(LINE as u32 - 1));
 }
 

@@ -22,6 +22,7 @@ impl MapFetch {
         MapFetch {
             address,
             bytes: [0; MAP_BYTES],
+            // 128 bytes at a multiple of 64: one line, or the halves of two.
             lines: if address.is_multiple_of(LINE as u64) { 1 } else { 2 },
             requested: 0,
             arrived: 0,

@@ -17,6 +17,7 @@ impl Tma {
             return;
         };
         let state = &mut self.state;
+        // An acknowledged store or arrival. Neither has an entry in `in_flight`.
         if packet.kind != PacketKind::Load {
             state.unacknowledged -= 1;
             state.pool.give(packet);
@@ -43,6 +44,7 @@ impl Tma {
         }
         let piece = state.in_flight[tag as usize].take();
         let piece = piece.expect("a response belongs to a piece in flight");
+        // A store is acknowledged, or a load has its bytes: the piece leaves the engine's window.
         state.free_tags.push(tag);
         let number = (piece.job - state.first_job) as usize;
         state.jobs[number].pieces_left -= 1;
@@ -84,6 +86,7 @@ impl Tma {
 
     /// Sends the next piece of the newest job.
     pub(super) fn send_piece(&mut self, now: Cycle) {
+        // A copy cannot begin without its map, so the map's lines go before pieces.
         if self.send_map_request(now) {
             return;
         }
@@ -104,6 +107,7 @@ impl Tma {
         let (n, piece) = job.take();
         state.stats.pieces += 1;
         state.stats.bytes += u64::from(piece.bytes);
+        // `None` for a piece outside the tensor: it has no address.
         state.sent = piece.global;
         if !job.to_global && piece.global.is_none() {
             return self.fill_piece(piece);

@@ -3,7 +3,7 @@
 use warpwave_isa::exec::Operands;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-/// The instructions. Each line has a definition in [`define`], except the last one, which the pipe forwards.
+/// The instructions. Each line but the last has a definition in [`define`]. The pipe forwards the last one.
 pub const PROGRAM: &str = "MOV R0, R1
     SEL R0, R1, R2, P0
     IADD3 R0, P0, R1, R2, R3, PT
@@ -74,6 +74,7 @@ pub fn define(pc: u32, lanes: LaneMask, operands: &Operands) -> Defined {
     let sum = |lane| u64::from(word(0, lane)) + u64::from(word(1, lane)) + u64::from(word(2, lane));
     let product = |lane| i64::from(word(0, lane) as i32) * i64::from(word(1, lane) as i32);
     let less = |lane| (word(0, lane) as i32) < word(1, lane) as i32;
+    // A true predicate selects the minimum, a false one the maximum.
     let least = |lane| match holds(0, lane) == less(lane) {
         true => word(0, lane),
         false => word(1, lane),
@@ -99,6 +100,7 @@ pub fn define(pc: u32, lanes: LaneMask, operands: &Operands) -> Defined {
         13 => Defined::wide(|lane| bits64(double(0, lane).mul_add(double(2, lane), double(4, lane)))),
         14 => Defined::word(|lane| (0..32).map(|n| word(0, lane) >> n & 1).sum()),
         15 => Defined::word(|lane| (0..32).map(|n| (word(0, lane) >> n & 1) << (31 - n)).sum()),
+        // An f64 holds every i32, so the conversion rounds once.
         16 => Defined::word(|lane| (f64::from(word(0, lane) as i32) as f32).to_bits()),
         17 => Defined::word(|lane| truncated(single(0, lane))),
         18 => Defined::word(|_| any).with_pred(mask(|_| any != 0)),

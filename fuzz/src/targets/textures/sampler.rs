@@ -75,6 +75,7 @@ impl ImageSpec {
             _ => return,
         };
         for float in bytes.chunks_exact_mut(size) {
+            // Clears the highest bit of the exponent, so that no float is infinite or NaN.
             float[size - 1] &= 0xbb;
         }
     }

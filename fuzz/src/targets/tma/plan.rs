@@ -100,6 +100,7 @@ pub struct Copy {
 impl TileSpec {
     /// The tensor at `base`, with a tile of at most `SLOT` bytes.
     fn map(&self, base: u64) -> TensorMap {
+        // A size of 1 in the unused dimensions changes no address.
         let used = |all: [u32; 5]| std::array::from_fn(|n| if n < usize::from(self.rank) { all[n] } else { 1 });
         let (sizes, tile) = (used(self.sizes), used(self.tile));
         let mut strides = [u64::from(self.element.bytes()); 5];
@@ -133,6 +134,7 @@ impl TileSpec {
 /// The moves of a tile, element by element. `shared` is its first byte in the CTA.
 fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
     let n_elements: u32 = map.tile.iter().product();
+    // The first dimension varies fastest.
     let mut moves = Vec::new();
     for n in 0..n_elements {
         let mut rest = n;
@@ -149,6 +151,7 @@ fn tile_moves(map: &TensorMap, at: [i32; 5], shared: u32) -> Vec<Move> {
         for byte in 0..element_bytes {
             let at = shared + n * element_bytes + byte;
             let (line, chunk) = (at / 128, at % 128 / 16);
+            // The swizzle permutes the 16-byte chunks of a line by the number of the line.
             let chunk = chunk ^ (line % (1 << map.swizzle));
             moves.push(Move {
                 shared: line * 128 + chunk * 16 + at % 16,
@@ -189,6 +192,7 @@ impl Plan {
                 .collect::<Vec<_>>()
         };
         let grid = Arc::new(Grid {
+            // Tensor maps are kernel parameters, in constant bank 0.
             constants: vec![maps.iter().flat_map(words).collect()],
             shared_bytes: CTA_BYTES,
             ..GRID.clone()
@@ -250,6 +254,7 @@ fn draft(spec: &CopySpec, slot: u32, maps: &mut Vec<TensorMap>) -> Draft {
         Some(tile) => {
             let map = tile.map(global);
             let at = tile.coordinates();
+            // A tensor map has 128 bytes.
             let address = PARAM_WINDOW + 128 * maps.len() as u64;
             maps.push(map);
             let words = at[..usize::from(tile.rank)].iter().map(|&at| at as u32).collect();

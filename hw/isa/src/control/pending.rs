@@ -6,7 +6,7 @@ use crate::program::Decoded;
 /// Cycles until a dependency barrier is visible after issue.
 const VISIBLE_AFTER: u32 = 2;
 
-/// First item of the predicates as guards.
+/// First item of the predicates as guards. Items 0 to 255 are registers, 256 to 263 are predicates as data.
 const GUARDS: usize = 4 * 64 + 8;
 
 /// A set of registers and predicates. A predicate has two items: one as data, one as guard.
@@ -99,6 +99,7 @@ impl Pending {
     pub fn raise(&mut self, word: &ControlWord, decoded: &Decoded) {
         if let Some(barrier) = word.write {
             let (written, _) = &mut self.0[usize::from(barrier)];
+            // Added, not replaced: results can share a barrier.
             *written = written.with(RegPredSet::written(decoded));
         }
         if let Some(barrier) = word.read {
@@ -150,9 +151,11 @@ impl BlockTimer {
 
     pub fn issue(&mut self, word: &ControlWord, decoded: &Decoded, latency: Option<StallLatency>) {
         for barrier in word.write.into_iter().chain(word.read) {
+            // An instruction that tested the barrier earlier would find it free.
             self.visible[usize::from(barrier)] = self.now + VISIBLE_AFTER;
         }
         for item in RegPredSet::written(decoded).iter() {
+            // A result behind a barrier has no fixed latency: its waits are in the wait mask.
             self.ready[item] = self.now + latency.map_or(0, |latency| latency.of(item));
         }
     }

@@ -65,6 +65,7 @@ pub fn copy_destinations(operands: &Operands) -> [u64; WARP_SIZE] {
 fn wide_addresses(low: &Lanes, high: &Lanes, offset: i32, out: &mut [u64; WARP_SIZE]) {
     for (lane, address) in out.iter_mut().enumerate() {
         let base = u64::from(high.0[lane]) << 32 | u64::from(low.0[lane]);
+        // The offset is signed: its sign is extended to 64 bits.
         *address = base.wrapping_add(offset as i64 as u64);
     }
 }
@@ -128,6 +129,7 @@ pub fn load_words(access: Access, bytes: &[u8]) -> [u32; 4] {
 /// ```
 #[inline]
 pub fn store_bytes(access: Access, words: [u32; 4]) -> [u8; 16] {
+    // An element of 8 or 16 bytes is several whole registers.
     let each = usize::from(access.bytes.min(4));
     let mut bytes = [0; 16];
     for (chunk, word) in bytes.chunks_exact_mut(each).zip(words) {

@@ -36,6 +36,7 @@ fn arithmetic(op: AtomOp, ty: Ty, old: u64, operand: u64) -> u64 {
         AtomOp::Min if less(ty, operand, old) => operand,
         AtomOp::Max if less(ty, old, operand) => operand,
         AtomOp::Min | AtomOp::Max | AtomOp::Exch | AtomOp::Cas => old,
+        // PTX: 0 if old >= b, else old + 1. DEC: b if old is 0 or above b, else old - 1.
         AtomOp::Inc => {
             if old >= operand {
                 0
@@ -65,6 +66,7 @@ fn value(ty: Ty, bits: u128) -> u128 {
 
 fn less(ty: Ty, a: u64, b: u64) -> bool {
     let signed = |bits: u64| {
+        // Shifted to the top of the word, so that the shift back extends the sign.
         let spare = 64 - 8 * u32::from(ty.bytes().min(8));
         (bits << spare) as i64 >> spare
     };

@@ -44,6 +44,7 @@ pub struct Extent {
 impl Extent {
     /// Returns the parts for an instruction with these modifiers.
     pub fn of(mods: &Mods) -> Extent {
+        // A plain copy has no coordinates, but one word with its size.
         let first = usize::from(mods.count.max(1));
         let behind = first + 2 * usize::from(mods.trans);
         Extent {
@@ -95,6 +96,7 @@ pub struct Piece {
 pub fn split_run(mut global: Option<u64>, mut shared: u32, mut bytes: u32, each: &mut impl FnMut(Piece)) {
     while bytes > 0 {
         let left = |at: u64| (LINE - at % LINE) as u32;
+        // A piece ends at the next line boundary of either side.
         let n = bytes.min(left(shared.into())).min(global.map_or(u32::MAX, left));
         each(Piece {
             global,
@@ -282,6 +284,7 @@ impl TensorMap {
                 upper: corner(98),
             }),
         };
+        // Memory may hold anything, so every field is checked.
         let is_known = (1..=5).contains(&rank) && swizzle <= 3 && interleave == 0 && fill <= 1 && mode <= 1;
         (is_known && map.is_sound()).then_some(map)
     }
@@ -311,6 +314,7 @@ impl TensorMap {
             Some(_) if n > 1 => 1,
             Some(_) => self.tile[n],
             None if n == 0 => self.tile[0],
+            // Steps skip elements of the tile: a tile of 5 with steps of 2 has 3.
             None => self.tile[n].div_ceil(self.steps[n].into()),
         }
     }
@@ -336,9 +340,11 @@ impl TensorMap {
     }
 
     fn tiled_pieces(&self, at: [i32; 5], shared: u32, each: &mut impl FnMut(Piece)) {
+        // Dimension 0 is contiguous in both memories, so a tile is copied row by row.
         let rows = (1..5).map(|n| self.count(n)).product::<u32>();
         let row_bytes = self.tile[0] * u32::from(self.element.bytes());
         for row in 0..rows {
+            // The digits of the row number are the positions in dimensions 1 to 4.
             let mut rest = row;
             let mut position = at.map(i64::from);
             for (n, position) in position.iter_mut().enumerate().skip(1) {
@@ -368,6 +374,7 @@ impl TensorMap {
                 moved[n] += i64::from(offsets[n - 1]);
             }
             self.row(self.row_base(moved), at[0], shared + pixel * row_bytes, each);
+            // Counts like an odometer. The image stays, unless every dimension before it wraps.
             position[image] += 1;
             for n in 1..image {
                 position[n] += i64::from(self.steps[n]);
@@ -391,6 +398,7 @@ impl TensorMap {
     /// Splits a row of a tile. Only its middle part may be inside the tensor.
     fn row(&self, base: Option<u64>, x: i32, shared: u32, each: &mut impl FnMut(Piece)) {
         let (x, tile) = (i64::from(x), i64::from(self.tile[0]));
+        // Elements before the tensor, inside it, and behind it. A part may be empty.
         let first = (-x).clamp(0, tile);
         let last = (i64::from(self.sizes[0]) - x).clamp(first, tile);
         let element = i64::from(self.element.bytes());

@@ -33,6 +33,7 @@ pub(super) fn isetp(input: &ExecInput, results: &mut Results) {
         Cmp::Ge => !below(a, b, sign_flip),
         Cmp::Gt => below(b, a, sign_flip),
         Cmp::Le => !below(b, a, sign_flip),
+        // Every integer is a number.
         Cmp::Num => LaneMask::ALL,
         Cmp::Nan => LaneMask::NONE,
     };
@@ -107,15 +108,18 @@ fn floats<T: PartialOrd>(input: &ExecInput, a: impl Fn(usize) -> T + Copy, b: im
         (Cmp::Gt, true) => !lanes_where(|lane| a(lane) <= b(lane)),
         (Cmp::Ge, false) => lanes_where(|lane| a(lane) >= b(lane)),
         (Cmp::Ge, true) => !lanes_where(|lane| a(lane) < b(lane)),
+        // `unordered` has no effect on a test for NaN.
         (Cmp::Num, _) => numbers(),
         (Cmp::Nan, _) => !numbers(),
     }
 }
 
-/// Finds the lanes with a quotient for the slow path: reciprocal, quotient, or the remainder's last bit may be denormal.
+/// Finds the lanes with a quotient for the slow path: the reciprocal or the quotient may not be normal, or the remainder not exact.
 pub(super) fn fchk(input: &ExecInput, results: &mut Results) {
     let exponent = |word: u32| (word >> 23 & 0xff) as i32 - 127;
     let (a, b) = (input.a(), input.b());
+    // The remainder's last bit is 47 places below the exponent of a. From -102 on it is at least 2^-149, the least denormal. An exponent of
+    // 128 is an infinity or a NaN, one of -127 a zero or a denormal.
     let near = lanes_where(|lane| {
         let (a, b) = (exponent(a.0[lane]), exponent(b.0[lane]));
         (-102..128).contains(&a) & (-126..126).contains(&b) & (-125..127).contains(&(a - b))

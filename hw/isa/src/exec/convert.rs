@@ -44,6 +44,7 @@ fn encode(ty: Ty, value: i128) -> u64 {
     if ty.words() == 2 {
         value as u64
     } else {
+        // A register holds a narrow signed value with its sign extended.
         extend(ty, value as u32) as u32 as u64
     }
 }
@@ -104,6 +105,7 @@ fn to_integer(value: f64, ty: Ty, from: Ty, round: Round) -> i128 {
     if value.is_nan() && (from == Ty::F64 || ty.words() == 2) {
         1 << (8 * u32::from(ty.bytes()) - 1)
     } else {
+        // The cast turns NaN into zero, and clamps at the ends of i128.
         (whole(value, round) as i128).clamp(least, greatest)
     }
 }
@@ -127,6 +129,7 @@ pub(super) fn f2f(input: &ExecInput, results: &mut Results) {
         ..
     } = input.inst.mods;
     match (from, ty, round, integral) {
+        // Exact, like f16 to f32 and f32 to f64 below. So the rounding mode has no effect.
         (pair, Ty::F16x2, ..) if fp8::is_pair(pair) => {
             map1(&mut results.words[0], input.a(), |a| fp8::widen_pair(pair, a));
         }
@@ -166,6 +169,7 @@ fn narrow(ty: Ty, value: f64, round: Round) -> u64 {
         (Ty::F64, _) => fp64::bits(value),
         // Through an f32 rounded to odd, so the value is not rounded to nearest twice.
         (Ty::F16 | Ty::Bf16, Round::Nearest) => half::narrow(half::is_bf16(ty), half::to_odd(value)).into(),
+        // Directed rounding of halves has no host instruction.
         (Ty::F16 | Ty::Bf16, _) => soft::narrow_half(half::is_bf16(ty), value, round).into(),
         _ => fp32::narrow(value, round).into(),
     }
@@ -183,6 +187,7 @@ fn flush_and_saturate(inst: &Inst, results: &mut Results) {
                 if value > 0.0 { value.min(1.0).to_bits() } else { 0 }
             });
         }
+        // In conversions `ftz` applies only to f32.
         Ty::F16 | Ty::Bf16 => half::saturate(&inst.mods, &mut results.words[0]),
         _ => {}
     }

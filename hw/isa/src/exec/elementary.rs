@@ -53,6 +53,7 @@ pub(super) fn log2(x: f64) -> f64 {
         let mut c = [0.0; 12];
         let mut n = 0;
         while n < 12 {
+            // ln m = 2 (t + t^3 / 3 + t^5 / 5 + ...).
             c[n] = 2.0 / (2 * n + 1) as f64;
             n += 1;
         }
@@ -64,6 +65,7 @@ pub(super) fn log2(x: f64) -> f64 {
         f64::INFINITY => x,
         _ => {
             let bits = x.to_bits();
+            // An f32 or a half is a normal f64, even if it is denormal itself.
             let exponent = (bits >> 52) as i64 - 1022;
             let half = f64::from_bits(bits & ((1 << 52) - 1) | 1022 << 52);
             // m lies between sqrt(1/2) and sqrt(2), where the series converges fast.
@@ -99,6 +101,7 @@ pub(super) fn sin(x: f32) -> f64 {
 /// Returns the cosine of an angle in radians.
 pub(super) fn cos(x: f32) -> f64 {
     let (quarters, rest) = reduce_angle(x);
+    // cos x = sin (x + a quarter turn).
     sin_from_quarter(quarters + 1, rest)
 }
 
@@ -137,6 +140,7 @@ fn reduce_angle(x: f32) -> (u32, f64) {
     let turn = u128::from(mantissa).wrapping_mul(inv_two_pi_bits(exponent));
     let turn = if x < 0.0 { turn.wrapping_neg() } else { turn };
     let quarters = (turn.wrapping_add(1 << 125) >> 126) as u32;
+    // As a signed number: the nearest quarter may be above the angle.
     let rest = turn.wrapping_sub(u128::from(quarters) << 126) as i128;
     let unit = f64::from_bits((1023 - 128) << 52);
     (quarters, rest as f64 * unit * TAU)

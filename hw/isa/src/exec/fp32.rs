@@ -48,6 +48,7 @@ pub(super) fn flush_and_saturate(inst: &Inst, out: &mut Lanes) {
     if inst.mods.sat {
         update(out, |word| {
             let value = number(word);
+            // A NaN fails both comparisons.
             if value >= 1.0 {
                 1.0f32.to_bits()
             } else if value > 0.0 {
@@ -106,6 +107,7 @@ fn fma_by_f64(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
     const HALF_WAY: u64 = 0x1000_0000;
     let mut unsafe_lanes = 0u32;
     for lane in 0..WARP_SIZE {
+        // The product of two f32 has at most 48 bits, so it is exact in f64.
         let sum = f64::from(number(a.0[lane])) * f64::from(number(b.0[lane])) + f64::from(number(c.0[lane]));
         let rounded = bits(sum as f32);
         let half_way = sum.to_bits() & LOST == HALF_WAY;
@@ -124,12 +126,14 @@ fn fma_by_f64(out: &mut Lanes, a: &Lanes, b: &Lanes, c: &Lanes) -> bool {
 pub(super) fn fma_to_odd(a: f32, b: f32, c: f32) -> f64 {
     let (x, y) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = x + y;
+    // Knuth's TwoSum: the exact error of the sum.
     let back = sum - x;
     let error = (x - (sum - back)) + (y - back);
     // The error of an infinite sum is NaN, so it is not above zero.
     let inexact = error.abs() > 0.0;
     let bits = sum.to_bits();
     let to_odd = if inexact { !bits & 1 } else { 0 };
+    // An even last bit makes way for the odd neighbour on the side of the exact sum: bits + 1, or bits - 1.
     let toward_zero = (error.to_bits() ^ bits) >> 63;
     f64::from_bits(bits.wrapping_add(to_odd).wrapping_sub(2 * (to_odd & toward_zero)))
 }
@@ -151,6 +155,7 @@ fn directed(a: f32, b: f32, c: f32, round: Round) -> u32 {
 pub(super) fn narrow(value: f64, round: Round) -> u32 {
     let nearest = value as f32;
     let back = f64::from(nearest);
+    // A nearest value on the wrong side of the exact one moves by one f32.
     let down = round == Round::Down || round == Round::Zero && value > 0.0;
     let up = round == Round::Up || round == Round::Zero && value < 0.0;
     bits(if down && back > value {

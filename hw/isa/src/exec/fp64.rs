@@ -25,6 +25,7 @@ pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
         (Opcode::Dfma, Round::Nearest) => {
             let c = input.pair(2);
             put_wide(out, |lane| {
+                // One rounding. A host without FMA instructions calls its C library.
                 bits(number(a, lane).mul_add(number(b, lane), number(c, lane)))
             });
         }
@@ -34,6 +35,7 @@ pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
 
 #[cold]
 fn directed(input: &ExecInput, op: Opcode, round: Round, results: &mut Results) {
+    // DADD and DMUL have no third operand: `f64_arithmetic` ignores it.
     let slots = if op == Opcode::Dfma { [0, 1, 2] } else { [0, 1, 1] };
     let operands = slots.map(|slot| input.pair(slot));
     put_wide(&mut results.words, |lane| {
@@ -51,6 +53,7 @@ pub(super) fn dmnmx(input: &ExecInput, results: &mut Results) {
 
 /// Returns the minimum (`least`) or maximum of two f64. Minus zero is below zero. A NaN loses.
 fn min_or_max(least: bool, a: u64, b: u64) -> u64 {
+    // Flipping all bits below the sign of a negative float makes integer order equal to float order.
     let key = |word: u64| (word ^ (((word as i64) >> 63) as u64 >> 1)) as i64;
     match (f64::from_bits(a).is_nan(), f64::from_bits(b).is_nan()) {
         (true, true) => NAN,

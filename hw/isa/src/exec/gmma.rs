@@ -45,6 +45,7 @@ impl Descriptor {
             stride: field(32),
             swizzle: match bits >> 62 {
                 0 => 0,
+                // 128 bytes are 8 chunks (3 bits), 64 are 4, 32 are 2.
                 mode => 4 - mode as u32,
             },
         }
@@ -77,6 +78,7 @@ impl Descriptor {
             + line * width * CHUNK
             + lines * above
             + 2 * element;
+        // Of the address, not of the line number: the pattern is fixed in shared memory, wherever the matrix begins.
         plain ^ (plain >> 7 & (width - 1)) << 4
     }
 }
@@ -94,6 +96,7 @@ pub fn multiply(
     let [a, b, c] = [0, 1, 2].map(|slot| decoded.first_word[slot] as usize);
     let mods = &inst.mods;
     let descriptor = |word: usize| {
+        // A descriptor is equal in all lanes of the warp group (PTX), so lane 0 has it.
         let [low, high] = [0, 1].map(|n| u64::from(operands.words[word + n].0[0]));
         Descriptor::new(high << 32 | low)
     };
@@ -110,6 +113,7 @@ pub fn multiply(
     }
     let (matrix, first_column) = (descriptor(b), 8 * mods.count as usize);
     let is_sparse = inst.op == Opcode::HgmmaSp;
+    // B is as deep as the whole A, twice as deep as the stored half.
     for n in 0..if is_sparse { 4 } else { 2 } {
         fragments.words[4 + n] = pairs(|group, k| read(matrix.address(first_column + group, k + 8 * n, mods.trans)));
     }
@@ -124,6 +128,7 @@ pub fn multiply(
     if is_sparse {
         fragments.words[metadata] = operands.words[decoded.first_word[3] as usize];
     }
+    // The fragments are in registers now, as for a warp's own MMA.
     execute(&product, &decoded_product, LaneMask::ALL, &fragments, results);
 }
 

@@ -42,6 +42,7 @@ fn widen_f16(half: u32) -> f32 {
     let denormal = (f32::from_bits(magnitude | HIDDEN) - f32::from_bits(HIDDEN)).to_bits();
     let normal = magnitude + BIAS;
     let finite = if magnitude < 1 << 23 { denormal } else { normal };
+    // Infinity and NaN: all exponent bits, the fraction stays.
     let special = if magnitude >= 0x7c00 << 13 { 0x7f80_0000 } else { 0 };
     f32::from_bits(finite | special | (half & 0x8000) << 16)
 }
@@ -55,6 +56,7 @@ pub(super) fn narrow(bf16: bool, value: f32) -> u32 {
 #[inline(always)]
 fn narrow_bf16(value: f32) -> u32 {
     let word = value.to_bits();
+    // To nearest, ties to even: the lowest kept bit decides a tie.
     let rounded = word.wrapping_add(0x7fff + (word >> 16 & 1)) >> 16;
     if value.is_nan() { NAN } else { rounded }
 }
@@ -72,7 +74,9 @@ fn narrow_f16(value: f32) -> u32 {
         .wrapping_sub((127 - 15) << 23)
         .wrapping_add(0xfff + (magnitude >> 13 & 1))
         >> 13;
+    // 2^-14, the least normal f16.
     let finite = if magnitude < 0x3880_0000 { denormal } else { normal };
+    // 2^16. Numbers from 65520 up to it reach the infinity by the carry of their rounding.
     let bounded = if magnitude >= 0x4780_0000 { 0x7c00 } else { finite };
     if value.is_nan() {
         NAN
@@ -90,6 +94,7 @@ pub(super) fn to_odd(value: f64) -> f32 {
     // NaN for an infinite value, so not above zero.
     let inexact = (back - value).abs() > 0.0;
     let to_odd = if inexact { !bits & 1 } else { 0 };
+    // An even last bit makes way for the odd neighbour on the side of `value`: bits + 1, or bits - 1.
     let beyond = u32::from(back.abs() > value.abs());
     f32::from_bits(bits.wrapping_add(to_odd).wrapping_sub(2 * (to_odd & beyond)))
 }
@@ -172,6 +177,7 @@ pub(super) fn hmnmx2(input: &ExecInput, results: &mut Results) {
     let bf16 = is_bf16(mods.ty);
     let one = |least: bool, a: u32, b: u32| {
         let word = |half: u32| widen(bf16, half).to_bits();
+        // Exact: widened halves are in the same order, and narrow back without rounding.
         let chosen = fp32::min_or_max(least, mods.unordered, word(a), word(b));
         flush_and_saturate(mods, bf16, narrow(bf16, f32::from_bits(chosen)))
     };

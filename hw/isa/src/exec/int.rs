@@ -23,6 +23,7 @@ pub(super) fn iadd3(input: &ExecInput, results: &mut Results) {
     let [fa, fb, fc] = [xor_mask(inst.src[0]), xor_mask(inst.src[1]), xor_mask(inst.src[2])];
     let extra = n_negated(&inst.src[..3]);
     let out = &mut results.words[0];
+    // No carry in or out, as in most additions: one loop without predicates.
     if !inst.mods.extended && inst.pdst[0].is_true() {
         map3(out, a, b, c, |a, b, c| {
             (a ^ fa).wrapping_add(b ^ fb).wrapping_add(c ^ fc).wrapping_add(extra)
@@ -33,6 +34,7 @@ pub(super) fn iadd3(input: &ExecInput, results: &mut Results) {
     map3(out, a, b, c, |a, b, c| {
         (a ^ fa).wrapping_add(b ^ fb).wrapping_add(c ^ fc)
     });
+    // The carry out needs the sum of the first two addends, so the sum is built in steps.
     let mut partial = *out;
     for lane in 0..WARP_SIZE {
         partial.0[lane] = (a.0[lane] ^ fa).wrapping_add(b.0[lane] ^ fb);
@@ -41,6 +43,7 @@ pub(super) fn iadd3(input: &ExecInput, results: &mut Results) {
     results.preds[0] = lanes_where(|lane| {
         let (two, sum) = (partial.0[lane], out.0[lane]);
         let three = two.wrapping_add(c.0[lane] ^ fc);
+        // A wrapped sum is below its addend. The carries of the three steps are joined.
         (two < (a.0[lane] ^ fa)) | (three < two) | (sum < three)
     });
 }
@@ -64,6 +67,7 @@ pub(super) fn lea(input: &ExecInput, results: &mut Results) {
     let mut shifted = Lanes::ZERO;
     if inst.mods.high {
         map2(&mut shifted, a, c, |a, c| {
+            // The modifiers of a apply after the shift.
             ((u64::from(c) << 32 | u64::from(a)) << shift >> 32) as u32 ^ fa
         });
     } else {
@@ -90,6 +94,7 @@ pub(super) fn lop3(input: &ExecInput, results: &mut Results) {
     let [a, b, c] = [input.a(), input.b(), input.c()];
     let out = &mut results.words[0];
     match input.inst.mods.lut {
+        // With a = 0xf0, b = 0xcc and c = 0xaa each formula gives its table.
         0xc0 => map2(out, a, b, |a, b| a & b),
         0xfc => map2(out, a, b, |a, b| a | b),
         0x3c => map2(out, a, b, |a, b| a ^ b),
@@ -114,6 +119,7 @@ pub(super) fn lop3(input: &ExecInput, results: &mut Results) {
 fn products(lut: u8) -> [u32; 8] {
     let mut k = [0; 8];
     for (n, coefficient) in k.iter_mut().enumerate() {
+        // Moebius transform: the coefficient is the parity of the table over all subsets of the inputs.
         let inputs = (0..8).filter(|m| m & n == *m);
         let odd = inputs.fold(0, |parity, m| parity ^ (lut >> m & 1));
         *coefficient = 0u32.wrapping_sub(u32::from(odd));
@@ -160,6 +166,7 @@ pub(super) fn flo(input: &ExecInput, results: &mut Results) {
     let signed = input.inst.mods.ty == Ty::S32;
     let as_shift = input.inst.mods.sat;
     map1(&mut results.words[0], input.a(), |a| {
+        // A negative number has its leading bit at the highest zero (PTX bfind).
         let bits = if signed && a >> 31 == 1 { !a } else { a };
         let zeros = bits.leading_zeros();
         match (bits, as_shift) {

@@ -49,6 +49,7 @@ pub fn arrive(state: u64, operand: u64, drop: bool) -> u64 {
     let pending = field(0).wrapping_sub(arrivals) & COUNT;
     let bytes = bytes(state).wrapping_add(i64::from(more)) as u64 & ((1 << BYTES_BITS) - 1);
     let parity = state >> 63;
+    // The phase ends: the next one waits for the full count, and its parity is the other one.
     if pending == 0 && bytes == 0 {
         return every | every << COUNT_BITS | (parity ^ 1) << 63;
     }
@@ -62,6 +63,7 @@ pub fn is_over(state: u64, parity: u32) -> bool {
 
 /// Returns the bytes that the current phase still waits for.
 pub fn bytes(state: u64) -> i64 {
+    // In two's complement: bytes may arrive before they are announced.
     let spare = 64 - BYTES_AT - BYTES_BITS;
     ((state << spare) as i64) >> (64 - BYTES_BITS)
 }

@@ -92,6 +92,7 @@ pub(super) fn apply_narrow(inst: &Inst, operands: &Operands) -> [Lanes; 3] {
         let Masks { keep, flip, add } = Masks::of(kind, operand);
         if kind == OperandKind::Int && operand.abs {
             map1(word, &operands.words[slot], |bits| {
+                // `abs` comes before `neg`.
                 ((bits as i32).unsigned_abs() ^ flip).wrapping_add(add)
             });
         } else {
@@ -116,6 +117,7 @@ struct Masks {
 impl Masks {
     fn of(kind: OperandKind, operand: Operand) -> Masks {
         if kind == OperandKind::Int {
+            // A negation is an inversion plus one, so an inverted operand that is negated is not flipped.
             let flip = if operand.neg != operand.not { u32::MAX } else { 0 };
             return Masks {
                 keep: u32::MAX,
@@ -125,6 +127,7 @@ impl Masks {
         }
         let signs = kind.signs();
         Masks {
+            // Signs are cleared before they are flipped: -|x|.
             keep: if operand.abs { !signs } else { u32::MAX },
             flip: if operand.neg { signs } else { 0 },
             add: 0,
@@ -152,6 +155,7 @@ fn change(kind: OperandKind, operand: Operand, ftz: bool, words: &mut [Lanes]) {
         return;
     }
     let Masks { keep, flip, .. } = Masks::of(kind, operand);
+    // The sign of a two-word float is in its upper word.
     update(last, |bits| (bits & keep) ^ flip);
     if ftz {
         flush(kind, last);
@@ -164,6 +168,7 @@ fn flush(kind: OperandKind, word: &mut Lanes) {
     let signs = kind.signs();
     let mut flush_number = |number: u32, exponent: u32| {
         update(word, |bits| {
+            // A zero exponent field: zero or denormal.
             if bits & exponent == 0 {
                 bits & (!number | signs)
             } else {

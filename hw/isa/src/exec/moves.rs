@@ -36,6 +36,7 @@ pub(super) fn prmt(input: &ExecInput, results: &mut Results) {
             let selector = if mode == 0 {
                 selector
             } else {
+                // The special modes read two bits of the selector (PTX prmt).
                 mode_selector(mode, selector & 3)
             };
             permute(u64::from(b) << 32 | u64::from(a), selector)
@@ -60,6 +61,7 @@ fn permute(bytes: u64, selector: u32) -> u32 {
     (0..4).fold(0, |all, n| {
         let digit = selector >> (4 * n) & 0xf;
         let byte = (bytes >> (8 * (digit & 7))) as u8;
+        // Bit 3 of a digit replicates the byte's sign.
         let byte = if digit & 8 != 0 {
             ((byte as i8) >> 7) as u8
         } else {
@@ -80,6 +82,7 @@ pub(super) fn r2p(input: &ExecInput, results: &mut Results) {
     let (values, mask) = (&input.a().0, &input.b().0);
     for n in 0..Pred::COUNT {
         let set = lanes_where(|lane| values[lane] & mask[lane] & (1 << n) != 0);
+        // A predicate outside of the mask keeps its value.
         let kept = lanes_where(|lane| mask[lane] & (1 << n) == 0);
         results.preds[n] = set | (kept & input.operands.file[n]);
     }

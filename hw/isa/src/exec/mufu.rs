@@ -15,6 +15,7 @@ pub(super) fn mufu(input: &ExecInput, results: &mut Results) {
         _ => {
             let out = &mut results.words[0];
             match function {
+                // One host operation in f32, without the detour over f64.
                 Mufu::Rcp => map1(out, input.a(), |a| fp32::bits(1.0 / f32::from_bits(a))),
                 Mufu::Sqrt => map1(out, input.a(), |a| fp32::bits(f32::from_bits(a).sqrt())),
                 _ => map1(out, input.a(), |a| {
@@ -31,6 +32,7 @@ fn upper_word(input: &ExecInput, function: Mufu, results: &mut Results) {
     const SIGN: u64 = 1 << 63;
     let flush = |bits: u64| if bits & !SIGN < 1 << 52 { bits & SIGN } else { bits };
     map1(&mut results.words[0], input.a(), |a| {
+        // The register has the upper word alone. The compiled division refines the result with DFMAs.
         let x = f64::from_bits(flush(u64::from(a) << 32));
         (flush(fp64::bits(value(function, x))) >> 32) as u32
     });

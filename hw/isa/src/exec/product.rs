@@ -12,6 +12,7 @@ pub(super) fn imad(input: &ExecInput, results: &mut Results) {
     match (mods.high, mods.ty.is_signed()) {
         (false, _) => map3(out, a, b, c, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
         (true, false) => map3(out, a, b, c, |a, b, c| high(a, b).wrapping_add(c)),
+        // PTX mad.hi.sat.s32. It exists for signed numbers only.
         (true, true) if mods.sat => map3(out, a, b, c, |a, b, c| {
             (high_signed(a, b) as i32).saturating_add(c as i32) as u32
         }),
@@ -48,6 +49,7 @@ pub(super) fn imad_wide(input: &ExecInput, results: &mut Results) {
     }
     for lane in 0..WARP_SIZE {
         let sum = low.0[lane].wrapping_add(c_low.0[lane]);
+        // A wrapped sum is below its addend.
         let carry = u32::from(sum < low.0[lane]);
         low.0[lane] = sum;
         top.0[lane] = top.0[lane].wrapping_add(c_high.0[lane]).wrapping_add(carry);

@@ -43,6 +43,7 @@ fn funnel(input: &ExecInput, results: &mut Results, f: impl Fn(u64, u32) -> u32)
 
 #[inline(always)]
 fn left(value: u64, count: u32) -> u64 {
+    // Rust refuses a shift by 64, and a clamped count may be 64.
     if count < 64 { value << count } else { 0 }
 }
 
@@ -67,6 +68,7 @@ pub(super) fn bfe(input: &ExecInput, results: &mut Results) {
         let extended = if signed { i64::from(a as i32) } else { i64::from(a) };
         let field = extended >> position.min(63);
         let spare = 64 - length.min(64);
+        // The sign is the top bit of the field, or of the word if the field reaches beyond it (PTX bfe).
         let top = (position + length - 1).min(31);
         let sign = signed && a >> top & 1 == 1;
         let low = ((field as u64) << spare >> spare) as u32;
@@ -86,6 +88,7 @@ pub(super) fn bfi(input: &ExecInput, results: &mut Results) {
     for lane in 0..WARP_SIZE {
         let (position, length) = (c.0[lane] & 0xff, (d.0[lane] & 0xff).min(32));
         let mask = (((1u64 << length) - 1) << position.min(32)) as u32;
+        // In 64 bits, so that a position of 32 moves the field out of the word.
         let field = (u64::from(a.0[lane]) << position.min(32)) as u32;
         results.words[0].0[lane] = (field & mask) | (b.0[lane] & !mask);
     }

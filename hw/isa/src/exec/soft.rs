@@ -44,7 +44,7 @@ pub(super) fn f64_arithmetic(op: Opcode, operands: [u64; 3], round: Round) -> u6
     bits(result.value, fp64::NAN)
 }
 
-/// Converts an integer to the float type `ty`, or to that of the halves where `ty` is packed.
+/// Converts an integer to the float type `ty`, or to one half if `ty` is packed.
 pub(super) fn from_integer(ty: Ty, value: i128, round: Round) -> u64 {
     let round = mode(round);
     match ty {
@@ -55,7 +55,7 @@ pub(super) fn from_integer(ty: Ty, value: i128, round: Round) -> u64 {
     }
 }
 
-/// The f16 of a value, or the bf16 where `brain`.
+/// The f16 of a value, or the bf16 if `brain`.
 pub(super) fn narrow_half(brain: bool, value: f64, round: Round) -> u32 {
     let value = Double::from_bits(value.to_bits().into());
     let nan = half::NAN.into();
@@ -67,7 +67,7 @@ pub(super) fn narrow_half(brain: bool, value: f64, round: Round) -> u32 {
     half as u32
 }
 
-/// The 8-bit float of type `ty` nearest to an f32; the largest number where the value is out of range.
+/// The 8-bit float of type `ty` nearest to an f32, or the largest number if the value is out of range.
 pub(super) fn narrow_byte(ty: Ty, word: u32) -> u32 {
     fn saturated<To: Float>(value: Single) -> u32
     where
@@ -79,6 +79,7 @@ pub(super) fn narrow_byte(ty: Ty, word: u32) -> u32 {
         } else {
             To::largest()
         };
+        // E4M3 has no infinity: an overflow is a NaN there, which the source was not.
         let result = if narrow.is_finite() || value.is_nan() {
             narrow
         } else {

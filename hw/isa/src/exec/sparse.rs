@@ -39,6 +39,8 @@ struct Factors {
     b: [[f32; N]; MAX_DEPTH],
 }
 
+/// Executes MMA.SP.
+///
 /// # Panics
 ///
 /// If the shape has no sparse form.
@@ -100,6 +102,7 @@ impl Factors {
         let n_words = self.stored / (4 * each);
         for lane in 0..WARP_SIZE {
             let (group, first) = (lane / 4, lane % 4 * each);
+            // A and B have the same number of words: A has two rows per lane, B twice the depth.
             for (word, n) in (0..2 * n_words).flat_map(|word| (0..each).map(move |n| (word, n))) {
                 let k = first + word * 4 * each + n;
                 self.b[k][group] = b(input.word(1, word).0[lane], n);
@@ -113,6 +116,7 @@ impl Factors {
     /// Reads the columns from the metadata, and sorts each row by them.
     fn find_columns(&mut self, input: &ExecInput, sparsity: Sparsity, each: usize) {
         let lanes = usize::from(input.inst.mods.mma.metadata_lanes());
+        // The selector counts groups of `lanes` lanes.
         let first = usize::from(input.inst.mods.lut) * lanes % 4;
         let stored = self.stored;
         for (row, (a, columns)) in self.a.iter_mut().zip(&mut self.columns).enumerate() {

@@ -73,6 +73,7 @@ impl Default for WarpContext {
 impl WarpContext {
     /// Returns the value of a special register in one lane.
     pub fn word(&self, special: Special, lane: usize) -> u32 {
+        // Threads of a block are counted along x, then y, then z (CUDA programming guide).
         let thread = self.first_thread + lane as u32;
         let [width, height, _] = self.block_size;
         let bit = 1u32 << lane;
@@ -91,6 +92,7 @@ impl WarpContext {
             Special::GridId => self.grid,
             Special::LanemaskEq => bit,
             Special::LanemaskLt => bit - 1,
+            // `2 * bit - 1` would overflow in lane 31.
             Special::LanemaskLe => (bit - 1) | bit,
             Special::LanemaskGt => !((bit - 1) | bit),
             Special::LanemaskGe => !(bit - 1),
@@ -100,6 +102,7 @@ impl WarpContext {
             Special::GlobaltimerHi => (self.globaltimer >> 32) as u32,
             Special::ClusterCtarank => cluster_rank(self.cta, self.cluster),
             Special::ClusterNctarank => self.cluster.iter().product(),
+            // A cluster's position counts in clusters. The grid is a whole number of clusters.
             Special::ClusteridX => self.cta[0] / self.cluster[0],
             Special::ClusteridY => self.cta[1] / self.cluster[1],
             Special::ClusteridZ => self.cta[2] / self.cluster[2],

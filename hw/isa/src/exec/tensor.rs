@@ -19,7 +19,7 @@ use super::{ExecInput, Results, fp8, fp32, fp64};
 use crate::inst::{MmaShape, Ty};
 use crate::lane::WARP_SIZE;
 
-/// Rows of A and C, and columns of B and C, in all shapes except M8n8k4.
+/// Rows of A and C, and columns of B and C, in all shapes other than M8n8k4.
 pub(super) const M: usize = 16;
 pub(super) const N: usize = 8;
 
@@ -118,6 +118,7 @@ fn gather<const K: usize>(
     let mut b = [[0.0; N]; K];
     for word in 0..K / (4 * each) {
         for n in 0..each {
+            // Words of A alternate between rows g and g + 8, then go on along k.
             let rows = |word| input.word(0, word).0.map(|bits| a_element(bits, n));
             let (upper, lower) = (rows(2 * word), rows(2 * word + 1));
             let right = input.word(1, word).0.map(|bits| b_element(bits, n));
@@ -166,6 +167,7 @@ pub(super) fn add_floats(input: &ExecInput, results: &mut Results, sum: impl Fn(
     for (row, (d, c)) in d.iter_mut().zip(&c).enumerate() {
         *d = sum(row, c);
     }
+    // Toward zero, as measured. The half result is rounded once more, so its f32 is to odd.
     for_each_accumulator(|lane, n, row, column| match is_half {
         true => put_half(results, lane, n, to_odd(d[row][column])),
         false => results.words[n].0[lane] = fp32::bits(toward_zero(d[row][column])),
@@ -206,6 +208,7 @@ pub(super) fn aligned_sum<'a>(
         }
     }
     let scale = largest.map(|exponent| power_of_two(FRACTION - exponent));
+    // A cast truncates. A product is below 2^(e + 2) for the exponent sum e, so it has at most 27 bits here.
     let cut = |value: f64| f64::from(value as i32);
     let mut sums = [0.0; N];
     for n in 0..N {
@@ -219,6 +222,7 @@ pub(super) fn aligned_sum<'a>(
     for n in 0..N {
         sums[n] *= power_of_two(largest[n] - FRACTION);
         if special[n] {
+            // The fixed point has no infinity or NaN. A plain sum gives the right one.
             let products = terms.clone().map(|(a, b, _)| f64::from(a) * f64::from(b[n]));
             sums[n] = products.fold(f64::from(c[n]), |sum, product| sum + product);
         }
@@ -226,7 +230,8 @@ pub(super) fn aligned_sum<'a>(
     sums
 }
 
-/// 2^n, with n limited to the normal exponents of f64. Only sums with an infinity or a NaN have exponents beyond them.
+/// 2^n, with n limited to the normal exponents of f64. Only sums of zeros, and sums with an infinity or a NaN, have exponents beyond them.
+/// The former stay zero, and the latter are replaced.
 #[inline(always)]
 fn power_of_two(n: i32) -> f64 {
     f64::from_bits((n.clamp(-1022, 1023) + 1023) as u64 * (1 << 52))
@@ -275,6 +280,7 @@ fn bytes(input: &ExecInput, results: &mut Results, a: Element, b: Element) {
             let columns = (0..32).filter(move |k| k % 4 / 2 == half);
             aligned_sum(c, columns.map(|k| (a[row][k], &b[k], &exponents[k]))).map(toward_zero)
         };
+        // Elements 0 and 1 of each word first, then 2 and 3.
         let sums = half(&half(&[0.0; N], 0), 1);
         std::array::from_fn(|n| f64::from(sums[n] + c[n]))
     });
@@ -324,6 +330,7 @@ fn integers<const K: usize>(
 /// Single-bit products: counts the bits set after a row and a column are combined.
 fn bits(input: &ExecInput, results: &mut Results, words: usize, join: impl Fn(u32, u32) -> u32) {
     add_integers(input, results, |row, column| {
+        // Lane 4g + p has the bits of row g (or column g) from 32 p on.
         let pair = |word: usize, p: usize| {
             let a = input.word(0, 2 * word + row / 8).0[row % 8 * 4 + p];
             join(a, input.word(1, word).0[column * 4 + p])
@@ -355,6 +362,7 @@ fn doubles(input: &ExecInput, results: &mut Results) {
         for n in 0..2 {
             let (row, column) = (lane / 4, 2 * (lane % 4) + n);
             let start = f64::from_bits(wide([input.word(2, 2 * n), input.word(2, 2 * n + 1)], lane));
+            // In rising k, each step fused, as in the module doc.
             let sum = fp64::bits((0..4).fold(start, |sum, k| a(row, k).mul_add(b(k, column), sum)));
             results.words[2 * n].0[lane] = sum as u32;
             results.words[2 * n + 1].0[lane] = (sum >> 32) as u32;
@@ -384,6 +392,7 @@ fn quads(input: &ExecInput, results: &mut Results) {
             let i = 4 * (mods.count as usize % 2) + n;
             let (row, column) = match has_halves {
                 true => (lane % 4 + lower, i),
+                // PTX ISA, accumulators of mma.m8n8k4 in f32. With halves, a lane has one row.
                 false => ((lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)),
             };
             let start = match has_halves {

@@ -66,8 +66,8 @@ pub struct Texture {
 }
 
 impl Texture {
-    /// Returns the image of a handle of `images`. The low word of a handle counts images from 1. The high word, unless it is 0, counts the
-    /// image whose sampler applies: address mode, filter, and normalized coordinates.
+    /// Returns the image of a handle. The low word of a handle is the image's number in `images`, from 1. The high word is the number of
+    /// the image that gives the sampler, or 0 for the same image. A sampler is address mode, filter, and normalized coordinates.
     pub fn of_handle(images: &[Texture], handle: u64) -> Option<Texture> {
         let image = |number: u32| images.get(number.checked_sub(1)? as usize);
         let found = image(handle as u32)?;
@@ -172,6 +172,7 @@ impl TexCoord {
         let at = self.at[usize::from(self.dimensions).min(2)];
         let last = texture.depth.saturating_sub(1);
         match self.face {
+            // A cube has six slices, in the order of its faces.
             Some(face) => (6 * at.min((texture.depth / 6).saturating_sub(1)) + face).min(last),
             None => at.min(last),
         }
@@ -248,6 +249,7 @@ pub fn texels(texture: &Texture, coord: &TexCoord, integers: bool, mode: FetchMo
         match integers {
             _ if n == 2 && coord.layered => [(Some(coord.layer(texture)), 1.0), (None, 0.0)],
             _ if n >= usize::from(coord.dimensions) => [(Some(0), 1.0), (None, 0.0)],
+            // Integer coordinates are texel indices: no filter, and zero beyond the edge.
             true => [(Some(at).filter(|&index| index < sizes[n]), 1.0), (None, 0.0)],
             false => float_axis(texture, linear, f32::from_bits(at), sizes[n]),
         }
@@ -274,6 +276,7 @@ fn float_axis(texture: &Texture, linear: bool, at: f32, size: u32) -> Axis {
         (true, AddressMode::Wrap) => (at - at.floor()) * scale,
         (true, AddressMode::Mirror) => {
             let part = at - at.floor();
+            // Every other copy of the texture is mirrored.
             let odd = at.floor().rem_euclid(2.0) == 1.0;
             (if odd { 1.0 - part } else { part }) * scale
         }
@@ -387,6 +390,7 @@ fn channel_bits(texture: &Texture, bytes: &[u8; 16], channel: usize, is_float: b
     let mut word = [0; 4];
     word[..size].copy_from_slice(&bytes[channel * size..][..size]);
     let bits = u32::from_le_bytes(word);
+    // Two shifts extend the sign of a narrow channel.
     let spare = 32 - 8 * size as u32;
     let signed = ((bits << spare) as i32) >> spare;
     let greatest = (u64::from(u32::MAX) >> spare) as f32;

@@ -37,6 +37,7 @@ pub(super) fn match_lanes(input: &ExecInput, results: &mut Results) {
     };
     match input.inst.mods.vote {
         VoteMode::All => {
+            // All lanes are equal if they are equal to one of them.
             let all = input.active.lowest().is_some_and(|lane| equals(lane) == input.active.0);
             results.words[0] = Lanes::splat(if all { input.active.0 } else { 0 });
             results.preds[0] = everywhere(all);
@@ -81,6 +82,7 @@ pub(super) fn redux(input: &ExecInput, results: &mut Results) {
 /// A lane keeps its own word if it reads past the clamp or from an inactive lane.
 pub(super) fn shfl(input: &ExecInput, results: &mut Results) {
     match input.inst.mods.shfl {
+        // Shifted up, the bound is the first lane of the segment, so the source must not be below it.
         ShflMode::Up => exchange(input, results, |lane, b, _, bound| (lane - b, lane - b >= bound)),
         ShflMode::Down => exchange(input, results, |lane, b, _, bound| (lane + b, lane + b <= bound)),
         ShflMode::Bfly => exchange(input, results, |lane, b, _, bound| (lane ^ b, lane ^ b <= bound)),
@@ -98,6 +100,7 @@ fn exchange(input: &ExecInput, results: &mut Results, source: impl Fn(i32, i32, 
     let mut in_range = 0;
     for lane in 0..WARP_SIZE {
         let (clamp, segment) = ((c.0[lane] & 31) as i32, (c.0[lane] >> 8 & 31) as i32);
+        // The last lane of the segment, or the first for a clamp of 0 (PTX shfl).
         let bound = (lane as i32 & segment) | (clamp & !segment);
         let (from, valid) = source(lane as i32, (b.0[lane] & 31) as i32, segment, bound);
         let from = (from & 31) as usize;

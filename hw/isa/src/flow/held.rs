@@ -71,11 +71,13 @@ impl Flow {
             twice |= all & lanes;
             all |= lanes;
         }
+        // The second term has live lanes in no group, and ended lanes in a group.
         twice | LaneMask(all.0 ^ self.live.0)
     }
 
     /// The instruction that holds a lane: the one before its resume address. 0 for a lane without one, as in a broken state.
     fn held_at(&self, by: Hold, lane: usize) -> u32 {
+        // A converged warp arrives with one resume address for all its lanes (`Flow::arrive`).
         let together = self.after_barrier.filter(|_| by == Hold::Barrier);
         together
             .unwrap_or_else(|| self.diverged().resume_at[lane])

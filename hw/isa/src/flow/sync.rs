@@ -15,6 +15,7 @@ impl Flow {
             self.push_pending(self.pc, apart);
             self.active &= !apart;
         }
+        // Every live lane of the mask is in the running group. No lane waits, as in converged code.
         if (mask & self.live & !self.active).is_empty() {
             self.pc += 1;
             return;
@@ -39,6 +40,7 @@ impl Flow {
                 let exchanging = self.exchanging & lanes;
                 self.syncing &= !lanes;
                 self.exchanging &= !lanes;
+                // Lanes that resume at different instructions run one after the other, so they cannot exchange values.
                 if !exchanging.is_empty() && !self.resume_together(lanes) {
                     self.split_exchange |= exchanging;
                 }

@@ -52,6 +52,7 @@ impl FromStr for Inst {
         let op = opcode(head)?;
         let mut inst = Inst::new(op);
         inst.guard = predicate(guard)?;
+        // Empty, or it begins with a dot: see `opcode`.
         let suffixes = &head[op.info().name.len()..];
         read_modifiers(&mut inst, suffixes)?;
         read_operands(&mut inst, rest)?;
@@ -65,6 +66,7 @@ fn opcode(head: &str) -> Result<Opcode, TextError> {
         head.strip_prefix(op.info().name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
+    // IMAD.WIDE is an opcode, not IMAD with a modifier.
     let longest = Opcode::ALL.iter().filter(begins).max_by_key(|op| op.info().name.len());
     longest
         .copied()
@@ -76,6 +78,7 @@ fn value_of<T: Copy>(names: Names<T>, name: &str) -> Option<T> {
 }
 
 fn read_modifiers(inst: &mut Inst, suffixes: &str) -> Result<(), TextError> {
+    // The first type is `ty`, the second `from`. All other suffixes are found by name, in any order.
     let mut n_types = 0;
     for name in suffixes.split('.').skip(1) {
         if let Some(ty) = value_of(TYPES, name) {
@@ -95,6 +98,7 @@ fn read_modifiers(inst: &mut Inst, suffixes: &str) -> Result<(), TextError> {
 
 /// Sets the modifier with this suffix. `None` if there is no such modifier.
 fn read_modifier(op: Opcode, mods: &mut Mods, name: &str) -> Option<()> {
+    // AND, OR and XOR are also joins of comparisons, so the opcode decides first.
     if op.is_atomic()
         && let Some(atom) = value_of(ATOMICS, name)
     {
@@ -131,6 +135,7 @@ fn read_word(mods: &mut Mods, name: &str) -> Option<()> {
         || set(SCOPES, name, &mut mods.scope)
         || set(ROUNDINGS, name, &mut mods.round);
     if !known {
+        // Last, because other names begin with N too (NC).
         mods.count = name.strip_prefix('N')?.parse().ok()?;
     }
     Some(())

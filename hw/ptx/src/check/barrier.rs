@@ -69,6 +69,7 @@ impl<'a> Bar<'_, 'a> {
     /// Checks that there is exactly one action.
     fn action(&self) -> Option<Diagnostic> {
         if self.named(ACTIONS).next().is_some() {
+            // Exactly one: none is refused below.
             return self.at_most_one(ACTIONS);
         }
         let message = format!("`{}` without an action", self.opcode());
@@ -178,6 +179,7 @@ impl<'a> Bar<'_, 'a> {
             0 if self.has(".arrive") => {
                 Some(find(format!("`{}.arrive` with 0 threads", self.opcode())).help("the count is at least 32"))
             }
+            // A block barrier counts whole warps.
             _ if threads < 0 || threads % WARP_SIZE as i128 != 0 => {
                 Some(find(format!("a barrier cannot wait for {threads} threads")).help("write a multiple of 32"))
             }

@@ -29,6 +29,7 @@ impl<'a> Checker<'_, 'a> {
             return;
         };
         for ((param, value), item) in declared.iter().zip(values).zip(items) {
+            // An array or a vector is passed as a `.param` variable, or as its elements.
             let is_scalar = param.dims.is_empty() && param.vector == 1;
             if is_scalar && !matches!(value, Value::Vector(_)) {
                 self.check_typed(param.ty, param.ty.bits(), value, item.span);

@@ -13,6 +13,7 @@ const MAX_REGISTERS: u32 = 1 << 20;
 const MAX_VARIABLE_BYTES: u64 = 1 << 31;
 
 impl<'t, 'a> Checker<'t, 'a> {
+    /// Declares a variable and returns its symbol. Reports a second definition.
     pub(super) fn variable(&mut self, variable: &'t Variable<'a>) -> SymbolId {
         self.initial_value(variable);
         if let Some(symbol) = self.declared_before(variable) {
@@ -29,12 +30,14 @@ impl<'t, 'a> Checker<'t, 'a> {
         let is_new = self.scopes.declare(variable.name.text, Meaning::Symbol(symbol));
         // A symbol declared `.extern` or `.common` may be declared again.
         let repeatable = matches!(variable.linkage, Linkage::Extern | Linkage::Common | Linkage::Weak);
+        // `_` names nothing, so it may be repeated.
         if !is_new && !repeatable && variable.name.text != "_" {
             self.redefined(variable.name, "variable");
         }
         symbol
     }
 
+    /// Declares registers in the innermost scope.
     pub(super) fn registers(&mut self, registers: &Registers<'a>) {
         if let Some((name, _)) = registers.names.first() {
             self.vector_type(*name, registers.ty, registers.vector);
@@ -43,6 +46,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             let first = RegId(self.body.registers.len() as u32);
             let n = count.unwrap_or(1) * registers.vector;
             if self.body.registers.len() as u32 + n > MAX_REGISTERS {
+                // Reported once. Then no undefined register is reported, because it may be a dropped one.
                 if !std::mem::replace(&mut self.body.has_dropped_registers, true) {
                     self.report(
                         name.span,
@@ -131,6 +135,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         if before.space != variable.space || !(is_extern(before) || is_extern(variable)) {
             return None;
         }
+        // The symbol keeps its number, so uses before the definition stay valid.
         if is_extern(before) {
             *before = variable;
         }

@@ -27,6 +27,7 @@ pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Op
         "atom" | "red" => modifiers.atomic(operands),
         _ => modifiers.fence(operands),
     };
+    // Plain mistakes first: only the first finding is reported.
     modifiers.foreign().or_else(|| modifiers.repeated()).or_else(combined)
 }
 
@@ -131,12 +132,14 @@ impl<'a> Modifiers<'_, 'a> {
         Diagnostic::malformed(order.span, message).help(format!("write {}", either(&self.form.words(Kind::Scope))))
     }
 
+    /// Checks cache operators, priorities and `.nc` against each other and the memory order.
     fn caching(&self) -> Option<Diagnostic> {
         let (order, cache) = (self.of(Kind::Order), self.of(Kind::Cache));
         let priority = self.of(Kind::L1Priority).or(self.of(Kind::L2Priority));
         let not_weak = order.filter(|order| order.text != ".weak");
         let volatile = order.filter(|order| order.text == ".volatile");
         let read_only = self.named(".nc");
+        // A strong access must be coherent, so it takes no cache operator. Read-only data has no order.
         let pairs = [
             (not_weak, cache),
             (read_only, order),
@@ -174,6 +177,7 @@ impl<'a> Modifiers<'_, 'a> {
         })
     }
 
+    /// Checks that an access has one type, which memory can hold.
     fn access_type(&self) -> Option<Diagnostic> {
         let types = self.types();
         if let [_, (_, second), ..] = types[..] {

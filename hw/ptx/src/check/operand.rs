@@ -95,6 +95,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         values
     }
 
+    /// Resolves a name without a component.
     pub(super) fn named(&mut self, name: Name<'a>) -> Value<'a> {
         match self.scopes.get(name.text) {
             Some(Meaning::Register(reg)) => Value::Register(reg),
@@ -108,6 +109,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             Some(Meaning::Targets(table)) => Value::Targets(table),
             None if name.text == "_" => Value::Sink,
             None if self.checked.functions.contains_key(name.text) => Value::Function(name.text),
+            // The predefined constant of PTX.
             None if name.text == "WARP_SZ" => Value::Int(32),
             None if is_special(name.text, "") => Value::Special(name.text, ""),
             None if self.in_vector_move && is_special(name.text, ".x") => {
@@ -123,6 +125,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
+    /// Resolves `name.x`: a special register, an element of a vector, or a part of a register.
     fn component(&mut self, name: Name<'a>, component: &'a str) -> Value<'a> {
         if is_special(name.text, component) {
             return Value::Special(name.text, component);
@@ -234,6 +237,7 @@ impl<'t, 'a> Checker<'t, 'a> {
     fn check_operand(&mut self, rules: &OperandRules, letter: char, value: &Value<'a>, span: Span) {
         match letter {
             'd' | 'a' => self.check_typed(rules.ty, rules.ty.bits(), value, span),
+            // `.wide` doubles the result and the addend only.
             'D' | 'A' => self.check_typed(rules.ty, rules.ty.bits() << u32::from(rules.wide), value, span),
             'u' => self.check_typed(Type::B32, 32, value, span),
             'p' => self.check_predicate(value, span),
@@ -265,6 +269,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     self.clash(ty, found, span);
                 }
             }
+            // A bit type takes the bits of a float literal.
             Value::Float(_) if !ty.is_float() && !ty.is_bits() => {
                 self.report(
                     span,
@@ -374,6 +379,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     }
                     let each = ty.bits() / (parts.len() as u32).max(1);
                     for part in parts {
+                        // Any bit type will do: only the width of a part counts.
                         self.check_typed(Type::B8, each, part, operand.span);
                     }
                 }

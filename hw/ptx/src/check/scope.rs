@@ -21,7 +21,7 @@ pub(super) enum Meaning {
     Targets(u32),
 }
 
-/// Maximum number of digits of a register number.
+/// Maximum number of digits of a register number. A declaration has at most 2^20 registers.
 const MAX_DIGITS: usize = 7;
 
 /// Registers with a common name and a number.
@@ -53,6 +53,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
+    /// Looks up a name in this scope, as a name or as a member of a family.
     fn get(&self, name: &str) -> Option<Meaning> {
         if let Some(&meaning) = self.names.get(name) {
             return Some(meaning);
@@ -66,6 +67,7 @@ impl Scope<'_> {
 
     fn family_member(&self, family: &str, index: &str) -> Option<Meaning> {
         let &family = self.families.get(family)?;
+        // `%r<8>` declares `%r1`, but not `%r01`.
         let canonical = index == "0" || !index.starts_with('0');
         let index: u32 = index.parse().ok()?;
         (canonical && index < family.count).then(|| family.member(index))

@@ -119,7 +119,7 @@ pub(super) fn signature(opcode: &str, has: impl Fn(&str) -> bool) -> Option<&'st
     })
 }
 
-/// True if the meaning of the opcode depends on a type, so that one without a type is malformed.
+/// True if the opcode needs a type. Without one the instruction is malformed.
 pub(super) fn needs_type(signature: &str) -> bool {
     signature.contains(['d', 'a', 'v', 'e'])
 }

@@ -74,6 +74,7 @@ impl<'a> Checker<'_, 'a> {
         let fault = match source_type {
             _ if ty == Type::Pred => Some("a predicate takes no offset".to_owned()),
             Some(ty) => Some(format!("an offset applies to integers, not to {}", ty.dotted())),
+            // The sum is computed by an integer addition, which has at most 64 bits.
             None if ty.bits() > 64 => Some("an offset applies to at most 64 bits".to_owned()),
             None => None,
         };
@@ -85,6 +86,7 @@ impl<'a> Checker<'_, 'a> {
             });
             return Value::Register(base);
         }
+        // A new register for each use, because `base` may change between two instructions.
         let result = RegId(self.body.registers.len() as u32);
         self.body.registers.push(ty);
         self.sums.push(Sum { result, base, offset });

@@ -1,4 +1,4 @@
-//! Edits of a text: spans and what replaces them, applied in one go.
+//! Edits of a text: spans with their replacements, applied together.
 
 use crate::diag::Span;
 use std::collections::BTreeMap;
@@ -52,6 +52,7 @@ impl Edits {
             out.push_str(slice);
         };
         for (span, with) in self.replaced.into_values() {
+            // A span inside a replaced one is gone from the text.
             if span.start < at {
                 continue;
             }

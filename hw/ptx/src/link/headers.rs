@@ -26,6 +26,7 @@ pub(super) fn merge(units: &[Unit<'_>], edits: &mut [Edits], findings: &mut Vec<
             remove_header(unit, edits);
             renumber_files(unit, files, edits);
         }
+        // The files of the next text are numbered after all files so far.
         let last = unit.module.files.iter().map(|&(index, _)| index).max();
         files = files.max(last.map_or(0, |last| last.saturating_add(files)));
     }
@@ -38,6 +39,7 @@ fn target<'a>(units: &[Unit<'a>]) -> Vec<&'a str> {
     capability::newest(names()).into_iter().chain(options).collect()
 }
 
+/// Reports texts with different texture modes.
 fn check_texture_modes(units: &[Unit<'_>], findings: &mut Vec<LinkFinding>) {
     let mode = |unit: &Unit<'_>| {
         TEXTURE_MODES
@@ -69,6 +71,7 @@ fn remove_header(unit: &Unit<'_>, edits: &mut Edits) {
     edits.blank(unit.module.version_span, unit.text);
     edits.blank(unit.module.target_span, unit.text);
     for pair in unit.tokens.windows(2) {
+        // The tree has no span of this directive.
         if unit.slice(pair[0].span) == ".address_size" {
             edits.blank(pair[0].span.to(pair[1].span), unit.text);
         }

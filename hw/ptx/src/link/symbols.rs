@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-/// What a text says of a name of module scope: its definition, or a declaration of another text's definition.
+/// A module-scope name in one text: its definition, or a declaration of another text's definition.
 #[derive(Clone, Copy)]
 struct Symbol<'u, 'a> {
     text: usize,
@@ -196,6 +196,7 @@ fn remove(unit: &Unit<'_>, symbol: &Symbol<'_, '_>, used: &mut HashSet<Cow<'_, s
         .tokens
         .partition_point(|token| token.span.start < symbol.span.start);
     let is_linkage = |token: &Token| LINKAGES.contains(&unit.slice(token.span));
+    // Back from the name to the first directive of the definition.
     let directives = unit.tokens[..at].iter().rposition(is_linkage).unwrap_or(at);
     let others = unit.tokens[..directives]
         .iter()

@@ -1,9 +1,9 @@
 //! Address arithmetic: folds it into instructions that include it.
 //!
 //! Constants added to an address become the displacement of the access. `mul.wide` and `add.s64` become one IMAD.WIDE,
-//! `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. From compute capability 9.0 on, `add` and `min` or `max` become one VIADDMNMX,
-//! and two `min` or `max` one VIMNMX3. Unread results are left for `dce`. The pass needs code after
-//! `copy_prop` with whole 64-bit values.
+//! `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. From compute capability 9.0 on, `add` and `min` or `max` become one
+//! VIADDMNMX, and two `min` or `max` one VIMNMX3. Unread results are left for `dce`. The pass needs code after `copy_prop` with
+//! whole 64-bit values.
 
 use super::code::{Arg, Bits, Code, Op, OpKind, VReg, Wide};
 use super::graph::{Graph, Values};
@@ -48,6 +48,7 @@ impl Context {
                 self.with_displacement(code, op, 0)
             }
             OpKind::Machine(Opcode::Ldsm | Opcode::Ldc | Opcode::Syncs) => self.with_displacement(code, op, 0),
+            // The displacement belongs to the global address. The shared one has none.
             OpKind::Machine(Opcode::Ldgsts) => self.with_displacement(code, op, 1),
             OpKind::Wide(Wide::Add) => self.wide_sum(code, op),
             OpKind::Machine(Opcode::Iadd3) => self.sum(code, op),
@@ -60,6 +61,7 @@ impl Context {
         let words = op.shape().src[slot];
         loop {
             let offset = i64::from(op.mods.offset);
+            // A known 32-bit address is a displacement from RZ.
             let (base, more) = match op.src[slot].known() {
                 Some(value) if words == 1 && value != 0 => (Arg::ZERO, i64::from(value as i32)),
                 _ => match self.sum_with_constant(code, op.src[slot], words) {
@@ -81,9 +83,13 @@ impl Context {
         let def = self.definition(code, arg, words)?;
         let adds = match def.kind {
             OpKind::Wide(Wide::Add) => words == 2,
-            OpKind::Machine(Opcode::Iadd3) => words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none(),
+            OpKind::Machine(Opcode::Iadd3) => {
+                // An extended sum adds a carry too.
+                words == 1 && def.src[2] == Arg::ZERO && def.pdst[0].is_none() && !def.mods.extended
+            }
             _ => false,
         };
+        // Displacements are signed, so 0xffff_fffc is -4.
         let constant = |arg: Arg| {
             let value = arg.known()?;
             Some(if words == 2 {
@@ -105,6 +111,7 @@ impl Context {
     /// Fuses x + y, where x is a product or shift of 32-bit values.
     fn wide_sum(&self, code: &Code, op: Op) -> Op {
         let [a, b, ..] = op.src;
+        // The product may have other readers: IMAD.WIDE replaces the two instructions of a 64-bit sum in any case.
         let fused = [(a, b), (b, a)].into_iter().find_map(|(product, addend)| {
             let (x, y, signed) = self.wide_product(code, product)?;
             let mut fused = Op::machine(Opcode::ImadWide).src(&[x, y, addend]).guard(op.guard);
@@ -147,6 +154,7 @@ impl Context {
         if high.is(Opcode::Mov) && high.src[0].known() == Some(0) {
             return Some((source, false));
         }
+        // A sign extension shifts the low word right by 31: all bits of the upper word are the sign.
         let shift = high.is(Opcode::Shf) && high.mods.right && high.mods.high && high.mods.ty == Ty::S32;
         let whole = high.src[1].known() == Some(31) && high.src[2] == source;
         let copied = high
@@ -171,12 +179,14 @@ impl Context {
         fused.unwrap_or(op)
     }
 
+    /// Fuses `part + addend` into one operation, if `part` is a product or shift with this reader only.
     fn fused_sum(&self, code: &Code, op: Op, part: Arg, addend: Arg) -> Option<Op> {
         // With another reader the part is computed anyway.
         let vreg = part.as_vreg().filter(|vreg| self.reads[vreg.0 as usize] == 1)?;
         let def = self.values.definition(code, vreg)?;
         let fixed = |arg: Arg| arg.is_plain() && self.values.is_fixed_bits(arg.bits, 1);
         let [x, y, z, _] = def.src;
+        // The fused operation reads x and y later than the old one did.
         if !fixed(x) || !fixed(y) {
             return None;
         }
@@ -190,10 +200,12 @@ impl Context {
             OpKind::Machine(Opcode::Shf)
                 if !def.mods.right && !def.mods.high && z == Arg::ZERO && !addend_is_literal(addend) =>
             {
+                // LEA has five bits for its shift. A SHF by 32 or more gives zero.
                 let shift = y.known().filter(|&shift| shift < 32)?;
                 fused = Op::machine(Opcode::Lea)
                     .src(&[x, addend])
                     .guard(op.guard)
+                    // LEA keeps its shift in `lut`.
                     .mods(|mods| mods.lut = shift as u8);
                 fused.line = op.line;
             }

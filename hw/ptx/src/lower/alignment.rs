@@ -1,12 +1,12 @@
 //! Alignment: the low four bits of registers, where every definition gives them the same value.
 //!
-//! An address is a multiple of 16 if its low four bits are known to be 0. The analysis starts with unknown values and meets all
+//! An address is a multiple of 16 if its low four bits are known to be 0. The analysis starts without values and meets all
 //! definitions of a register, until nothing changes. So a loop variable with a step of 16 keeps its alignment.
 
 use super::code::{Arg, Bits, Code, Op, OpKind, VReg};
 use warpwave_isa::opcode::Opcode;
 
-/// Low bits that the analysis follows.
+/// Number of low bits that the analysis follows: the widest access has 16 bytes.
 const WIDTH: u32 = 4;
 /// Rounds over the code until the analysis gives up. Each nested loop needs about one.
 const MAX_ROUNDS: usize = 32;
@@ -73,6 +73,7 @@ pub(super) struct Alignments {
 }
 
 impl Alignments {
+    /// Analyses a kernel. Returns no knowledge at all if the analysis does not settle.
     pub fn of(code: &Code) -> Alignments {
         let mut alignments = Alignments {
             registers: vec![Some(LowBits::UNKNOWN); code.groups.len()],
@@ -85,6 +86,7 @@ impl Alignments {
                 return alignments;
             }
         }
+        // The analysis is optimistic: before it settles, its values are not facts.
         alignments.registers.fill(Some(LowBits::UNKNOWN));
         alignments
     }
@@ -108,6 +110,7 @@ impl Alignments {
                     Some(LowBits::UNKNOWN)
                 };
                 let register = &mut self.registers[number as usize];
+                // A guarded write meets the other definitions too, since either value may be read.
                 let met = match (*register, result) {
                     (Some(old), Some(new)) => Some(old.meet(new)),
                     (old, new) => old.or(new),
@@ -137,6 +140,7 @@ impl Alignments {
                 _ => LowBits::UNKNOWN,
             },
             Opcode::Lop3 => logic(mods.lut, [source(0)?, source(1)?, source(2)?]),
+            // The result is one of the two sources.
             Opcode::Sel | Opcode::Imnmx => source(0)?.meet(source(1)?),
             _ => LowBits::UNKNOWN,
         };
@@ -165,11 +169,13 @@ fn logic(lut: u8, sources: [LowBits; 3]) -> LowBits {
     for bit in 0..WIDTH {
         let may_be = |source: LowBits, value: u32| bit >= source.known || source.bits >> bit & 1 == value;
         let is_possible = |index: &u32| {
+            // The index in the table is 4a + 2b + c.
             let inputs = [index >> 2, index >> 1 & 1, index & 1];
             sources.iter().zip(inputs).all(|(&source, value)| may_be(source, value))
         };
         let ones = (0..8).filter(is_possible).filter(|index| lut >> index & 1 == 1).count();
         if ones != 0 && ones != (0..8).filter(is_possible).count() {
+            // This bit may be 0 or 1, and no bit above an unknown one counts.
             return LowBits::of(bits, bit);
         }
         bits |= u32::from(ones != 0) << bit;

@@ -53,6 +53,7 @@ impl Arg {
     }
 
     pub const fn imm(bits: u64) -> Arg {
+        // Zero is RZ. Passes compare with `Arg::ZERO`, so zero has this one form.
         if bits == 0 { Arg::ZERO } else { Arg::of(Bits::Imm(bits)) }
     }
 
@@ -82,6 +83,7 @@ impl Arg {
     pub fn known(self) -> Option<u64> {
         match self.bits {
             Bits::Zero if self.is_plain() => Some(0),
+            // A modifier means different bits for integers and floats, so it is not folded here.
             Bits::Imm(value) if self.is_plain() => Some(value),
             _ => None,
         }
@@ -91,11 +93,13 @@ impl Arg {
     pub fn part(self, n: u8) -> Arg {
         let bits = match self.bits {
             Bits::VReg(vreg) => Bits::VReg(vreg.offset(n)),
+            // By way of `imm`, because one word of a literal may be zero.
             Bits::Imm(value) => return Arg::imm((value >> (32 * u32::from(n))) & 0xffff_ffff).like(self),
             Bits::Const { bank, offset } => Bits::Const {
                 bank,
                 offset: offset + 4 * u16::from(n),
             },
+            // Every word of zero is zero. A special register has one word.
             other => other,
         };
         Arg { bits, ..self }

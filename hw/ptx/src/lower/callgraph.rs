@@ -11,8 +11,9 @@ use std::collections::HashSet;
 /// Distance between the addresses of two functions.
 const ADDRESS_STEP: u64 = 16;
 
-/// Returns the finding for a function or variable that is used, and that no text defines. Its span is the declaration, so that all
-/// uses give one finding.
+/// Returns the finding for a used function or variable that no text defines.
+///
+/// Its span is the declaration, so all uses give one finding.
 pub(crate) fn undefined(name: &str, declaration: Span) -> Diagnostic {
     Diagnostic::unsupported(declaration, format!("`{name}` is declared, but no PTX defines it"))
         .help("link the PTX that defines it: in a scenario, `ptx` takes a list of files")
@@ -20,6 +21,7 @@ pub(crate) fn undefined(name: &str, declaration: Span) -> Diagnostic {
 
 /// Returns the address of a function with a body; never zero.
 pub(crate) fn address(checked: &Checked<'_, '_>, name: &str) -> Option<u64> {
+    // Plus one, because a null pointer is no function.
     Some((checked.number(name)? as u64 + 1) * ADDRESS_STEP)
 }
 
@@ -37,6 +39,7 @@ fn address_taken(checked: &Checked<'_, '_>) -> Vec<usize> {
         variable.init.iter().for_each(|init| init.names(&mut names));
     }
     for op in checked.bodies.iter().flat_map(ops) {
+        // A call by name takes no address, and a call through a register has it from elsewhere.
         if op.instruction.opcode.text != "call" {
             op.operands
                 .iter()
@@ -116,6 +119,7 @@ fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
             Value::Function(name) => Some(*name),
             _ => None,
         });
+        // A call without a name is a call through a register: the extra node.
         name.map_or(Some(checked.bodies.len()), |name| checked.number(name))
     });
     callees.filter(|&callee| visited.insert(callee)).collect()
@@ -164,6 +168,7 @@ pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kerne
     for op in functions(checked, graph, kernel).into_iter().flat_map(ops) {
         op.operands.iter().for_each(|value| variables_in(value, &mut worklist));
     }
+    // A kernel can follow an address that a variable holds.
     while let Some(symbol) = worklist.pop() {
         if !found.insert(symbol) {
             continue;
@@ -171,6 +176,7 @@ pub(super) fn reachable_data(checked: &Checked<'_, '_>, graph: &CallGraph, kerne
         let mut names = HashSet::new();
         let init = checked.symbols[symbol.0 as usize].init.as_ref();
         init.into_iter().for_each(|init| init.names(&mut names));
+        // A name in a function's initial value may mean a variable of that function.
         names.retain(|name| match checked.init_names.get(&(symbol, *name)) {
             Some(&inner) => {
                 worklist.push(inner);

@@ -28,11 +28,11 @@ pub(crate) enum Wide {
     Lop,
     /// d = a << b, b of 32 bits.
     Shl,
-    /// d = a >> b, in a's sign where `ty` is signed.
+    /// d = a >> b, b of 32 bits. The shift is arithmetic if `ty` is signed.
     Shr,
     /// d = psrc0 ? a : b.
     Sel,
-    /// pdst0 = (a cmp b) join psrc0, pdst1 its complement.
+    /// pdst0 = (a cmp b) join psrc0; pdst1 = !(a cmp b) join psrc0.
     Setp,
     /// d = low 64 bits of a * b + c.
     Mad,
@@ -61,6 +61,8 @@ pub(crate) struct Op {
     pub conv: ConvBarrier,
     /// True if the PTX text promises that all lanes agree (`bra.uni`).
     pub uniform: bool,
+    /// True for a float operation without a rounding modifier, which `contract` may fuse. False after that pass.
+    pub open_rounding: bool,
     /// Line of the PTX text.
     pub line: u32,
 }
@@ -86,6 +88,7 @@ impl Op {
             target: None,
             conv: ConvBarrier(0),
             uniform: false,
+            open_rounding: false,
             line: 0,
         }
     }
@@ -137,12 +140,14 @@ impl Op {
         self.guard == VGuard::ALWAYS && matches!(self.kind, OpKind::Machine(Opcode::Bra | Opcode::Exit | Opcode::Trap))
     }
 
-    /// True if the operation does more than write its results.
+    /// True if the operation does more than write its results. It stays in place, and it gets the guard of its PTX instruction.
     pub fn has_effect(&self) -> bool {
         use Opcode::*;
         let OpKind::Machine(opcode) = self.kind else {
             return false;
         };
+        // Exchanges and matrix products count: a lane with a false guard must not take part in them. Volatile loads and clock
+        // reads happen as often as the text says.
         matches!(
             opcode,
             St | Atom
@@ -189,7 +194,13 @@ impl Op {
             || (opcode == S2r
                 && matches!(
                     self.src[0].bits,
-                    Bits::Special(Special::ClockLo | Special::ClockHi | Special::BarrierCount)
+                    Bits::Special(
+                        Special::ClockLo
+                            | Special::ClockHi
+                            | Special::GlobaltimerLo
+                            | Special::GlobaltimerHi
+                            | Special::BarrierCount
+                    )
                 ))
     }
 
@@ -290,6 +301,7 @@ impl Code {
     /// Creates a group of `words` new registers.
     pub fn new_group(&mut self, words: u8) -> VReg {
         let first = VReg(self.groups.len() as u32);
+        // Every register knows its group, so that the allocator finds the group from any operand.
         self.groups.extend((0..words).map(|_| (first, words)));
         first
     }
@@ -302,9 +314,12 @@ impl Code {
     /// Iterates over the blocks that can run after `block`.
     pub fn successors(&self, block: BlockId) -> impl Iterator<Item = BlockId> + use<> {
         let last = self.blocks[block].ops.last();
+        // A guarded jump or end falls through in the lanes where its guard is false.
         let jump = last.filter(|op| op.is(Opcode::Bra)).and_then(|op| op.target);
+        // BRX is never selected: `brx.idx` becomes a search by BRA.
         let goes_on = !last.is_some_and(Op::ends_flow) && block + 1 < self.blocks.len();
         let next = goes_on.then_some(block + 1);
+        // A jump to the next block is one edge, not two.
         next.into_iter().chain(jump.filter(|_| jump != next))
     }
 

@@ -11,6 +11,7 @@ use warpwave_isa::opcode::Opcode;
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let values = Values::of(code, &graph);
+    // The original of a copy may be a copy too. Only sources change, so `values` stays valid.
     loop {
         let mut changed = false;
         for block in 0..code.blocks.len() {
@@ -48,6 +49,7 @@ fn propagated_operands(code: &Code, values: &Values, op: &Op) -> [Arg; 4] {
 /// Returns the replacement of a one-word operand.
 fn single(code: &Code, values: &Values, op: &Op, arg: Arg) -> Option<Arg> {
     let def = values.definition(code, arg.as_vreg()?)?;
+    // Legal because a fixed source has the same value here as at the copy.
     if let Some(bits) = copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 1)) {
         return Some(Arg { bits, ..arg });
     }
@@ -73,6 +75,7 @@ fn takes_float_signs(op: &Op) -> bool {
 fn with_sign(def: &Op, arg: Arg) -> Option<Arg> {
     let bits = def.src[0].bits;
     match (def.mods.lut, def.src[1].known()?) {
+        // 0x3c is xor, 0xc0 is and. The absolute value of -x is that of x.
         (0x3c, 0x8000_0000) if arg.abs => Some(Arg { bits, ..arg }),
         (0x3c, 0x8000_0000) => Some(Arg { bits, ..arg }.negated()),
         (0xc0, 0x7fff_ffff) => Some(Arg { bits, abs: true, ..arg }),
@@ -82,6 +85,7 @@ fn with_sign(def: &Op, arg: Arg) -> Option<Arg> {
 
 /// Returns the source of a copy: a move, or an addition of zero.
 fn copy_of(def: &Op) -> Option<Bits> {
+    // An extended addition adds a carry to its zeros.
     let adds = def.is(Opcode::Iadd3) && !def.mods.extended && def.pdst[0].is_none();
     let source = match def.src {
         [source, ..] if def.is(Opcode::Mov) => source,
@@ -107,9 +111,11 @@ fn group(code: &Code, values: &Values, arg: Arg, words: u8) -> Option<Arg> {
     if words == 2
         && let Some(def) = values.pair_definition(code, vreg)
     {
+        // One operation wrote both words, so only a 64-bit copy can be replaced.
         let bits = wide_copy_of(def).filter(|&bits| values.is_fixed_bits(bits, 2))?;
         return Some(Arg { bits, ..arg });
     }
+    // Each word has a definition of its own: all of them must copy one group, in order.
     let first = copied_from(code, values, vreg)?;
     let mut rest = 1..words;
     let bits = match first {
@@ -117,6 +123,7 @@ fn group(code: &Code, values: &Values, arg: Arg, words: u8) -> Option<Arg> {
             let follows = |n: u8| copied_from(code, values, vreg.offset(n)) == Some(Bits::VReg(low.offset(n)));
             (rest.all(follows) && is_group(code, low, words)).then_some(first)?
         }
+        // A 64-bit constant operand must be aligned to 8 bytes.
         Bits::Const { bank, offset } if words == 2 && offset % 8 == 0 => {
             let next = Bits::Const {
                 bank,
@@ -124,6 +131,7 @@ fn group(code: &Code, values: &Values, arg: Arg, words: u8) -> Option<Arg> {
             };
             (copied_from(code, values, vreg.offset(1))? == next).then_some(first)?
         }
+        // Two known words are one 64-bit literal.
         _ if words == 2 => {
             let high = copied_from(code, values, vreg.offset(1))?;
             Arg::imm(Arg::of(first).known()? | Arg::of(high).known()? << 32).bits
@@ -171,6 +179,7 @@ pub(super) struct PredDefs {
 }
 
 impl PredDefs {
+    /// Finds the predicates with one unguarded definition that comes before all uses.
     pub fn of(code: &Code, graph: &Graph) -> PredDefs {
         let n = code.n_preds as usize;
         let mut preds = PredDefs {
@@ -181,6 +190,7 @@ impl PredDefs {
         for (block, index, op) in indexed_ops(code) {
             for pred in op.pred_defs() {
                 let position = &mut preds.positions[pred.0 as usize];
+                // A guarded write keeps the old value in other lanes, as a second definition would.
                 redefined[pred.0 as usize] |= position.is_some() || op.guard != VGuard::ALWAYS;
                 *position = Some((block, index));
             }
@@ -224,6 +234,7 @@ impl PredDefs {
             };
             let source = def.psrc[0];
             let fixed = source.pred.is_none_or(|pred| self.positions[pred.0 as usize].is_some());
+            // The table of a PLOP3 that ignores its second input: 0b1100 is the first input, 0b0011 its inverse.
             let inverts = match def.mods.lut & 0xf {
                 0b1100 => false,
                 0b0011 => true,
@@ -240,9 +251,10 @@ impl PredDefs {
         guard
     }
 
-    /// Returns a comparison that computes `a and b` at once, if b is a comparison with a free join input.
+    /// Returns one comparison for `a and b` or `a or b`, if b is a comparison with a free join input.
     fn with_join(&self, code: &Code, values: &Values, op: &Op) -> Option<Op> {
         let join = match op.mods.lut & 0xf {
+            // The table of `and`, then that of `or`, with index 2p + q.
             0b1000 => Join::And,
             0b1110 => Join::Or,
             _ => return None,
@@ -255,7 +267,10 @@ impl PredDefs {
             let def = self.definition(code, compared)?;
             let plain = def.psrc[0] == VGuard::ALWAYS && def.mods.join == Join::And && !compared.negated;
             let compares = matches!(def.kind, OpKind::Machine(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp));
+            // With one reader, the old comparison is dead and `dce` removes it.
             let first = def.pdst[0] == compared.pred && self.reads[compared.pred?.0 as usize] == 1;
+            // The merged comparison runs later, so its sources must be the same there. An extended one also reads the predicate
+            // of the low words.
             let fixed = def.uses().all(|vreg| values.is_fixed(vreg)) && !def.mods.extended;
             if !(plain && compares && first && fixed) {
                 return None;

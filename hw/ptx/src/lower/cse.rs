@@ -24,6 +24,7 @@ pub(super) fn run(code: &mut Code) {
             if !is_pure(&op, &values, &preds, groups) {
                 out.push(op);
             } else if let Some(first) = computed.ops.get(&key(&op)).copied() {
+                // The first operation is earlier in this block, so its result is there on every path.
                 computed.rename(&first, &op);
                 out.extend(copies(&first, &op));
             } else {
@@ -59,6 +60,7 @@ impl Computed {
             let Some(first) = original(0) else { continue };
             let (start, of_group) = groups[first.0 as usize];
             let at = (first.0 - start.0) as u8;
+            // A wide operand is encoded as one register number, which must be aligned.
             let is_part = at.is_multiple_of(words) && at + words <= of_group;
             if is_part && (1..words).all(|n| original(n) == Some(first.offset(n))) {
                 arg.bits = Bits::VReg(first);
@@ -101,10 +103,12 @@ fn key(op: &Op) -> Key {
 /// True if an operation gives the same result at every position, and its sources and results are fixed.
 fn is_pure(op: &Op, values: &Values, preds: &PredDefs, groups: &[(VReg, u8)]) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
+    // Constants do not change while a kernel runs, so equal LDCs are equal.
     let reads_memory = opcode.info().pipe == Pipe::Lsu && opcode != Opcode::Ldc;
     let fixed_vregs = op.uses().chain(op.defs()).all(|vreg| values.is_fixed(vreg));
     let fixed_preds = op.pred_uses().chain(op.pred_defs()).all(|pred| preds.is_fixed(pred));
     let is_wide = op.dst.is_some_and(|vreg| groups[vreg.0 as usize].1 > 1);
+    // P2R reads predicates that are not among its operands.
     let is_copy = opcode == Opcode::P2r || opcode == Opcode::Mov && !is_wide;
     !op.has_effect() && !reads_memory && !is_copy && op.guard == VGuard::ALWAYS && fixed_vregs && fixed_preds
 }
@@ -124,6 +128,7 @@ fn copies(first: &Op, second: &Op) -> Vec<Op> {
             Op::machine(Opcode::Plop3)
                 .psrc(VGuard::pred(from))
                 .pdst(to)
+                // The truth table of the first input.
                 .mods(|mods| mods.lut = 0b1100),
         )
     });

@@ -1,6 +1,7 @@
-//! Dead code elimination. An atomic with an unread old value becomes a reduction, or returns the value to RZ. So no instruction waits for it.
+//! Dead code elimination: removes operations without effects and without readers.
 //!
-//! Operations with effects stay, in order.
+//! Operations with effects stay, in order. An atomic with an unread old value becomes a reduction, or returns the value to RZ.
+//! Then no scoreboard entry waits for the value.
 
 use super::code::{Code, Op, OpKind};
 use warpwave_isa::inst::AtomOp;
@@ -8,6 +9,7 @@ use warpwave_isa::opcode::Opcode;
 
 pub(super) fn run(code: &mut Code) {
     let mut reads = Reads::of(code);
+    // A reader in an earlier block of a loop may be removed after its source was visited.
     loop {
         let mut removed = false;
         // Backwards, so a chain of unread operations goes in one pass.
@@ -16,6 +18,7 @@ pub(super) fn run(code: &mut Code) {
                 reads.drop_unread_results(op);
             }
             block.ops.retain(|op| {
+                // Results that only removed operations read are unread too, as their reads no longer count.
                 let keep = op.has_effect() || reads.is_read(op);
                 if !keep {
                     reads.count(op, u32::wrapping_sub);
@@ -43,6 +46,7 @@ impl Reads {
             preds: vec![0; code.n_preds as usize],
         };
         for op in code.ops() {
+            // Wrapping only to name the operation as a function: no count overflows.
             reads.count(op, u32::wrapping_add);
         }
         reads
@@ -64,6 +68,7 @@ impl Reads {
             || op.pred_defs().any(|pred| self.preds[pred.0 as usize] > 0)
     }
 
+    /// Removes unread results of an operation that stays.
     fn drop_unread_results(&self, op: &mut Op) {
         for pred in &mut op.pdst {
             *pred = pred.filter(|pred| self.preds[pred.0 as usize] > 0);

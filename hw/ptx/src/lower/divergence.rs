@@ -1,7 +1,7 @@
 //! Divergence analysis: branches on which all lanes agree, and blocks where lanes may be diverged.
 //!
-//! A uniform branch is uniform for every input. Its guard depends only on parameters, constants, block indices and sizes, through
-//! definitions that all lanes execute together. Everything else may diverge. The pass needs legalized code.
+//! A branch counts as uniform only if it is so for every input. Its guard depends only on parameters, constants, block indices
+//! and sizes, through definitions that all lanes execute together. Everything else may diverge. The pass needs legalized code.
 
 use super::code::{Bits, BlockId, Code, Op, OpKind, VGuard};
 use super::graph::Graph;
@@ -22,6 +22,7 @@ pub(super) struct Divergence {
 }
 
 impl Divergence {
+    /// Analyses a kernel: all values start uniform and are marked until nothing changes.
     pub fn of(code: &Code, graph: &Graph) -> Divergence {
         let n = code.blocks.len();
         let mut divergence = Divergence {
@@ -31,6 +32,7 @@ impl Divergence {
             divergent_block: vec![false; n],
             leaves_spin: spin::spin_exits(code, graph),
         };
+        // `|` does not short-circuit, so each round runs both.
         while divergence.mark_values(code) | divergence.mark_regions(code, graph) {}
         divergence
     }
@@ -54,15 +56,17 @@ impl Divergence {
         changed
     }
 
+    /// True if the results are uniform where all lanes execute the operation together.
     fn is_uniform(&self, op: &Op) -> bool {
         let from_memory = match op.kind {
-            // All lanes get the same result.
+            // With uniform sources, all lanes get the same result.
             OpKind::Machine(Opcode::Vote) => false,
             // Constants do not change, so the address decides.
             OpKind::Machine(Opcode::Ldc) => false,
             OpKind::Machine(opcode) => matches!(opcode.info().pipe, Pipe::Lsu | Pipe::Tensor) || opcode == Opcode::P2r,
             OpKind::Wide(_) => false,
         };
+        // Equal for all threads of a CTA. Thread, lane and warp numbers are not in the list.
         let special = |bits| match bits {
             Bits::Special(special) => matches!(
                 special,
@@ -98,17 +102,20 @@ impl Divergence {
             self.divergent_branch[block] = true;
             let region = self.region(graph, block);
             for (is_diverged, in_region) in self.divergent_block.iter_mut().zip(region) {
+                // A value written here may be old in lanes that took the other side.
                 *is_diverged |= in_region;
             }
         }
         changed
     }
 
+    /// True if a block ends by a branch that some lanes take and others do not.
     fn may_disagree(&self, code: &Code, block: BlockId, graph: &Graph) -> bool {
         let Some(op) = code.blocks[block].ops.last() else {
             return false;
         };
         let conditional = op.is(Opcode::Bra) && op.guard != VGuard::ALWAYS && graph.successors[block].len() > 1;
+        // `bra.uni` is a promise of the text. Without the pass `uniformity` it is not used.
         let promised = op.uniform && !code.all_diverge;
         let is_uniform = promised || op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize]);
         conditional && !is_uniform
@@ -116,6 +123,7 @@ impl Divergence {
 
     /// Returns the blocks between a branch and its reconvergence.
     fn region(&self, graph: &Graph, branch: BlockId) -> Vec<bool> {
+        // Lanes that leave a spin loop do not wait, so this region has no end.
         let join = graph.post_dominator[branch].filter(|_| !self.leaves_spin[branch]);
         let mut sides = graph.successors[branch]
             .iter()

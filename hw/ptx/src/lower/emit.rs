@@ -1,4 +1,4 @@
-//! Emission: allocated code to a [`Program`].
+//! Emission: turns allocated code into a [`Program`].
 
 use super::arg::source;
 use super::code::{Arg, Bits, Code, Op, OpKind, VGuard};
@@ -18,6 +18,7 @@ pub(super) fn run(
     preds: &[Pred],
     local_bytes: u32,
 ) -> Program {
+    // Program address of each block, in instructions.
     let starts: Vec<u32> = code
         .blocks
         .iter()
@@ -66,12 +67,14 @@ struct Emitter<'e> {
 }
 
 impl Emitter<'_> {
+    /// Encodes an operation. An absent result becomes RZ or PT.
     fn inst(&self, op: &Op) -> Inst {
         let OpKind::Machine(opcode) = op.kind else {
             panic!("a 64-bit operation reached the end of lowering: {op:?}");
         };
         let mut inst = Inst::new(opcode);
         inst.guard = self.guard(op.guard);
+        // RZ and PT take results that nothing reads.
         inst.dst = op.dst.map_or(Reg::ZERO, |vreg| self.registers[vreg.0 as usize]);
         inst.pdst = op
             .pdst

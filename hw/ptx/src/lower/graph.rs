@@ -90,11 +90,14 @@ fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<Bl
         rank[block] = n;
     }
     let mut parent: Vec<Option<BlockId>> = vec![None; successors.len()];
+    // A root that is its own parent ends every walk upwards.
     parent[root] = Some(root);
     let mut changed = true;
     while changed {
         changed = false;
+        // In reverse post-order most predecessors come first, so a reducible graph settles in two rounds.
         for &block in order.iter().rev().filter(|&&block| block != root) {
+            // Predecessors without a dominator yet, and unreachable ones, do not count.
             let known = predecessors[block]
                 .iter()
                 .copied()
@@ -111,6 +114,7 @@ fn dominators(root: BlockId, successors: &[Vec<BlockId>], predecessors: &[Vec<Bl
 /// Returns the nearest common ancestor of two blocks.
 fn common_ancestor(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, mut b: BlockId) -> BlockId {
     while a != b {
+        // A block nearer to the root has a higher post-order number.
         while rank[a] < rank[b] {
             a = parent[a].unwrap_or(a);
         }
@@ -121,9 +125,11 @@ fn common_ancestor(parent: &[Option<BlockId>], rank: &[usize], mut a: BlockId, m
     a
 }
 
+/// Returns the blocks reachable from `root`, each after its successors.
 fn post_order(root: BlockId, successors: &[Vec<BlockId>]) -> Vec<BlockId> {
     let mut order = Vec::new();
     let mut visited = vec![false; successors.len()];
+    // An explicit stack: inlined code has paths that are deeper than a host thread's stack.
     let mut stack = vec![(root, 0)];
     visited[root] = true;
     while let Some((block, next)) = stack.pop() {
@@ -155,6 +161,7 @@ fn post_dominators(successors: &[Vec<BlockId>], predecessors: &[Vec<BlockId>]) -
     parent.pop();
     parent
         .into_iter()
+        // The extra block has no code, so it is no place for a BSYNC.
         .map(|block| block.filter(|&block| block != end))
         .collect()
 }
@@ -195,6 +202,7 @@ impl Values {
                 let Definitions::One(at, n) = values.defs[vreg.0 as usize] else {
                     continue;
                 };
+                // A use before its definition reads the value of an earlier iteration.
                 let before = if at == block {
                     n < index
                 } else {
@@ -233,6 +241,7 @@ impl Values {
     pub fn is_fixed_bits(&self, bits: Bits, words: u8) -> bool {
         match bits {
             Bits::VReg(vreg) => (0..words).all(|n| self.is_fixed(vreg.offset(n))),
+            // A clock or a timer reads differently each time.
             Bits::Special(_) => false,
             _ => true,
         }

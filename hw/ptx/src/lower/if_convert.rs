@@ -1,12 +1,12 @@
 //! If-conversion: replaces a short forward branch by guards.
 //!
-//! A block that one branch skips, of at most [`MAX_OPS`] operations, is merged into the block of the branch. It must have no other
+//! A block of at most [`MAX_OPS`] operations that one branch skips is merged into the block of the branch. It must have no other
 //! entry and no other exit than the branch's target. The target is merged too if nothing else leads there, so the scheduler
 //! sees one block.
 //!
-//! Memory accesses, floating-point operations and results read later get the guard. Integer operations run unguarded if no later code
-//! reads them. The vendor's assembler guards floating-point operations too, so a profiler counts only the lanes that need them.
-//! The pass needs legalized code after `jumps`.
+//! Memory accesses, floating-point operations and results read later get the guard. Integer operations run unguarded if no later
+//! code reads their results. The vendor's assembler guards floating-point operations too, so a profiler counts only the lanes
+//! that need them. The pass needs legalized code after `jumps`.
 
 use super::code::{BlockId, Code, Op, OpKind, VGuard};
 use super::graph::Graph;
@@ -20,6 +20,7 @@ pub(super) fn run(code: &mut Code) {
     let live_vregs: Vec<Vec<usize>> = live::live_after_blocks::<live::GeneralRegs>(code, &Graph::of(code));
     let live_preds: Vec<Vec<usize>> = live::live_after_blocks::<live::Predicates>(code, &Graph::of(code));
     for block in 0..code.blocks.len() {
+        // The merged target may end in another short branch.
         while let Some(skip) = Skip::after(code, block) {
             let is_live = |op: &Op| {
                 op.defs()
@@ -31,11 +32,13 @@ pub(super) fn run(code: &mut Code) {
             let ops = std::mem::take(&mut code.blocks[skip.skipped].ops);
             code.blocks[block].ops.pop();
             for mut op in ops {
+                // An unguarded operation does not wait for the predicate.
                 if is_live(&op) || !is_cheap(&op) {
                     op.guard = skip.guard;
                 }
                 code.blocks[block].ops.push(op);
             }
+            // One larger block gives `schedule` more operations to hide a latency with.
             if skip.merges_target {
                 let tail = std::mem::take(&mut code.blocks[skip.target].ops);
                 code.blocks[block].ops.extend(tail);
@@ -55,12 +58,14 @@ struct Skip {
 }
 
 impl Skip {
+    /// Returns the skip at the end of a block, if it can be replaced by guards.
     fn after(code: &Code, block: BlockId) -> Option<Skip> {
         let branch = code.blocks[block].ops.last().filter(|op| op.is(Opcode::Bra))?;
         branch.guard.pred?;
         let skipped = next_nonempty(code, block + 1)?;
         let target = next_nonempty(code, branch.target?)?;
         let ops = &code.blocks[skipped].ops;
+        // Forward only: a skipped block that jumps back is a loop.
         let reaches_target = skipped < target && next_nonempty(code, skipped + 1) == Some(target);
         let fits = ops.len() <= MAX_OPS && ops.iter().all(|op| can_be_guarded(op, branch.guard));
         if !reaches_target || !fits || predecessors(code, skipped) != [block] {
@@ -92,6 +97,7 @@ fn predecessors(code: &Code, block: BlockId) -> Vec<BlockId> {
     (0..code.blocks.len()).filter(goes).collect()
 }
 
+/// True if a guard has the effect of the branch: no exchange between lanes, no control, no write of the branch's predicate.
 fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_exchange = matches!(
@@ -103,7 +109,8 @@ fn can_be_guarded(op: &Op, branch: VGuard) -> bool {
     is_plain && !is_exchange && opcode.info().pipe != Pipe::Control
 }
 
-/// True if an operation that no lane needs costs an issue slot alone. Floating-point operations also change the FLOP counts of a profiler.
+/// True if an operation without a guard costs no more than its issue slot in lanes that do not need it. Floating-point operations are not
+/// cheap: they also change the FLOP counts of a profiler.
 fn is_cheap(op: &Op) -> bool {
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_float = matches!(opcode, Opcode::Fadd | Opcode::Fmul | Opcode::Ffma);

@@ -67,6 +67,7 @@ pub(super) struct Image<'i> {
 impl<'i> Image<'i> {
     pub fn new(variable: &Variable<'_>, bytes: &'i mut [u8]) -> Self {
         let dims = variable.dims.iter().map(|dim| dim.unwrap_or(0));
+        // A vector is one more dimension, the innermost one.
         let vector = (variable.vector > 1).then_some(u64::from(variable.vector));
         let dims: Vec<u64> = dims.chain(vector).collect();
         let mut sizes = vec![variable.ty.bytes() as usize];
@@ -83,6 +84,7 @@ impl<'i> Image<'i> {
 
     /// Returns the bytes of a part at brace depth `depth`.
     fn size(&self, depth: usize) -> usize {
+        // Never zero, because lists are rounded up to whole parts.
         self.sizes[depth.min(self.sizes.len() - 1)].max(1)
     }
 
@@ -131,6 +133,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         let mut at = first;
         for item in items {
             if let Init::List(inner, span) = item {
+                // As in C: values before the brace leave the rest of their part zero.
                 at = first + (at - first).next_multiple_of(part);
                 if at + part > end {
                     return self.too_many(*span);
@@ -169,6 +172,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         self.findings.push(Diagnostic::malformed(span, message));
     }
 
+    /// Returns one value for a variable of type `ty`.
     fn value(&mut self, ty: Type, init: &Init<'a>) -> Result<Value, Diagnostic> {
         let span = span_of(init);
         let typed = |what: &str| Diagnostic::malformed(span, format!("{what} in a variable of `{}`", ty.dotted()));
@@ -177,9 +181,11 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             return Err(typed("an initial value").help(bits));
         }
         match init {
+            // Zero has the same bits in every type.
             Init::Int(value, _) if ty.is_float() && *value != 0 => {
                 Err(typed("an integer").help("write a float: `1.0`, or its bits: `0f3F800000`"))
             }
+            // The lowest bytes count, as in a C conversion.
             Init::Int(value, _) => Ok(Value::Bits(*value as u128)),
             Init::Float(float, _) if ty.is_float() || float.bits() == ty.bits() => {
                 Ok(Value::Bits(float.bits_as(ty).into()))
@@ -197,6 +203,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         let value = self.address(name, offset, generic)?;
         match (ty.bits(), &value) {
             (64, _) => Ok(value),
+            // Constants and functions have small addresses, known here.
             (32, Value::Bits(bits)) if bits >> 32 == 0 => Ok(value),
             (32, _) => {
                 let message = format!("an address of 64 bits in a variable of `{}`", ty.dotted());
@@ -247,6 +254,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             })),
             Some(&VarLoc::Const(at)) => {
                 self.generic_constants |= generic;
+                // A plain address of a constant is its offset in the bank.
                 let window = if generic { CONST_WINDOW } else { 0 };
                 let address = (window + u64::from(at)).wrapping_add(offset as u64);
                 Ok(Value::Bits(address.into()))
@@ -263,6 +271,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         }
     }
 
+    /// Returns the address of a function. An offset or `generic()` is malformed.
     fn function(&self, name: Name<'a>, offset: i64, generic: bool) -> Result<Value, Diagnostic> {
         let text = name.text;
         match callgraph::address(self.checked, text) {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The wide load stands where the first load was, and the wide store where the last store was. Words are copied at their old
-//! places. So a register keeps its value until then. `copy_prop` and the allocator remove most of the copies. The pass runs before
-//! `if_convert`: a short block is guarded only after its accesses are joined.
+//! places, so a destination keeps its old value up to its copy. `copy_prop` and the allocator remove most of the copies. The
+//! pass runs before `if_convert`: a short block is guarded only after its accesses are joined.
 //!
 //! The accesses are plain loads or stores of 4 or 8 bytes without a guard. They are in one block, with no fence between them, and
 //! their base keeps its value. No store to the same memory is between loads, and no other access to it between stores. Together
@@ -76,6 +76,7 @@ impl Kind {
             _ => return None,
         };
         let space = matches!(mods.space, Space::Shared | Space::Local | Space::Const);
+        // Elements of 1 or 2 bytes take a register each, so a wide access could not deliver them.
         let size = mods.access.bytes >= 4 && mods.access.total() < MAX_BYTES;
         let plain = op.guard == VGuard::ALWAYS && mods.cache != CacheOp::Volatile && value.is_plain();
         (space && size && plain).then_some(Kind {
@@ -127,10 +128,12 @@ impl Runs {
             let is_apart = |&other: &usize| are_apart(&ops[other], op);
             run.base == op.src[0] && Some(run.kind) == kind && run.ops.iter().all(is_apart)
         };
+        // An open run of stores is delayed to its last one. An access in between might have to come first.
         let stores = self
             .stores
             .extract_if(.., |run| memory.includes(run.kind.space) && !continues(run));
         self.ended.extend(stores);
+        // An open run of loads moves up to its first one, across this store.
         if memory.writes {
             for runs in self.loads.values_mut() {
                 self.ended
@@ -173,9 +176,11 @@ fn runs(ops: &[Op]) -> Vec<Run> {
         if let Some(kind) = Kind::of(op) {
             runs.add(op.src[0], kind, index);
         }
+        // After `add`, because a load into its own base belongs to the run that it ends.
         op.defs().for_each(|vreg| runs.change_base(vreg));
     }
     runs.end_all();
+    // A single access has nothing to join.
     runs.ended.retain(|run| run.ops.len() > 1);
     runs.ended
 }
@@ -197,6 +202,7 @@ fn joins(ops: &[Op], run: &Run, alignments: &Alignments) -> Vec<Join> {
     let mut rest = &by_address[..];
     while let [first, others @ ..] = rest {
         let alignment = alignments.of_address(run.base, ops[*first].mods.offset);
+        // The widest access first.
         let sizes = [16, 8]
             .into_iter()
             .filter(|&bytes| bytes <= alignment.min(run.kind.max_bytes()));
@@ -261,9 +267,11 @@ fn rewrite(code: &mut Code, block: BlockId, joins: &[Join]) {
         };
         let Join { ops: members, bytes } = &joins[join];
         let words = (bytes / 4) as u8;
+        // First in the block, which need not be the lowest address.
         let is_first = !groups.contains_key(&join);
         let group = *groups.entry(join).or_insert_with(|| code.new_group(words));
         let mut wide = *op;
+        // Members are in order of their addresses.
         wide.mods.offset = ops[members[0]].mods.offset;
         wide.mods.access = Access {
             count: words,

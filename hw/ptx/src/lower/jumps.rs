@@ -27,6 +27,7 @@ fn jumps_to_exits(code: &mut Code) {
         .collect();
     for op in code.blocks.iter_mut().filter_map(|block| block.ops.last_mut()) {
         if op.is(Opcode::Bra) && op.target.is_some_and(|target| ends[target]) {
+            // As in vendor code: `@P0 EXIT`, without a branch.
             *op = Op {
                 line: op.line,
                 ..Op::machine(Opcode::Exit).guard(op.guard)
@@ -51,6 +52,7 @@ fn branches_around_jumps(code: &mut Code) {
             continue;
         };
         if last.is(Opcode::Bra) && last.guard.pred.is_some() && last.target == Some(block + 2) {
+            // The fall-through path is now the old target, block + 2.
             last.guard = last.guard.negated();
             last.target = skipped.target;
             // Other jumps to the removed jump go to its target. Without them the block is unreachable.
@@ -134,7 +136,9 @@ fn add_gates(code: &mut Code, latch: bool) {
         let (back, into): (Vec<BlockId>, Vec<BlockId>) = graph.predecessors[header]
             .iter()
             .partition(|&&before| graph.dominates(header, before));
+        // A BSSY in a block with another successor would also run for lanes that do not enter the loop.
         let shared = |&before: &BlockId| graph.successors[before].len() > 1;
+        // The kernel's start enters block 0 without a predecessor.
         let needed = match latch {
             true => back.len() > 1,
             false => !back.is_empty() && (header == 0 || into.len() > 1 || into.iter().any(shared)),
@@ -157,6 +161,7 @@ fn insert_gate(code: &mut Code, header: BlockId, through: &[BlockId]) -> usize {
     let neighbour = header
         .checked_sub(1)
         .filter(|&before| falls_through(&code.blocks[before]));
+    // A latch of block 0 goes to the end, because the kernel's start must not pass it.
     let in_front = neighbour.is_none_or(|before| through.contains(&before)) && (header > 0 || through.is_empty());
     let gate = if in_front { header } else { code.blocks.len() };
     let moved = usize::from(in_front);

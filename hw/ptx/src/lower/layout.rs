@@ -1,4 +1,4 @@
-//! Locations of variables: parameters in constant bank 0, shared and local offsets, the constant image, global variables.
+//! Layout: the location of each variable.
 //!
 //! Every variable that a kernel can name gets a [`VarLoc`]. The address of a global variable is known only at load time. The host
 //! then writes it to bank [`ADDRESS_BANK`], 8 bytes per variable.
@@ -54,8 +54,9 @@ pub(crate) struct Layout<'m> {
     pub local_bytes: u32,
     /// Variables declared inside functions, for debuggers and reports.
     pub variables: Vec<isa::Variable>,
-    /// Names of dynamic shared memory, and its offset.
+    /// Names of dynamic shared memory.
     dynamic: HashSet<SymbolId>,
+    /// Offset of dynamic shared memory, after all static variables.
     dynamic_offset: u32,
     /// Functions that can call themselves.
     recursive: HashSet<String>,
@@ -87,6 +88,7 @@ impl<'m> Layout<'m> {
         layout.place_params(checked, body);
         layout.place_variables(checked, body);
         if layout.has_stack() {
+            // Aligned as `alloca` aligns by default.
             layout.stack_offset = layout.local_bytes.next_multiple_of(8);
             layout.local_bytes = layout.stack_offset.saturating_add(STACK_BYTES);
         }
@@ -94,6 +96,7 @@ impl<'m> Layout<'m> {
     }
 
     pub fn location(&self, symbol: SymbolId) -> Option<VarLoc> {
+        // The offset depends on the kernel's static variables, so the module layout has none.
         if self.dynamic.contains(&symbol) || self.module.dynamic.symbols.contains(&symbol) {
             return Some(VarLoc::Shared(self.dynamic_offset));
         }
@@ -136,6 +139,7 @@ impl<'m> Layout<'m> {
         self.module.uses_stack || !self.recursive.is_empty()
     }
 
+    /// Places the kernel's parameters in constant bank 0, in order.
     fn place_params(&mut self, checked: &Checked<'_, '_>, body: &Body<'_, '_>) {
         let mut end = 0;
         for &symbol in &body.params {
@@ -161,6 +165,7 @@ impl<'m> Layout<'m> {
             .map(|function| function.function.name.text.to_owned())
             .collect();
         let own = functions.iter().flat_map(|body| body.symbols.iter().copied());
+        // The first function is the kernel, with its parameters in bank 0.
         let of_functions = functions.iter().skip(1).flat_map(|body| body.params.iter().copied());
         let mut dynamic = DynamicShared {
             align: self.module.dynamic.align,
@@ -170,9 +175,11 @@ impl<'m> Layout<'m> {
         for symbol in own.chain(of_functions) {
             let variable = checked.symbols[symbol.0 as usize];
             let ends = (&mut self.shared_bytes, &mut self.local_bytes);
+            // Call parameters are in registers, not in memory.
             if variable.space == Space::Param {
                 self.locations.insert(symbol, VarLoc::Call);
             } else if is_dynamic(variable) {
+                // All names of dynamic shared memory share one offset, with the largest alignment.
                 dynamic.add(symbol, variable);
             } else if let Some((location, named)) = place_in_memory(variable, ends) {
                 self.variables.push(named);
@@ -187,11 +194,13 @@ impl<'m> Layout<'m> {
         let Some(align) = dynamic.align else { return };
         let start = u64::from(self.shared_bytes).next_multiple_of(align);
         self.dynamic_offset = u32::try_from(start).unwrap_or(u32::MAX);
+        // A launch adds its dynamic bytes from here.
         self.shared_bytes = self.dynamic_offset;
         let named = dynamic.names.into_iter().map(|name| isa::Variable {
             name,
             space: MemorySpace::Shared,
             offset: self.dynamic_offset,
+            // The launch sets the size.
             bytes: 0,
         });
         self.variables.extend(named);

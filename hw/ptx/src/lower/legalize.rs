@@ -69,6 +69,7 @@ impl Splitter<'_, '_> {
     fn by_word(&mut self, part: impl Fn(&Op, u8) -> Op) {
         let whole = self.op;
         for n in 0..2 {
+            // Word n of the result depends on word n of the sources alone, so they may share registers.
             self.push(self.result(n), part(&whole, n));
         }
     }
@@ -93,10 +94,12 @@ impl Splitter<'_, '_> {
         self.push(self.result(1), upper.mods(|mods| mods.extended = true));
     }
 
+    /// Shifts left: the upper word takes bits of the lower one.
     fn shift_left(&mut self) {
         let [a, count, ..] = self.op.src;
         let shift = |above, high| {
             Op::machine(Opcode::Shf).src(&[a.part(0), count, above]).mods(|mods| {
+                // The count clamps at 64 instead of 32.
                 mods.ty = Ty::U64;
                 mods.high = high;
             })
@@ -106,8 +109,10 @@ impl Splitter<'_, '_> {
         self.push(self.result(0), shift(Arg::ZERO, false));
     }
 
+    /// Shifts right: the lower word takes bits of the upper one.
     fn shift_right(&mut self) {
         let [a, count, ..] = self.op.src;
+        // A 64-bit type: the count clamps at 64 instead of 32.
         let ty = if self.op.mods.ty.is_signed() { Ty::S64 } else { Ty::U64 };
         let shift = |below, high| {
             Op::machine(Opcode::Shf).src(&[below, count, a.part(1)]).mods(|mods| {
@@ -126,6 +131,7 @@ impl Splitter<'_, '_> {
         let [a, b, ..] = self.op.src;
         let mods = self.op.mods;
         let below = self.code.new_pred();
+        // The type stays U32, because a low word has no sign.
         let low = Op::machine(Opcode::Isetp)
             .src(&[a.part(0), b.part(0)])
             .pdst(below)

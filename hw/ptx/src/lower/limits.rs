@@ -3,7 +3,7 @@
 use crate::ast::Function;
 use warpwave_isa::reg::Reg;
 
-/// Registers of an SM. All GPUs from Kepler have this number.
+/// Registers of an SM. GPUs since Maxwell have this number.
 const SM_REGISTERS: u64 = 1 << 16;
 /// Allocation unit of registers per thread.
 const ALLOCATION_UNIT: u64 = 8;
@@ -25,9 +25,11 @@ pub(super) fn max_registers(function: &Function<'_>, option: Option<u8>) -> usiz
         let (_, numbers) = function.limits.iter().find(|(limit, _)| *limit == name)?;
         numbers.first().copied()
     };
+    // PTX allows one of the two directives.
     let size = block_size(function, ".reqntid").or_else(|| block_size(function, ".maxntid"));
     let by_occupancy = size.map(|size| {
         let threads: u64 = size.iter().map(|&n| u64::from(n)).product();
+        // A warp has registers for 32 threads, even if some do not exist.
         let threads = threads.next_multiple_of(32) * number(".minnctapersm").unwrap_or(1).max(1);
         SM_REGISTERS / threads.max(32) / ALLOCATION_UNIT * ALLOCATION_UNIT
     });

@@ -1,6 +1,6 @@
 //! Live ranges: the times at which each register holds a value that is read later.
 //!
-//! Operation *i* reads at time 2*i* and writes at time 2*i*+1. So a result can take the register of a source.
+//! Operation *i* reads at time 2*i* and writes at time 2*i*+1. So a result can take the register of a source that ends there.
 
 use super::code::{BlockId, Code, Op, VGuard, VPred};
 use super::graph::{Graph, indexed_ops};
@@ -36,6 +36,7 @@ pub(super) fn peak(ranges: &[LiveRanges]) -> usize {
         .filter_map(|ranges| ranges.last())
         .map(|range| range.1)
         .max();
+    // One entry more, because the last range ends there.
     let mut changes = vec![0_isize; end.unwrap_or(0) as usize + 1];
     for &(start, end) in ranges.iter().flatten() {
         changes[start as usize] += 1;
@@ -146,6 +147,7 @@ pub(super) fn live_ranges<F: RegClass>(code: &Code, graph: &Graph) -> Vec<LiveRa
                 }
             }
             for register in F::uses(op) {
+                // The read is at time 2i, and ends are exclusive. A later read has set the end already.
                 ends[register].get_or_insert(2 * index + 1);
                 seen.push(register);
             }
@@ -167,7 +169,8 @@ pub(super) fn live_after_blocks<F: RegClass>(code: &Code, graph: &Graph) -> Vec<
 
 /// Marks registers whose definition kills the old value, guarded or not.
 ///
-/// The register has one definition. It comes before all uses and is in no loop, or all uses follow in its block and guard.
+/// Such a register has one definition, with one of two properties. It is in no loop and before all uses. Or all uses follow in
+/// its block under the same guard.
 pub(super) fn killing_defs<F: RegClass>(code: &Code, graph: &Graph) -> Vec<bool> {
     let mut position: Vec<Option<(BlockId, usize)>> = vec![None; F::count(code)];
     let mut single = vec![true; F::count(code)];
@@ -178,6 +181,7 @@ pub(super) fn killing_defs<F: RegClass>(code: &Code, graph: &Graph) -> Vec<bool>
         }
     }
     let in_loop = graph.in_cycles();
+    // In a loop, a lane with a false guard keeps the value of an earlier iteration.
     let outside = |position: Option<(BlockId, usize)>| position.is_none_or(|(block, _)| !in_loop[block]);
     let mut before: Vec<bool> = position.iter().map(|&position| outside(position)).collect();
     let mut local_uses = vec![true; F::count(code)];

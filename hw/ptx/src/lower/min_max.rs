@@ -1,6 +1,6 @@
 //! Minimum and maximum of three operands: `add` and `min` or `max` become one VIADDMNMX, and two `min` or `max` one VIMNMX3.
 //!
-//! The first instruction is removed. So its result must have no other reader, and no instruction between may write its operands.
+//! The first instruction is removed. So its result must have no other reader, and nothing between the two may write its operands.
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, VReg};
 use std::collections::HashMap;
@@ -23,6 +23,7 @@ struct Positions {
     reads: HashMap<VReg, usize>,
 }
 
+/// Fuses the operations of a block, from the first to the last.
 fn fuse(ops: &mut Vec<Op>, n_reads: &[u32]) {
     let mut last = Positions::default();
     let mut removed = vec![false; ops.len()];
@@ -40,7 +41,7 @@ fn fuse(ops: &mut Vec<Op>, n_reads: &[u32]) {
     ops.retain(|_| !removed.next().unwrap_or(false));
 }
 
-/// Returns the operation at `at` fused with the one that writes an operand, and the position of that one.
+/// Returns the fused operation for position `at`, and the position of the earlier operation that it replaces.
 fn fused(ops: &[Op], at: usize, last: &Positions, n_reads: &[u32]) -> Option<(usize, Op)> {
     let op = ops[at];
     let [a, b, ..] = op.src;
@@ -62,6 +63,7 @@ fn fused(ops: &[Op], at: usize, last: &Positions, n_reads: &[u32]) -> Option<(us
             && op.guard == VGuard::ALWAYS
             && other.as_vreg() != Some(vreg)
             && last.reads.get(&vreg).is_none_or(|&read| read <= first);
+        // The first instruction goes, so nothing else may read its result.
         let is_unread = n_reads[vreg.0 as usize] == 1 || is_overwritten;
         let can_fuse = is_unread && is_unchanged(x) && is_unchanged(y);
         can_fuse.then(|| {

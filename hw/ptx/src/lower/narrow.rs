@@ -1,8 +1,9 @@
 //! Order for few registers: moves operations down to their readers where the text's order keeps many registers live.
 //!
-//! PTX often loads many values, then uses them one by one. Between two fences where more than [`COMFORTABLE_REGISTERS`] are live,
-//! the pass chooses a new order from the last operation to the first: the one that frees most registers is next. So a load comes just
-//! before its first reader. `schedule` then moves loads up, as far as registers last.
+//! PTX often loads many values, then uses them one by one. A section between fences gets a new order if more than
+//! [`COMFORTABLE_REGISTERS`] are live in it. The order is built from the last operation to the first. At each step the operation
+//! that frees most registers is next, so a load comes just before its first reader. `schedule` then moves loads up, as far as
+//! registers last.
 //!
 //! The new order replaces the text's only if its peak is lower by [`MIN_GAIN`] registers.
 
@@ -21,7 +22,7 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 const COMFORTABLE_REGISTERS: usize = 40;
 /// Registers of a limit left for alignment and for the loads that `schedule` moves up. Assumed.
 const RESERVE: usize = 12;
-/// Registers that an order must save. `schedule` spends as many for latency.
+/// Registers that a new order must save. `schedule` spends up to this many for latency.
 const MIN_GAIN: usize = 8;
 /// Maximum product of stores and memory accesses ordered together. It bounds the dependencies between them.
 const MAX_MEMORY_PAIRS: usize = 1 << 22;
@@ -31,9 +32,11 @@ pub(super) fn run(code: &mut Code) {
     let vregs_out = live::live_after_blocks::<live::GeneralRegs>(code, &graph);
     let preds_out = live::live_after_blocks::<live::Predicates>(code, &graph);
     let kills = live::killing_defs::<live::GeneralRegs>(code, &graph);
+    // A kernel with a lower limit is narrowed sooner.
     let comfortable = COMFORTABLE_REGISTERS.min(code.max_registers.saturating_sub(RESERVE));
     for (block, body) in code.blocks.iter_mut().enumerate() {
         let mut live_set = LiveSet::of(&vregs_out[block], &preds_out[block]);
+        // Whole sections, unlike in `schedule`: a load may be far from its only reader.
         let sections = body.ops.chunk_by_mut(are_in_one_section).flat_map(regions);
         let sections: Vec<&mut [Op]> = sections.collect();
         // From the last region to the first, as the live set steps back.
@@ -72,9 +75,10 @@ fn regions(mut section: &mut [Op]) -> Vec<&mut [Op]> {
     regions
 }
 
-/// Returns an order with a lower peak of live registers than the text's, and about as few predicates; `None` if there is none.
+/// Returns an order with a lower peak of live registers than the text's; `None` if there is none.
 fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<usize>> {
     let edges = dependencies(region);
+    // A guarded write keeps the old value in other lanes, so it reads its own result.
     let keeps_old = |op: &Op| {
         let kills = op.defs().all(|vreg| kills[vreg.0 as usize]);
         op.guard.pred.is_some() && !kills
@@ -89,7 +93,9 @@ fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<
     });
     let preds = Liveness::of(preds, &after.preds);
     let text: Vec<usize> = (0..region.len()).collect();
+    // More predicates than these would be moved to general registers.
     let max_preds = preds.peak(&text).max(FREE_PREDICATES);
+    // Neither rule is better for every text, so both are tried.
     let orders = [Tie::Text, Tie::LatestReady].map(|tie| Backward::of(&edges, vregs.clone(), tie).order());
     let (peak, order) = orders
         .into_iter()
@@ -99,7 +105,7 @@ fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<
     (peak + MIN_GAIN <= vregs.peak(&text)).then_some(order)
 }
 
-/// The next of several operations that free as many registers.
+/// Rule that chooses among operations that free equally many registers.
 #[derive(Clone, Copy)]
 enum Tie {
     /// The last operation in the text.
@@ -114,7 +120,7 @@ struct Backward {
     before: Vec<Vec<usize>>,
     /// Number of unscheduled dependents of each operation.
     pending: Vec<usize>,
-    /// Rank among operations that free as many registers. The highest is next.
+    /// Rank among operations that free equally many registers. The highest is next.
     rank: Vec<usize>,
     is_done: Vec<bool>,
     ready: BinaryHeap<(Reverse<isize>, usize, usize)>,
@@ -124,6 +130,7 @@ struct Backward {
 }
 
 impl Backward {
+    /// Starts with the operations without dependents.
     fn of(edges: &[Vec<(usize, u32)>], vregs: Liveness, tie: Tie) -> Backward {
         let n = edges.len();
         let mut before = vec![Vec::new(); n];
@@ -167,6 +174,7 @@ impl Backward {
                 continue;
             }
             order.push(op);
+            // A value became live, so its other ready readers now add one register less.
             for value in self.vregs.step_back(op) {
                 for at in 0..self.vregs.readers[value].len() {
                     let reader = self.vregs.readers[value][at];

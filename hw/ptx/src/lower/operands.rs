@@ -1,4 +1,4 @@
-//! Operand legalisation: operands in forms that the machine can encode.
+//! Operand legalisation: brings operands into forms that the machine can encode.
 //!
 //! Memory and matrix instructions read registers only. Any other instruction has at most one operand outside registers, which is
 //! not the first of several. No literal is wider than 32 bits. Other operands are moved into registers, once per block and value.
@@ -34,17 +34,21 @@ struct Fitter<'c> {
 }
 
 impl Fitter<'_> {
+    /// Returns the operation with operands that it can encode. Moves the others into registers before it.
     fn fit(&mut self, op: Op) -> Op {
         let OpKind::Machine(opcode) = op.kind else { return op };
         let mut op = with_register_first(op);
         let shape = op.shape();
         let pipe = opcode.info().pipe;
         let registers_only = matches!(pipe, Pipe::Lsu | Pipe::Tensor) && !matches!(opcode, Opcode::Shfl);
+        // Control instructions take literal masks and barrier numbers, and S2R its special register.
         if pipe == Pipe::Control || matches!(opcode, Opcode::S2r | Opcode::Shfl) {
             return self.fit_shuffle(op);
         }
         let n_sources = shape.src.iter().filter(|&&words| words > 0).count();
+        // An encoding has one field for a literal or a constant.
         let mut free = !registers_only;
+        // Backwards: slot 0 can hold neither if there are more sources.
         for slot in (0..4).rev().filter(|&slot| shape.src[slot] > 0) {
             let arg = op.src[slot];
             if is_register(arg.bits) || is_copy_size(&op, slot) {
@@ -74,12 +78,14 @@ impl Fitter<'_> {
     fn register(&mut self, bits: Bits, words: u8, line: u32) -> VReg {
         let key = match bits {
             Bits::Const { bank, offset } => (u64::from(bank), u64::from(offset), words),
+            // No constant bank has this number.
             Bits::Imm(value) => (u64::MAX, value, words),
             _ => (u64::MAX, 0, words),
         };
         if let Some(&vreg) = self.known.get(&key) {
             return vreg;
         }
+        // Per block: a constant that lives across blocks would hold its register in loops that do not need it.
         let group = self.code.new_group(words);
         for n in 0..words {
             let mut op = Op::machine(Opcode::Mov)
@@ -105,6 +111,7 @@ fn is_copy_size(op: &Op, slot: usize) -> bool {
 /// True if the instruction can encode the value: the high word of a double, or any 32-bit literal.
 fn fits_word(opcode: Opcode, bits: Bits, words: u8) -> bool {
     match bits {
+        // The low word of such a double is zero.
         Bits::Imm(value) if words == 2 => opcode.info().pipe == Pipe::Fp64 && value & 0xffff_ffff == 0,
         _ => true,
     }
@@ -136,6 +143,7 @@ fn with_register_first(mut op: Op) -> Op {
             | Opcode::Dfma
             | Opcode::Dmnmx,
         ) => {}
+        // a < b is b > a, for NaN too.
         OpKind::Machine(Opcode::Isetp | Opcode::Fsetp | Opcode::Dsetp) => op.mods.cmp = mirrored(op.mods.cmp),
         OpKind::Machine(Opcode::Sel) => op.psrc[0] = op.psrc[0].negated(),
         OpKind::Machine(Opcode::Lop3) => op.mods.lut = swapped_table(op.mods.lut),

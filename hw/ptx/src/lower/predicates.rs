@@ -17,6 +17,7 @@ pub(super) fn run(code: &mut Code) -> Vec<Pred> {
         match assign(&ranges) {
             Ok(preds) => return preds,
             Err(conflicting) => {
+                // The longest range frees a predicate for the most code.
                 let longest = conflicting.into_iter().max_by_key(|&pred| length(&ranges[pred]));
                 let Some(pred) = longest else { return Vec::new() };
                 keep_in_vreg(code, VPred(pred as u32));
@@ -29,9 +30,14 @@ fn length(ranges: &LiveRanges) -> u32 {
     ranges.iter().map(|(start, end)| end - start).sum()
 }
 
-/// Assigns by first fit in order of start. On failure, returns the predicates live together with the one that did not fit.
+/// Assigns predicates by first fit, in order of start.
+///
+/// # Errors
+///
+/// Returns the predicates with live ranges that overlap the one without a place. It is one of them.
 fn assign(ranges: &[LiveRanges]) -> Result<Vec<Pred>, Vec<usize>> {
     let mut order: Vec<usize> = (0..ranges.len()).filter(|&pred| !ranges[pred].is_empty()).collect();
+    // For ranges without holes, first fit in this order needs no more predicates than are live at a time.
     order.sort_by_key(|&pred| ranges[pred][0]);
     let mut taken: [LiveRanges; Pred::COUNT] = Default::default();
     let mut preds = vec![Pred::TRUE; ranges.len()];
@@ -60,6 +66,7 @@ fn keep_in_vreg(code: &mut Code, pred: VPred) {
                 out.push(op);
                 continue;
             }
+            // Each use has a new predicate, which lives for this operation only.
             let temp = code.new_pred();
             // A guarded write keeps the old value in other lanes.
             if reads || op.guard != VGuard::ALWAYS {
@@ -89,6 +96,7 @@ fn restore(vreg: VReg, pred: VPred, line: u32) -> Op {
 fn save(vreg: VReg, pred: VPred, line: u32) -> Op {
     let mut op = Op::machine(Opcode::Sel)
         .dst(vreg)
+        // A literal is never the first operand, and `operands` has run before.
         .src(&[Arg::ZERO, Arg::imm(1)])
         .psrc(VGuard::pred(pred).negated());
     op.line = line;

@@ -69,6 +69,7 @@ fn regions(graph: &Graph, divergence: &Divergence) -> Vec<Region> {
     let mut regions: Vec<Region> = Vec::new();
     for region in branches.filter_map(|branch| region_of(graph, branch)) {
         match regions.iter_mut().find(|other| other.join == region.join) {
+            // One BSYNC at a join is enough if its BSSY dominates every branch that meets there.
             Some(other) if graph.dominates(region.fork, other.fork) => *other = region,
             Some(_) => {}
             None => regions.push(region),
@@ -92,7 +93,9 @@ fn region_of(graph: &Graph, branch: BlockId) -> Option<Region> {
 fn fork(graph: &Graph, branch: BlockId, join: BlockId) -> Option<BlockId> {
     let mut candidates = std::iter::successors(Some(branch), |&block| graph.dominator[block]);
     candidates.find(|&block| {
+        // Each lane that passes the BSSY reaches the join, and each lane at the join has passed the BSSY.
         let closed = block != join && graph.dominates(block, join) && graph.post_dominates(join, block);
+        // A BSSY that runs twice before the join would find its barrier in use.
         closed && !graph.is_in_cycle(block, join)
     })
 }
@@ -115,6 +118,7 @@ fn barriers(graph: &Graph, divergence: &Divergence, regions: &[Region]) -> Vec<O
             .filter(|&m| is_nested(m) || is_on_other_side(m))
             .filter_map(|m| assigned[m])
             .collect();
+        // Outer regions are first in the list, so an inner region goes without a barrier if all are taken.
         let free = (0..ConvBarrier::COUNT as u8)
             .map(ConvBarrier)
             .find(|conv| !used.contains(conv));

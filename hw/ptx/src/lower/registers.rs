@@ -4,8 +4,9 @@
 //! count is the highest number plus one, and at least 8. Source and destination of a move share a register if possible, and the
 //! move is removed.
 //!
-//! A bundle is a set of registers for up to four consecutive slots. Registers of several groups share a slot if their live
-//! ranges are disjoint.
+//! A *group* is the virtual registers of one value, such as the two words of a 64-bit value. A *bundle* is one group or one
+//! register, or several joined by moves. It has up to four slots for consecutive registers, or the eight of one wide group.
+//! Joined registers may share a slot, because their live ranges are disjoint.
 
 use super::code::{Bits, Code, Op, VReg};
 use super::graph::Graph;
@@ -28,7 +29,7 @@ pub(super) struct Allocation {
 ///
 /// Returns the number of registers needed if spilling does not help.
 pub(super) fn allocate(code: &mut Code, limit: usize, slots: &mut SpillSlots) -> Result<Allocation, usize> {
-    // Spill slots need registers for their loads, so the spill target can be below `limit`.
+    // The loads of spilled values need registers too, so the spill target can be below `limit`.
     let mut target = limit;
     loop {
         let graph = Graph::of(code);
@@ -94,6 +95,7 @@ struct Bundles {
 }
 
 impl Bundles {
+    /// Creates one bundle for each group that is used as a whole, and for each other register.
     fn of(code: &Code, mut ranges: Vec<LiveRanges>) -> Bundles {
         let is_grouped = grouped_vregs(code);
         let mut bundles = Bundles {
@@ -102,11 +104,13 @@ impl Bundles {
             min_registers: code.min_registers,
         };
         for vreg in (0..ranges.len() as u32).map(VReg) {
+            // A group that no operation uses as a whole falls apart into words, which are easier to place.
             let (first, words) = if is_grouped[vreg.0 as usize] {
                 code.groups[vreg.0 as usize]
             } else {
                 (vreg, 1)
             };
+            // The first register of a group makes the bundle for all. A group that is never live needs none.
             if first != vreg || (0..words).all(|n| ranges[vreg.offset(n).0 as usize].is_empty()) {
                 continue;
             }
@@ -140,12 +144,14 @@ impl Bundles {
         else {
             return;
         };
+        // In one bundle the distance of the two registers is fixed.
         if a == b {
             return;
         }
         let Some((shift_a, shift_b)) = self.fit(a, slot_a, b, slot_b) else {
             return;
         };
+        // The emptied bundle has width 0, and `orders` leaves it out.
         let merged = std::mem::take(&mut self.bundles[b]);
         self.shift(a, shift_a);
         let bundle = &mut self.bundles[a];
@@ -183,6 +189,7 @@ impl Bundles {
             })
     }
 
+    /// True if no slot of the shifted bundles holds two values at the same time.
     fn are_disjoint(&self, a: usize, shift_a: usize, b: usize, shift_b: usize) -> bool {
         (0..MAX_BUNDLE_WIDTH).all(|slot| {
             let of =
@@ -194,6 +201,7 @@ impl Bundles {
         })
     }
 
+    /// Moves the registers of a bundle up by `by` slots.
     fn shift(&mut self, bundle: usize, by: usize) {
         let shifted = &mut self.bundles[bundle];
         shifted.slots.rotate_right(by);
@@ -209,6 +217,7 @@ impl Bundles {
     /// Assigns at most `limit` registers by first fit in two orders, by time and by width. Keeps the result with fewer registers.
     fn assign(&self, limit: usize) -> Option<Allocation> {
         let [by_time, by_width] = self.orders();
+        // The encoding names R0 to R254, and R255 is RZ.
         let first = self.first_fit(&by_time, limit.min(Reg::COUNT));
         // The second order counts only if it needs fewer registers.
         let fewer = first
@@ -246,6 +255,7 @@ impl Bundles {
             .collect();
         by_time.sort_by_key(|&n| self.bundles[n].start());
         let mut by_width = by_time.clone();
+        // Wide bundles first, while aligned registers are free. Bundles of one width stay in order of time.
         by_width.sort_by_key(|&n| MAX_GROUP_WIDTH - self.bundles[n].width().next_power_of_two());
         [by_time, by_width]
     }
@@ -259,6 +269,7 @@ impl Bundles {
             let bundle = &self.bundles[n];
             let mut base = 0;
             while !fits(&taken_ranges, bundle, base) {
+                // There is a free place at the latest after all taken registers.
                 base += bundle.alignment();
             }
             count = count.max(base + bundle.width());
@@ -295,6 +306,7 @@ fn grouped_vregs(code: &Code) -> Vec<bool> {
         for (vreg, _) in sources.chain([(op.dst, shape.dst)]).filter(|&(_, words)| words > 1) {
             let Some(vreg) = vreg else { continue };
             let (first, length) = code.groups[vreg.0 as usize];
+            // An encoded operand names only its first register. So the whole group stays together, even if the operand is a part of it.
             for n in 0..length {
                 is_grouped[first.offset(n).0 as usize] = true;
             }
@@ -333,6 +345,7 @@ fn drop_moves(code: &mut Code, registers: &[Reg]) {
             let (Some(to), Some(from)) = (op.dst, move_source(op)) else {
                 return true;
             };
+            // A move to itself does nothing, under any guard.
             registers[to.0 as usize] != registers[from.0 as usize]
         });
     }

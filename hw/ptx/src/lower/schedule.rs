@@ -1,8 +1,9 @@
 //! Instruction scheduling within a block: operations with a long latency start early.
 //!
 //! Each block keeps its operations, and each operation stays after its dependencies. None crosses a branch, barrier, fence or
-//! clock read, or leaves its region of [`MAX_REGION_OPS`] operations. The order follows the longest latency path while
-//! registers last. Real assemblers do the same, because PTX leaves the order to them.
+//! clock read, or leaves its region of [`MAX_REGION_OPS`] operations. The operation that can start first is next, and of equals
+//! the one on the longest latency path. A limit bounds the live registers. Real assemblers do the same, because PTX leaves the
+//! order to them.
 //!
 //! The latencies are weights for comparing paths. They need not match the machine's.
 
@@ -22,21 +23,23 @@ use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Space;
 
-/// Registers that leave an SM full of warps (64 K registers, 2048 threads), minus an alignment reserve.
+/// Registers of a thread when an SM is full of warps: 64 K registers for 2048 threads give 32, less the alignment reserve.
 const FREE_REGISTERS: usize = 28;
-/// Registers above the need of the text's order that latency hiding may cost.
+/// Registers that latency hiding may take beyond the peak of the text's order.
 const EXTRA_REGISTERS: usize = 8;
 /// Registers reserved for alignment.
 const ALIGNMENT_RESERVE: usize = 4;
 /// Maximum operations scheduled together. Larger regions gain nothing, and the search time grows with the square.
 const MAX_REGION_OPS: usize = 640;
-/// Registers above its limit that the first order may need. They cost less than the latency that a lower limit leaves open. Assumed.
+/// Largest excess of the first order over its limit, in registers. Assumed to cost less than the latency that a lower limit would
+/// expose.
 const TOLERANCE: usize = 4;
 /// Number of register limits tried for a region. With fewer, a region more often keeps the text's order.
 const MAX_TRIES: usize = 16;
-/// Maximum number of live predicates.
+/// Maximum number of live predicates in a new order. A thread has seven.
 pub(super) const FREE_PREDICATES: usize = 6;
 
+/// Reorders the operations of every block, region by region.
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
     let vregs_out = live::live_after_blocks::<live::GeneralRegs>(code, &graph);
@@ -75,7 +78,8 @@ impl LiveSet {
         }
     }
 
-    /// Steps the set from after an operation to before it.
+    /// Steps the set from after an operation to before it. `kills` marks registers with a definition that ends the old value, even under
+    /// a guard ([`live::killing_defs`]).
     pub fn step_back(&mut self, op: &Op, kills: &[bool]) {
         for vreg in op.defs() {
             if op.guard.pred.is_none() || kills[vreg.0 as usize] {
@@ -89,7 +93,7 @@ impl LiveSet {
         self.preds.extend(op.pred_uses());
     }
 
-    /// Returns the maximum number of live registers in operations before the set.
+    /// Returns the largest number of registers that are live at once in `ops`. The set is live after them.
     pub fn peak(&self, ops: &[Op], kills: &[bool]) -> usize {
         let mut set = self.clone();
         let counts = ops.iter().rev().map(|op| {
@@ -100,18 +104,20 @@ impl LiveSet {
     }
 }
 
-/// True if two neighbouring operations, and those around them, may be ordered together: neither is a fence.
+/// True if two neighbouring operations are in one section: neither is a fence. Only operations of one section are reordered.
 pub(super) fn are_in_one_section(a: &Op, b: &Op) -> bool {
     !is_fence(a) && !is_fence(b)
 }
 
 /// True if no operation may move across this one.
 pub(super) fn is_fence(op: &Op) -> bool {
+    // No 64-bit operation is left after `legalize`.
     let OpKind::Machine(opcode) = op.kind else { return true };
     let reads_clock = matches!(
         op.src[0].bits,
         Bits::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
     );
+    // An arrival at an mbarrier publishes the accesses before it.
     let arrives = matches!(op.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
     opcode.info().pipe == Pipe::Control
         || reads_clock
@@ -138,28 +144,31 @@ fn latency(op: &Op) -> u32 {
     }
 }
 
-/// Schedules a region without fences. The new order needs few registers above its limit, or as many as the text's order.
+/// Schedules a region without fences. Keeps the text's order if each new order needs too many registers.
 fn schedule_region(region: &[Op], live_set: &LiveSet, kills: &[bool], max_registers: usize) -> Vec<Op> {
     if region.len() < 3 {
         return region.to_vec();
     }
     let text_peak = live_set.peak(region, kills);
+    // Up to `FREE_REGISTERS` latency hiding costs no occupancy.
     let max_live = (text_peak + EXTRA_REGISTERS).max(FREE_REGISTERS).min(max_registers);
+    // The text's order may exceed the limit of registers, and is kept if nothing better is found.
     let allowed = max_live.max(text_peak);
     let mut list = ListScheduler::of(region, Pressure::of(region, live_set, kills, max_live));
-    // Operations started together may need more registers later than the limit has left. A lower limit starts fewer.
+    // The limit bounds each step, but operations started together may need more registers later. A lower limit starts fewer of them.
     for tolerance in once(TOLERANCE).chain(repeat_n(0, MAX_TRIES - 1)) {
         let order = list.clone().order(region);
         let excess = live_set.peak(&order, kills).saturating_sub(allowed);
         if excess <= tolerance {
             return order;
         }
+        // A small step keeps most of the latency hidden.
         list.pressure.vregs.lower_limit(excess.div_ceil(4));
     }
     region.to_vec()
 }
 
-/// List scheduler: among ready operations, the one with the longest remaining path is next.
+/// List scheduler: the ready operation with the shortest wait is next, and of equals the one with the longest remaining path.
 #[derive(Clone)]
 struct ListScheduler {
     /// Dependents of each operation, with the minimum distance in cycles.
@@ -176,6 +185,7 @@ struct ListScheduler {
 }
 
 impl ListScheduler {
+    /// Prepares a region: its dependencies, and the longest path from each operation.
     fn of(region: &[Op], pressure: Pressure) -> Self {
         let edges = dependencies(region);
         let n = region.len();
@@ -186,6 +196,7 @@ impl ListScheduler {
                 pending[to] += 1;
                 path[from] = path[from].max(path[to] + cycles);
             }
+            // A result that only later code reads has its latency too.
             path[from] = path[from].max(latency(&region[from]));
         }
         let ready = (0..n).filter(|&op| pending[op] == 0).collect();
@@ -221,7 +232,8 @@ impl ListScheduler {
             })
         };
         let first = best(&mut self.ready.iter())?;
-        // A wide load waits until its registers are free. Narrow results would take them one by one.
+        // A wide load needs several registers at once, and narrow results would take them one by one. So operations that free registers go
+        // first.
         if !fits(&&first) && region[first].is(Opcode::Ld) && self.pressure.vregs.change(first) > 1 {
             let frees = |&&op: &&usize| self.pressure.vregs.change(op) <= 0;
             if let Some(op) = best(&mut self.ready.iter().filter(frees).filter(fits)) {
@@ -231,7 +243,7 @@ impl ListScheduler {
         best(&mut self.ready.iter().filter(fits)).or_else(|| self.fallback())
     }
 
-    /// Chooses for a full register file: the operation that frees most, or else the first in text order.
+    /// Chooses when no operation fits: the one that adds the fewest registers, and of equals the first in text order.
     fn fallback(&self) -> Option<usize> {
         self.ready
             .iter()
@@ -239,11 +251,13 @@ impl ListScheduler {
             .min_by_key(|&op| (self.pressure.vregs.change(op).max(0), op))
     }
 
+    /// Issues an operation, and makes its dependents ready where nothing else is pending.
     fn take(&mut self, op: usize) {
         self.ready.retain(|&ready| ready != op);
         // One operation issues per cycle.
         self.cycle = self.cycle.max(self.earliest[op]) + 1;
         for &(to, cycles) in &self.edges[op] {
+            // `cycle` is already the cycle after this issue.
             self.earliest[to] = self.earliest[to].max(self.cycle - 1 + cycles);
             self.pending[to] -= 1;
             if self.pending[to] == 0 {

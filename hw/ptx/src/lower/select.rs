@@ -78,14 +78,16 @@ enum VLoc {
     VPred(VPred),
 }
 
+/// State of the selection of one kernel.
 struct Selector<'s, 't, 'a> {
     checked: &'t Checked<'t, 'a>,
     layout: &'s Layout<'s>,
     lines: &'s Lines,
     /// The kernel, and the functions being inlined, innermost last.
     frames: Vec<Frame<'t, 'a>>,
-    /// First register of each call parameter, and other register ranges that a guarded write must preserve.
+    /// First register of each call parameter.
     call_params: HashMap<SymbolId, VReg>,
+    /// Registers of call parameters, in ascending order. A guarded write must keep their old values.
     param_ranges: Vec<Range<u32>>,
     n_calls: usize,
     n_ops: usize,
@@ -218,12 +220,14 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         let carry = self.frame().carry_flag.map(VGuard::pred);
         let outer_carry = std::mem::replace(&mut self.carry, carry);
         if let Some(flag) = self.frame().carry_flag {
+            // Defined on every path: a reader before any writer gets no carry.
             self.copy_pred(Some(flag), VGuard::NEVER);
         }
         self.select_body();
         self.carry = outer_carry;
     }
 
+    /// Selects the steps of the innermost frame. Stops if the code is too large.
     fn select_body(&mut self) {
         let body = self.frame().body;
         let line = self.frame().line;
@@ -236,6 +240,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             match step {
                 Step::Label(label) => {
                     self.label(self.frame().labels + label.0 as usize);
+                    // A jump to the label may come from code after another writer.
                     self.carry = self.frame().carry_flag.map(VGuard::pred);
                 }
                 Step::Param(symbol) => {
@@ -245,6 +250,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                 Step::Op(op) => {
                     self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
                     self.guard = VGuard::ALWAYS;
+                    // Without the guard: the checker made these registers for this instruction alone.
                     op.sums.iter().for_each(|sum| self.sum_register(sum));
                     self.guard = self.guard_of(op);
                     if let Err(finding) = self.instruction(op) {
@@ -253,6 +259,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                 }
             }
         }
+        // A routine has no `ret`, so nothing jumps to its end.
         if line.is_none() {
             self.label(self.frame().end());
         }
@@ -283,6 +290,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     /// Appends an operation. It gets the instruction's guard if its results or effects are visible.
     fn emit(&mut self, mut op: Op) {
         op.line = self.line;
+        // Temporaries run without a guard, because `copy_prop` and `cse` treat only unguarded definitions as fixed.
         let is_visible = op.defs().any(|vreg| self.is_ptx_register(vreg))
             || op.pred_defs().any(|pred| self.frame().preds.contains(&pred.0));
         if op.guard == VGuard::ALWAYS && (is_visible || op.has_effect()) {
@@ -306,6 +314,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 
     fn is_param_vreg(&self, vreg: VReg) -> bool {
+        // Ranges are appended with new registers, so they are in ascending order.
         let index = self.param_ranges.partition_point(|range| range.end <= vreg.0);
         self.param_ranges
             .get(index)
@@ -342,8 +351,10 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         Arg::vreg(word)
     }
 
+    /// Selects one PTX instruction: from the library if it has this form, otherwise by its opcode.
     fn instruction(&mut self, op: &'t check::Op<'t, 'a>) -> Selected {
         let form = Form::of(op);
+        // The library comes first: it has forms of opcodes that are also selected below.
         if let Some(code) = library::code_of(&form) {
             return self.expand(&form, code);
         }
@@ -369,6 +380,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             "set" => self.set(&form),
             "lop3" if form.operands().len() == 6 => self.lop3_predicate(&form),
             "mapa" => self.mapa(&form),
+            // `vote` has gone above, so the rest of these are video instructions.
             op if op.starts_with('v') || op == "dp2a" => self.packed_integers(&form),
             _ if self.is_carry_chain(&form) => self.carry_chain(&form),
             _ if form.ty().is_float() => self.float(&form),
@@ -380,6 +392,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     fn finish(mut self) -> Result<Code, Vec<Diagnostic>> {
         self.guard = VGuard::ALWAYS;
         let last = self.code.blocks.last();
+        // A thread that reaches the end of the text ends. After a final jump `jumps` clears this EXIT.
         let open = last.is_none_or(|block| !block.ops.last().is_some_and(Op::ends_flow));
         if open {
             self.emit(Op::machine(Opcode::Exit));
@@ -387,6 +400,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         if self.code.blocks.last().is_some_and(|block| block.ops.is_empty()) {
             self.code.blocks.pop();
         }
+        // Only now every label has a block: a branch may come before its label.
         for op in self.code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
             op.target = op.target.and_then(|label| self.label_blocks[label]);
         }
@@ -398,8 +412,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     }
 }
 
-/// Keeps the first of equal findings. A function that is inlined several times gives one each time, and so does each use of an undefined
-/// name.
+/// Keeps the first of equal findings. An inlined function repeats its findings, and so does each use of an undefined name.
 pub(super) fn distinct(mut findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     findings.retain(|finding| seen.insert((finding.span, finding.message.clone())));

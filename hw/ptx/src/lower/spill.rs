@@ -35,10 +35,9 @@ impl SpillSlots {
         }
     }
 
-    /// Spills values until at most `limit` registers are live at any time, and at least one value. Returns the number of live
-    /// registers that the spilling aimed at, or `None` if no value can be spilled.
+    /// Spills at least one value, and further ones until at most `limit` registers are live at any time.
     ///
-    /// `ranges` are the live ranges of the code.
+    /// `ranges` are the live ranges of the code. Returns the limit that the spilling aimed at; `None` if no value can be spilled.
     pub fn spill(&mut self, code: &mut Code, graph: &Graph, ranges: &[LiveRanges], limit: usize) -> Option<usize> {
         let mut tree = PressureTree::of(ranges);
         // Spills at least one value, or the caller would try the same code again.
@@ -47,6 +46,7 @@ impl SpillSlots {
         let costs = costs(code, graph, &constants);
         let cost = |value: VReg| costs[value.0 as usize];
         let mut candidates = self.candidates(code);
+        // Descending costs: the tree takes the cheapest from the end.
         candidates.sort_unstable_by_key(|&value| Reverse((cost(value), value)));
         for value in candidates {
             for vreg in members(code, value) {
@@ -80,6 +80,7 @@ impl SpillSlots {
 
     fn add_slot(&mut self, code: &Code, vreg: VReg) {
         let bytes = 4 * u32::from(code.groups[vreg.0 as usize].1);
+        // Aligned for one wide access to the whole value.
         let at = self.local_bytes.next_multiple_of(bytes.next_power_of_two());
         self.slots.insert(vreg, at);
         self.local_bytes = at + bytes;
@@ -92,6 +93,7 @@ impl SpillSlots {
         }
     }
 
+    /// Loads spilled values before each use, and stores them after each definition.
     fn rewrite_block(&self, code: &mut Code, block: BlockId, is_spilled: &[bool]) {
         let ops = std::mem::take(&mut code.blocks[block].ops);
         let mut out = Vec::with_capacity(ops.len());
@@ -105,6 +107,7 @@ impl SpillSlots {
                     continue;
                 };
                 let temp = code.new_group(words);
+                // Without a guard: every thread has the slot, so the load cannot fault.
                 out.extend(transfers(Opcode::Ld, temp, offset, words, &op));
                 op.src[slot].bits = Bits::VReg(temp);
             }
@@ -120,6 +123,7 @@ impl SpillSlots {
             let stores = transfers(Opcode::St, temp, offset, shape.dst, &op);
             op.dst = Some(temp);
             out.push(op);
+            // Other lanes keep their old value in the slot.
             out.extend(stores.into_iter().map(|store| store.guard(op.guard)));
         }
         code.blocks[block].ops = out;
@@ -163,6 +167,7 @@ fn rematerialize(code: &mut Code, block: BlockId, is_spilled: &[bool], constants
             let constant = constants.get(vreg.0 as usize).copied().flatten()?;
             is_spilled[code.groups[vreg.0 as usize].0.0 as usize].then_some(constant)
         };
+        // Every use gets a move of its own, so the definition has no reader.
         if op.dst.is_some_and(|vreg| spilled_constant(code, vreg).is_some()) {
             continue;
         }
@@ -213,6 +218,7 @@ fn members(code: &Code, first: VReg) -> Range<usize> {
 
 /// Returns the loads or stores of a value: one if size and alignment allow, otherwise one per register.
 fn transfers(opcode: Opcode, temp: VReg, offset: u32, words: u8, cause: &Op) -> Vec<Op> {
+    // Local memory is accessed 4, 8 or 16 bytes at a time, aligned to the size.
     let whole = matches!(words, 1 | 2 | 4) && offset.is_multiple_of(4 * u32::from(words));
     let (count, each) = if whole { (1, words) } else { (words, 1) };
     let transfer = |n: u8| {

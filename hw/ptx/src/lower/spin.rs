@@ -3,8 +3,8 @@
 //! A lane that leaves such a loop may hold the lock that other lanes wait for. So it must not wait for them at the loop's end:
 //! PTX promises that each thread makes progress.
 //!
-//! A loop spins if its exit tests an atomic or volatile load with operands that no iteration changes. It must not write other
-//! memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
+//! A loop spins if its exit tests an atomic or volatile load with operands that no iteration changes. The loop must not write
+//! other memory. A loop that retries with the value just read (a maximum by compare-and-swap) makes progress alone. Its lanes
 //! reconverge after it as after any other loop.
 //!
 //! GPUs before Volta do not promise that. With a stack, no exit is marked. Lanes wait for each other at the end of every loop.
@@ -38,12 +38,14 @@ pub(super) fn spin_exits(code: &Code, graph: &Graph) -> Vec<bool> {
 fn back_edges(graph: &Graph) -> Vec<(BlockId, BlockId)> {
     let edges = graph.successors.iter().enumerate();
     let edges = edges.flat_map(|(from, nexts)| nexts.iter().map(move |&to| (from, to)));
+    // An edge to a dominator closes a natural loop.
     edges.filter(|&(from, to)| graph.dominates(to, from)).collect()
 }
 
 /// Marks the blocks of a loop: its header, and all blocks that reach the latch without passing it.
 fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
     let mut body = vec![false; graph.successors.len()];
+    // Marked first, so that the walk stops at the header.
     body[header] = true;
     let mut worklist = vec![latch];
     while let Some(block) = worklist.pop() {
@@ -54,6 +56,7 @@ fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
     body
 }
 
+/// True if block `exit` leaves the loop `body` by a test of polled memory.
 fn is_spin_exit(code: &Code, body: &[bool], exit: BlockId) -> bool {
     let blocks = code.blocks.iter().zip(body).filter(|(_, inside)| **inside);
     let ops: Vec<&Op> = blocks.flat_map(|(block, _)| &block.ops).collect();
@@ -75,6 +78,7 @@ fn is_spin_exit(code: &Code, body: &[bool], exit: BlockId) -> bool {
 fn polled_accesses<'c>(ops: &[&'c Op], pred: VPred) -> Vec<&'c Op> {
     let (mut vregs, mut preds) = (BTreeSet::new(), BTreeSet::from([pred]));
     let mut polls: Vec<&Op> = Vec::new();
+    // The backward slice of the predicate, until it stops growing. An access ends it: its address is tested apart.
     loop {
         let known = (vregs.len(), preds.len());
         for op in ops {

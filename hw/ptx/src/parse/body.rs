@@ -1,4 +1,4 @@
-//! Function bodies: scopes, declarations, labels and instructions.
+//! Parser of function bodies: scopes, declarations, labels and instructions.
 
 use super::data::duplicate;
 use super::{Parsed, Parser};
@@ -29,6 +29,7 @@ impl<'a> Parser<'a> {
                         let start = parser.at;
                         let is_label = parser.peek(1).kind == Kind::Punct(b':');
                         if let Err(finding) = parser.statement(&mut statements) {
+                            // After a lost register or label, its uses would be reported as undefined.
                             parser.lost_declarations |= first == Kind::Dotted || is_label;
                             parser.recover(start, finding);
                         }
@@ -43,6 +44,7 @@ impl<'a> Parser<'a> {
             Kind::Punct(b'{') => out.push(Statement::Block(self.block()?)),
             Kind::Punct(b'@') => out.push(self.instruction()?),
             Kind::Dotted => self.directive(out)?,
+            // The lexer keeps `::` inside its dotted word, so a colon here ends a label.
             Kind::Word if self.peek(1).kind == Kind::Punct(b':') => {
                 let label = self.word("a label")?;
                 self.next();
@@ -94,6 +96,7 @@ impl<'a> Parser<'a> {
         self.parameters()?;
         self.word("`_`")?;
         self.parameters()?;
+        // Directives such as `.noreturn` change nothing here.
         while self.dotted().is_some() {
             self.next();
         }
@@ -208,6 +211,7 @@ impl<'a> Parser<'a> {
 
     fn operands(&mut self) -> Parsed<Vec<crate::ast::Operand<'a>>> {
         let mut operands = Vec::new();
+        // `expect_end` reports a brace in place of the semicolon.
         if self.is(b';') || self.is(b'}') {
             return Ok(operands);
         }
@@ -219,7 +223,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the semicolon. At a line end, a missing one is reported after the instruction, and the next line is still parsed.
+    /// Takes the semicolon. A missing one at a line end is reported, and parsing goes on with the next line.
     fn expect_end(&mut self, instruction: &Instruction<'a>) -> Parsed<()> {
         if self.eat(b';') {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Variables, parameters and initial values.
+//! Parser of variables, parameters and initial values.
 
 use super::{Parsed, Parser};
 use crate::ast::{Init, Linkage, Space, Type, Variable};
@@ -55,6 +55,7 @@ impl<'a> Parser<'a> {
         Err(Diagnostic::malformed(variable.name.span, message).help("use `.param`"))
     }
 
+    /// Parses a declaration up to its names.
     fn head(&mut self, linkage: Linkage, space: Space) -> Parsed<Head> {
         let mut head = Head {
             linkage,
@@ -118,6 +119,7 @@ impl<'a> Parser<'a> {
 
     fn attribute(&mut self) -> Parsed<()> {
         self.expect(b'(')?;
+        // Attributes such as `.managed` change no instruction.
         while !self.eat(b')') {
             if self.token().kind == Kind::End {
                 return Err(self.unexpected("`)`"));
@@ -127,6 +129,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// Parses a name with its array sizes.
     fn declarator(&mut self, head: &Head) -> Parsed<Variable<'a>> {
         let name = self.word("a name")?;
         let mut dims = Vec::new();
@@ -150,6 +153,7 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// Parses an initial value or a list in braces.
     fn init(&mut self) -> Parsed<Init<'a>> {
         let start = self.token();
         match start.kind {
@@ -160,6 +164,7 @@ impl<'a> Parser<'a> {
             }
             Kind::Float => Ok(Init::Float(self.float()?, start.span)),
             Kind::Word => self.init_symbol(),
+            // A mask before parentheses: one byte of an address.
             Kind::Int if self.peek(1).kind == Kind::Punct(b'(') => self.init_byte(),
             _ => Ok(Init::Int(
                 self.integer("an initial value")?,
@@ -171,6 +176,7 @@ impl<'a> Parser<'a> {
     /// Parses `name`, `name+8`, `generic(name)+8` or `generic(name+8)`.
     fn init_symbol(&mut self) -> Parsed<Init<'a>> {
         let mut name = self.word("a symbol")?;
+        // Without parentheses `generic` is a symbol like any other.
         let generic = name.text == "generic" && self.eat(b'(');
         let mut offset = 0i64;
         if generic {

@@ -1,4 +1,4 @@
-//! Tokens to syntax tree.
+//! The parser: builds the syntax tree from tokens.
 //!
 //! The parser accepts any opcode with any qualifiers and operands. Text that is not PTX becomes a finding. Parsing then resumes
 //! after the statement or the item of module scope, with its braces. So one run reports several findings, each with its own cause.
@@ -28,6 +28,7 @@ pub(crate) struct ParseOutput<'a> {
 
 /// Parses a module.
 pub(crate) fn parse(text: &str) -> ParseOutput<'_> {
+    // Spans are byte offsets of 32 bits.
     if u32::try_from(text.len()).is_err() {
         let too_long = Diagnostic::malformed(Span::default(), "the text is longer than 4 GiB");
         return ParseOutput {
@@ -142,6 +143,7 @@ impl<'a> Parser<'a> {
 
     /// Parses an integer with an optional sign. `expected` names it in a finding.
     fn integer(&mut self, expected: &str) -> Parsed<i128> {
+        // Compilers write the address `[%rd1+-4]`.
         let negative = if self.eat(b'-') {
             true
         } else {
@@ -220,6 +222,7 @@ impl<'a> Parser<'a> {
         loop {
             match self.token().kind {
                 Kind::End => return,
+                // A directive at the finding itself is the one that failed, not a new statement.
                 Kind::Dotted if inner == 0 && self.token().span.start > span && self.starts_line(&LINE_STARTS) => {
                     return;
                 }
@@ -253,20 +256,23 @@ impl<'a> Parser<'a> {
         taken.clone().filter(count(b'{')).count() as i32 - taken.filter(count(b'}')).count() as i32
     }
 
-    /// Records a finding of the module-scope item that starts at token `start`, and skips the rest of the item with its body or
-    /// initial values.
+    /// Records a finding of the module-scope item that starts at token `start`, and skips the rest of the item.
+    ///
+    /// The item ends after its body or its initial values.
     fn recover_item(&mut self, start: usize, finding: Diagnostic) {
         let span = finding.span.start;
         self.findings.push(finding);
         let mut depth = self.open_braces(start);
         loop {
             let token = self.token();
+            // A directive at the finding itself is the one that failed, not a new item.
             let is_later = token.span.start > span;
             match token.kind {
                 Kind::End => return,
                 Kind::Dotted if depth == 0 && is_later && self.starts_line(&LINE_STARTS) => return,
                 Kind::Dotted if is_later && self.starts_line(&ITEM_STARTS) => return,
                 Kind::Punct(b'{') => depth += 1,
+                // This brace ends the item, or it closes nothing and belongs to it.
                 Kind::Punct(b'}') if depth <= 1 => {
                     self.next();
                     self.eat(b';');
@@ -323,6 +329,7 @@ fn integer_value(literal: &str) -> Option<i128> {
     let value = match digits.as_bytes() {
         [b'0', b'x' | b'X', ..] => u64::from_str_radix(&digits[2..], 16),
         [b'0', b'b' | b'B', ..] => u64::from_str_radix(&digits[2..], 2),
+        // A leading zero means octal, as in C.
         [b'0', _, ..] => u64::from_str_radix(&digits[1..], 8),
         _ => digits.parse(),
     };

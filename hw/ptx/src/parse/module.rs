@@ -1,4 +1,4 @@
-//! Module scope: directives, variables and function heads.
+//! Parser of module scope: directives, variables and function heads.
 
 use super::{Parsed, Parser};
 use crate::ast::{Function, Linkage, Module, Name, Variable};
@@ -24,6 +24,7 @@ impl<'a> Parser<'a> {
         module
     }
 
+    /// Parses one directive or definition into `module`.
     fn item(&mut self, module: &mut Module<'a>) -> Parsed<()> {
         if self.eat(b';') {
             return Ok(());
@@ -55,6 +56,7 @@ impl<'a> Parser<'a> {
     fn version(&mut self) -> Parsed<(u32, u32)> {
         self.next();
         let token = self.next();
+        // The lexer reads `7.8` as a float.
         let halves = self.slice(token.span).split_once('.');
         let version = halves.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
         version.ok_or_else(|| {
@@ -126,6 +128,7 @@ impl<'a> Parser<'a> {
         Ok((alias, function))
     }
 
+    /// Parses a function or variables, with their linkage.
     fn definition(&mut self, module: &mut Module<'a>) -> Parsed<()> {
         let linkage = self.linkage();
         match self.dotted() {
@@ -163,6 +166,7 @@ impl<'a> Parser<'a> {
     }
 
     fn function(&mut self, linkage: Linkage, is_entry: bool) -> Parsed<Function<'a>> {
+        // A kernel returns nothing. A `.func` writes its results before its name.
         let returns = if is_entry { Vec::new() } else { self.parameters()? };
         let name = self.word("the function's name")?;
         let params = self.parameters()?;
@@ -221,6 +225,7 @@ impl<'a> Parser<'a> {
                 let message = "`.maxntid` and `.reqntid` exclude each other";
                 Diagnostic::malformed(span, message).help("leave out one of them")
             };
+            // Recorded and not returned, because the body can be parsed in any case.
             self.findings.extend(wrong.or_else(|| excludes.then(excluded)));
             limits.push((directive, numbers));
         }

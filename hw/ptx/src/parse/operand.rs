@@ -1,4 +1,4 @@
-//! Operands: the twelve forms of PTX, and negation.
+//! Parser of operands: the twelve forms of PTX, and negation.
 
 use super::{Parsed, Parser};
 use crate::ast::{Float, Operand, OperandKind};
@@ -68,6 +68,7 @@ impl<'a> Parser<'a> {
         if self.peek(1).kind != Kind::Float {
             return Ok(OperandKind::Int(self.integer("an integer")?));
         }
+        // The sign is a bit of the literal, so a zero or a NaN has it too.
         let negative = self.next().kind == Kind::Punct(b'-');
         Ok(OperandKind::Float(match self.float()? {
             Float::Single(bits) => Float::Single(bits ^ (u32::from(negative) << 31)),
@@ -93,6 +94,7 @@ impl<'a> Parser<'a> {
             return Ok(OperandKind::Handle(parts));
         }
         let mut offset = 0;
+        // Inside brackets the offset belongs to the address and needs no sum.
         if let OperandKind::Offset(name, bytes) = base.kind {
             base.kind = OperandKind::Name(name);
             offset = bytes;

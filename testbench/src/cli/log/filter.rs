@@ -22,6 +22,7 @@ pub fn find(option: Option<&str>) -> Result<Option<EnvFilter>, Failure> {
         return parse("--log", text).map(Some);
     }
     match std::env::var_os(VARIABLE) {
+        // An empty variable counts as none.
         Some(text) if !text.is_empty() => parse(VARIABLE, &text.to_string_lossy()).map(Some),
         _ => Ok(None),
     }
@@ -52,6 +53,7 @@ fn refuse_foreign(text: &str) -> Result<(), Failure> {
     let is_own = |module: &str| {
         PACKAGES
             .iter()
+            // A prefix of a package selects it, and a module path begins with one.
             .any(|package| package.starts_with(module) || module.starts_with(package))
     };
     for directive in directives(text) {

@@ -51,6 +51,7 @@ impl<W: Write> InOrder<W> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<W>> {
+        // A panic elsewhere must not lose the log of what led to it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,6 +67,7 @@ impl<W: Write> InOrder<W> {
         if held.is_empty() {
             return;
         }
+        // A stable sort without the text: events of one path and cycle keep their order.
         held.sort_by(|a, b| (a.cycle, &a.path).cmp(&(b.cycle, &b.path)));
         let end = held.partition_point(|line| line.cycle < now);
         for line in held.drain(..end) {

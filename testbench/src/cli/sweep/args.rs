@@ -192,6 +192,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 /// The number of a text, and the unit behind it.
 fn with_unit(text: &str) -> (&str, &str) {
+    // The unit begins with the first letter: `1e3` has no meaning here.
     let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     (text[..end].trim(), text[end..].trim())
 }

@@ -31,8 +31,10 @@ pub fn run(args: &RunPoint) -> Result<(), Failure> {
         return Ok(());
     }
     let limits = args.limits.limits();
+    // Before the scenario is read, so that its data count too.
     limit_memory(limits)?;
     let changed = format!("the input files of point {key} have changed since it was planned; plan the sweep again");
+    // A record under this key would claim a result for inputs that no longer exist.
     if Keys::default().of(&job).map_err(Failure::input)? != *key {
         return Err(Failure::input(changed));
     }
@@ -69,6 +71,7 @@ fn failed(failure: Failure) -> Outcome {
 
 fn outcome(job: &Job) -> Result<Outcome, Failure> {
     let Prepared { mut scenario, config } = job.prepare().map_err(Failure::input)?;
+    // Other assertions hold for the scenario's own sizes alone.
     scenario.asserts.retain(|assert| assert.points);
     scenario.comparisons.retain(|comparison| comparison.points);
     let mut bench = lab::bench(&scenario, &config, job.ignore_target)?;

@@ -38,11 +38,13 @@ pub fn compute(
         let mut command = Command::new(&program);
         command.args(["sweep", "run-point", &key.to_string(), "--store"]);
         command.arg(store.folder()).args(limits.options());
+        // Several processes cannot share the terminal's input.
         command.stdin(Stdio::null());
         let recorded = command
             .output()
             .and_then(|output| record(store, job, key, &output, limits));
         if let Err(error) = recorded {
+            // The others go on: one point that cannot be stored does not end the sweep.
             first_error.lock().expect("no worker panicked").get_or_insert(error);
         }
         count.add(&shown(point));
@@ -53,6 +55,7 @@ pub fn compute(
 
 /// Stores the reason why a process ended without a record.
 fn record(store: &Store, job: &Job, key: &Key, output: &Output, limits: Limits) -> std::io::Result<()> {
+    // The process stored its own result or reason.
     if store.record(key).is_some() {
         return Ok(());
     }
@@ -74,6 +77,7 @@ fn crash(status: ExitStatus, err: &str, limits: Limits) -> Option<(u8, String)> 
         .unwrap_or(CRASHED);
     let says = err.trim();
     let reason = match limits.memory {
+        // Rust aborts when an allocation fails, and says so.
         Some(bytes) if signal == Some(ABORT) && says.contains("memory allocation") => {
             let first = says.lines().next().unwrap_or_default();
             format!("the memory limit of {bytes} bytes is reached; raise --point-memory ({first})")

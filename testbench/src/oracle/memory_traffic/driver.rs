@@ -80,6 +80,7 @@ impl Driver {
     }
 
     fn take_response(&mut self, now: Cycle) {
+        // A pause fills the response queue of the L1: back-pressure is part of the test.
         if self.script.pause != 0 && now.0.is_multiple_of(self.script.pause) {
             return;
         }
@@ -110,6 +111,7 @@ impl Driver {
             in_flight,
         } = &mut self.state;
         let packet = Packet {
+            // The tag comes back in the response and names the request.
             tag: *next as u32,
             ..requests[*next].1.clone()
         };
@@ -128,9 +130,11 @@ impl Component for Driver {
     }
 
     fn tick(&mut self, now: Cycle) -> Activity {
+        // Responses first: they free room in flight for the next request.
         self.take_response(now);
         self.send_request(now);
         match self.has_request() {
+            // A response that was not taken must be looked at in the next cycle.
             _ if self.ports.from_l1.is_ready(now) => Activity::Busy,
             true => Activity::Until(self.state.next_at.max(now + 1)),
             false => Activity::Idle,

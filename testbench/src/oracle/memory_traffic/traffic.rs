@@ -127,6 +127,7 @@ impl Traffic {
             Kind::Load => self.load(&mut packet, sm, bits),
             Kind::Store => self.store(&mut packet, sm, bits),
             Kind::Atomic => self.atomic(&mut packet, sm, bits),
+            // Drops the lines of this L1. Loads behind it must find the same bytes in the L2.
             Kind::Invalidate => {
                 packet.kind = PacketKind::Invalidate { bytes: 16 << 10 };
                 Expected::Acknowledged
@@ -146,6 +147,7 @@ impl Traffic {
     fn store(&mut self, packet: &mut Packet, sm: usize, bits: &mut Bits) -> Expected {
         let some = u128::from(bits.next()) << 64 | u128::from(bits.next());
         let sectors = byte_mask(bits.next() as u8 % 15 + 1);
+        // One store in four has scattered bytes, which sector masks must keep apart.
         let dense = if bits.next().is_multiple_of(4) { some } else { u128::MAX };
         packet.byte_mask = self.owned(packet.line, sm) & sectors & dense;
         // A store needs at least one byte.
@@ -181,11 +183,14 @@ impl Traffic {
         for lane in &mut atomics.lanes[..n] {
             *lane = AtomicLane {
                 lane: 0,
+                // Several lanes may share a word, as in a kernel.
                 offset: words[bits.below(words.len())] as u8,
                 value: (bits.next() % 1000).into(),
+                // Small values, so that a compare-and-swap sometimes succeeds.
                 compare: (bits.next() % 3).into(),
             };
         }
+        // Both kinds update the array: a reduction only drops the old values.
         let old = self.perform(packet, atomics);
         packet.kind = if bits.next().is_multiple_of(2) {
             PacketKind::Atomic
@@ -226,6 +231,7 @@ impl Traffic {
             let mut old = [0; 16];
             old[..size].copy_from_slice(word);
             let old = u128::from_le_bytes(old);
+            // Lane after lane: several lanes may update one word.
             let new = atomic(atomics.op, atomics.ty, old, lane.value, lane.compare);
             word.copy_from_slice(&new.to_le_bytes()[..size]);
             old_values.push(old);
@@ -273,6 +279,7 @@ impl Traffic {
             if std::mem::replace(&mut answered[*op as usize], true) {
                 return Err(format!("{request}: this request already had a response"));
             }
+            // Responses come in any order, so each names its request.
             expected[*op as usize]
                 .check(packet)
                 .map_err(|what| format!("{request}, line {:#x}: {what}", packet.line))?;

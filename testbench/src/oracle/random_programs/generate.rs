@@ -28,6 +28,7 @@ pub(super) const BULK_BYTES: u32 = 256;
 pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
     let &RandomProgram { block, grid, seed, .. } = program;
     let has_clusters = has_clusters(program.machine);
+    // The grid must divide into clusters of two.
     let in_clusters = has_clusters && grid.is_multiple_of(2);
     let mut text = Text {
         block,
@@ -44,6 +45,7 @@ pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
     Scenario {
         name: "random".to_owned(),
         ptx_path: "random.ptx".to_owned(),
+        // Inputs and counters are random, outputs zero: a store that is lost shows.
         ptx: text.out,
         buffers: vec![
             words("input", INPUT_WORDS, |n| mixed(seed ^ n) as u32),
@@ -66,7 +68,7 @@ pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
 
 /// True if a machine has clusters, and with them bulk copies.
 fn has_clusters(machine: &str) -> bool {
-    ["tiny", "h100-pcie", "h100-sxm5", "h200", "gh100-full"].contains(&machine)
+    ["tiny", "h100-pcie", "h100-sxm5", "h200", "gh100-full", "b200"].contains(&machine)
 }
 
 /// The input as an image of 16 by 16 words.
@@ -130,6 +132,7 @@ impl Text {
 
     /// Writes declarations, the addresses of the thread's own words, and an initial value of every register.
     fn head(&mut self) {
+        // One word per thread, then one counter per operation.
         let shared = u64::from(self.block) * 4 + 4 * COMMUTING.len() as u64;
         let _ = writeln!(
             self.out,
@@ -147,6 +150,7 @@ impl Text {
         for (register, param) in ["input", "output", "counters", "image"].map(|name| (name, name)) {
             self.line(format!("ld.param.u64 %{register}, [{param}];"));
         }
+        // A row of the output belongs to one thread, so stores do not race.
         self.line("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;".to_string());
         self.line(format!("mad.lo.u32 %r0, %t0, {}, %tid;", self.block));
         self.line(format!("mul.wide.u32 %a0, %r0, {};", 4 * OWN_WORDS));
@@ -181,6 +185,7 @@ impl Text {
 
     /// Combines all registers, local words and shared counters, and stores them to the output.
     fn tail(&mut self) {
+        // The barrier ends all updates of the shared counters.
         self.line("bar.sync 0;\n\tmov.u32 %t0, tile;".to_string());
         for n in 0..COMMUTING.len() as u32 {
             self.line(format!(
@@ -268,6 +273,7 @@ impl Text {
 
     fn repeat(&mut self, turns: Turns, body: &[Statement], exit: Option<&Exit>) {
         let label = self.label();
+        // One counter per depth, so a nested loop keeps the count of the outer one.
         let left = format!("%turns{}", self.depth);
         match turns {
             Turns::Same(n) => self.line(format!("mov.u32 {left}, {n};")),
@@ -288,6 +294,7 @@ impl Text {
         self.line(format!(
             "sub.u32 {left}, {left}, 1;\n\tsetp.ne.u32 %q, {left}, 0;\n\t@%q bra LOOP{label};"
         ));
+        // Threads that left early join the others here.
         let _ = writeln!(self.out, "OUT{label}:");
     }
 }

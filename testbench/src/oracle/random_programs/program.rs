@@ -50,9 +50,10 @@ pub(super) const MACHINES: &[&str] = &[
     "h100-sxm5",
     "h200",
     "gh100-full",
+    "b200",
 ];
 
-/// The threads that execute a statement: those of one thread's path, all of a block, or all of the grid.
+/// The threads that execute a statement together: one thread on its own path, a whole block, or the whole grid.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Reach {
     Thread,
@@ -269,7 +270,7 @@ pub(super) struct Reduce {
     pub result: u8,
 }
 
-/// The first warp arrives at a barrier and goes on. The others wait there for its words. Skipped unless a block has two whole warps.
+/// The first warp arrives at a barrier and continues. The others wait there for its words. Skipped unless a block has two whole warps.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub(super) struct Relay {
     #[arbitrary(with = within(1..=15u8))]
@@ -359,6 +360,7 @@ impl Tree<'_, '_> {
         let n = self.bytes.int_in_range(least..=most)?;
         let mut statements = Vec::new();
         for _ in 0..n {
+            // The limit holds for the whole tree, so it may end any list.
             if self.left == 0 {
                 break;
             }
@@ -372,6 +374,7 @@ impl Tree<'_, '_> {
     fn statement(&mut self, reach: Reach) -> Result<Statement> {
         let converged = reach >= Reach::Block;
         let bytes = &mut *self.bytes;
+        // Most numbers lead to an instruction that only computes. A statement that cannot stand here becomes one too.
         Ok(match bytes.int_in_range(0..=31u8)? {
             0 if self.depth < MOST_DEPTH => self.condition(reach)?,
             1 if self.depth < MOST_DEPTH => self.repeat(reach)?,
@@ -416,6 +419,7 @@ impl Tree<'_, '_> {
                 pred: self.bytes.arbitrary()?,
             },
         };
+        // A condition of the block keeps its threads together. Blocks of the grid may part.
         let reach = match decision {
             Decision::Block { .. } => reach.min(Reach::Block),
             Decision::Thread { .. } => Reach::Thread,
@@ -436,9 +440,11 @@ impl Tree<'_, '_> {
             true => Turns::Same(self.bytes.int_in_range(1..=4)?),
             false => Turns::Register(self.bytes.arbitrary()?),
         };
+        // Equal trip counts keep the threads together.
         let alike = matches!(turns, Turns::Same(_));
         self.depth += 1;
         let body = self.statements(1, 6, if alike { reach } else { Reach::Thread })?;
+        // With equal trip counts, an exit would part the threads.
         let exit = if !alike && self.bytes.arbitrary()? {
             let pred = self.bytes.arbitrary()?;
             let rest = self.statements(1, 3, Reach::Thread)?;
@@ -464,11 +470,13 @@ fn operand(letter: char, bytes: &mut Unstructured<'_>) -> Result<String> {
     if letter == '#' {
         return Ok(bytes.int_in_range(0..=255u8)?.to_string());
     }
+    // A capital letter allows an immediate: two in five.
     if letter.is_lowercase() || bytes.ratio(3, 5)? {
         return Ok(register(letter.to_ascii_lowercase(), bytes.arbitrary()?));
     }
     let edge: bool = bytes.arbitrary()?;
     Ok(match letter {
+        // Half of the immediates are values at which shifts, signs and wrapping change.
         'R' if edge => (*bytes.choose(&[0i64, 1, 2, 31, 32, 33, -1, 0x7fff_ffff, -0x8000_0000])?).to_string(),
         'R' => bytes.arbitrary::<i32>()?.to_string(),
         'H' => bytes.arbitrary::<i16>()?.to_string(),

@@ -23,6 +23,7 @@ pub(super) fn registers(letters: &str, first: u8) -> String {
     let first = first % n_registers(letter);
     let used = letters.len().min(n_registers(letter).into());
     let mut names: Vec<_> = (0..used as u8).map(|at| register(letter, first + at)).collect();
+    // `_` drops an element: a type may have fewer registers than the vector.
     names.resize(letters.len(), "_".to_owned());
     format!("{{{}}}", names.join(", "))
 }
@@ -35,6 +36,7 @@ impl Text {
 
     pub(super) fn collective(&mut self, instruction: &Instruction) {
         let Instruction { mnemonic, operands } = instruction;
+        // A partial warp lacks lanes that the mask -1 names.
         if self.block.is_multiple_of(32) {
             self.line(format!("{mnemonic} {operands}, -1;"));
         }
@@ -49,6 +51,7 @@ impl Text {
     pub(super) fn place(&mut self, base: &str, index: u8, n: u64, bytes: u64) {
         self.line(format!(
             "and.b32 %t2, {}, {};\n\tmul.wide.u32 %a1, %t2, {bytes};",
+            // A mask bounds the index, so `n` must be a power of two.
             register('r', index),
             n - 1
         ));
@@ -57,6 +60,7 @@ impl Text {
 
     pub(super) fn load(&mut self, load: &Load) {
         let (ty, bytes, letters) = load.access;
+        // The narrow vector is tested with the default cache operator alone.
         let cache = if ty == "v4.u8" { "" } else { load.cache };
         self.place("%input", load.index, INPUT_WORDS * 4 / bytes, bytes);
         let (guard, target) = (load.guard.text(), registers(letters, load.target));
@@ -126,6 +130,7 @@ impl Text {
             self.block
         ));
         self.line(format!(
+            // The second barrier keeps a later store from overtaking the loads.
             "bar.sync {number}{threads};\n\tld.shared.u32 {result}, [%t2];\n\tbar.sync {number}{threads};"
         ));
     }

@@ -4,6 +4,7 @@
 //! used after the first source, is a register or an immediate of that type. `#` is a byte, written as a number.
 
 /// Letter, name and number of the registers of each type.
+// Few of each type, so that most instructions depend on recent ones.
 pub(super) const REGISTERS: [(char, &str, u8); 6] = [
     ('r', "b32", 10),
     ('h', "b16", 3),
@@ -25,6 +26,7 @@ pub(super) fn register(letter: char, n: u8) -> String {
 
 /// Mnemonics and operands: the result, `=`, the sources.
 pub(super) const COMPUTING: &[(&str, &str)] = &[
+    // 32-bit integers and predicates.
     ("mov.b32", "r=R"),
     ("add.s32", "r=rR"),
     ("sub.s32", "r=rR"),
@@ -73,6 +75,7 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("or.pred", "p=pp"),
     ("xor.pred", "p=pp"),
     ("not.pred", "p=p"),
+    // 64-bit integers.
     ("add.s64", "l=lL"),
     ("sub.s64", "l=lL"),
     ("mul.lo.s64", "l=lL"),
@@ -103,6 +106,7 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("cvt.u16.u32", "h=r"),
     ("cvt.s32.s16", "r=h"),
     ("cvt.u32.u16", "r=h"),
+    // 16-bit integers.
     ("add.s16", "h=hH"),
     ("mul.lo.u16", "h=hH"),
     ("mul.wide.s16", "r=hh"),
@@ -110,6 +114,7 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("shr.s16", "h=hR"),
     ("xor.b16", "h=hH"),
     ("setp.ne.s16", "p=hH"),
+    // FP32, with each rounding and the approximations of the SFU.
     ("add.f32", "f=fF"),
     ("add.rz.f32", "f=fF"),
     ("add.ftz.sat.f32", "f=fF"),
@@ -131,6 +136,7 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("selp.f32", "f=fFp"),
     ("setp.lt.f32", "p=fF"),
     ("setp.geu.f32", "p=ff"),
+    // Conversions from and to FP32.
     ("cvt.rn.f32.s32", "f=r"),
     ("cvt.rz.f32.u64", "f=l"),
     ("cvt.rzi.s32.f32", "r=f"),
@@ -140,12 +146,14 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
     ("cvt.f32.f16", "f=h"),
     ("mov.b32", "r=f"),
     ("mov.b32", "f=r"),
+    // Half precision: one value, then two packed ones.
     ("add.f16", "h=hh"),
     ("fma.rn.f16", "h=hhh"),
     ("add.f16x2", "r=rr"),
     ("fma.rn.f16x2", "r=rrr"),
     ("max.f16x2", "r=rr"),
     ("fma.rn.bf16x2", "r=rrr"),
+    // FP64.
     ("add.f64", "d=dD"),
     ("mul.f64", "d=dD"),
     ("fma.rn.f64", "d=ddd"),
@@ -163,9 +171,11 @@ pub(super) const COMPUTING: &[(&str, &str)] = &[
 
 /// Instructions of a full warp, in the same form. The lane mask is appended.
 pub(super) const COLLECTIVE: &[(&str, &str)] = &[
+    // After `%`, the last operand of a shuffle: the clamp, and from bit 8 on the mask of the segment.
     ("shfl.sync.bfly.b32", "r=rR%31"),
     ("shfl.sync.down.b32", "r=rR%31"),
     ("shfl.sync.up.b32", "r=rR%0"),
+    // Segments of 8 lanes.
     ("shfl.sync.idx.b32", "r=rR%0x181f"),
     ("vote.sync.any.pred", "p=p"),
     ("vote.sync.all.pred", "p=p"),
@@ -179,5 +189,6 @@ pub(super) const COLLECTIVE: &[(&str, &str)] = &[
 
 /// Commutative 32-bit operations of `atom` and `red`.
 pub(super) const COMMUTING: &[&str] = &[
+    // Without `inc`, `dec`, `exch` and `cas`: their result depends on the order.
     "add.u32", "min.s32", "max.s32", "min.u32", "max.u32", "and.b32", "or.b32", "xor.b32",
 ];

@@ -10,6 +10,7 @@ impl Text {
         let OwnAtomic { op, .. } = atomic;
         let [old, value] = [atomic.old, atomic.value].map(|n| register('r', n));
         let guard = atomic.guard.text();
+        // Compare-and-swap has one operand more: the value to compare with.
         let operands = match op.starts_with("cas") {
             true => format!("{old}, {value}"),
             false => value,
@@ -39,6 +40,7 @@ impl Text {
         let (value, guard) = (registers(letters, overlap.value), overlap.guard.text());
         self.line(format!("{guard}st.{space}.{ty} [%a1], {value};"));
         let (part, part_bytes, letters) = overlap.part;
+        // Aligned to the part, and inside the vector.
         let offset = u64::from(overlap.offset) % (bytes / part_bytes) * part_bytes;
         let result = registers(letters, overlap.result);
         self.line(format!("ld.{space}.{part} {result}, [%a1+{offset}];"));
@@ -51,6 +53,7 @@ impl Text {
         if fetch.is_float {
             for (n, word) in [(0, "%t1"), (1, "%t2")] {
                 self.line(format!(
+                    // 0f3d800000 is 1/16: coordinates from 0 to just below 16.
                     "cvt.rn.f32.u32 %x{n}, {word};\n\tmul.f32 %x{n}, %x{n}, 0f3d800000;"
                 ));
             }
@@ -89,6 +92,7 @@ impl Text {
             "bar.sync {barrier}, {block};\n\tld.shared.u32 {result}, [%t2];"
         ));
         self.label_line(format!("GO{label}:"));
+        // All warps meet before the words are written in another statement.
         self.line("bar.sync 0;");
     }
 
@@ -115,7 +119,7 @@ impl Text {
         self.line("mov.u32 %t2, %cluster_ctarank;\n\txor.b32 %t2, %t2, 1;\n\tmapa.shared::cluster.u32 %t1, %t1, %t2;");
         self.line("barrier.cluster.arrive;\n\tbarrier.cluster.wait;");
         self.line(format!("ld.shared::cluster.u32 {result}, [%t1];"));
-        // The twin may write its word again after this barrier.
+        // The twin may overwrite its word after this barrier.
         self.line("barrier.cluster.arrive;\n\tbarrier.cluster.wait;");
     }
 
@@ -142,7 +146,7 @@ impl Text {
             BULK_BYTES / 4 - 1
         ));
         self.line("mad.lo.u32 %t1, %t1, 4, %t0;");
-        // The next copy writes the same bytes.
+        // The next copy overwrites the buffer. The barrier puts all reads before it.
         self.line(format!("ld.shared.u32 {result}, [%t1];\n\tbar.sync 0;"));
     }
 }

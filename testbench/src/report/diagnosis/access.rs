@@ -22,6 +22,7 @@ const SHARED: &[&str] = &["short_scoreboard", "mio_throttle", "lg_throttle", "ba
 /// All faults found.
 pub(super) fn all(facts: &Facts<'_>) -> Vec<Cause> {
     let global = facts.sites(["global_requests", "global_sectors", "global_lane_bytes"]);
+    // The LSU's counters of global memory include local memory, which takes the same path.
     let (local, global): (Vec<_>, Vec<_>) = global
         .into_iter()
         .partition(|site| site.inst.mods.space == Space::Local);
@@ -52,9 +53,11 @@ fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
         .map(|variable| variable.offset + variable.bytes)
         .max()
         .unwrap_or(0);
+    // The compiler places spills after the arrays of the kernel.
     let spilled = requirements.local_bytes.saturating_sub(arrays);
     let sectors = sum(local, 1);
     let traffic = ratio(sectors, sectors + sum(global, 1));
+    // Spills cost waits for memory, or issue slots: the larger share counts.
     let share = (traffic * facts.stalled(MEMORY)).max(ratio(requests, facts.sum("scheduler", "inst_issued")));
     let (kind, text, advice) = match spilled {
         0 => (
@@ -90,6 +93,7 @@ fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
 
 /// The least sectors of an access that moves as many bytes.
 fn least_sectors([requests, _, bytes]: [u64; 3]) -> u64 {
+    // A request has at least one sector.
     bytes.div_ceil(SECTOR).max(requests)
 }
 
@@ -129,6 +133,7 @@ fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
     let worst = sites.iter().max_by_key(|site| site.counts[2])?;
     let [instructions, passes, conflicts] = worst.counts;
     let share = ratio(sum(&sites, 2), sum(&sites, 1)) * facts.stalled(SHARED);
+    // Passes with conflicts over passes without them.
     let ways = passes as f64 / passes.saturating_sub(conflicts).max(1) as f64;
     // Lanes with an atomic on one word take turns too, and padding cannot help.
     let (conflict, access, advice) = match worst.verb() {

@@ -33,6 +33,7 @@ impl<'a> Facts<'a> {
     pub fn metric(&self, name: &str) -> f64 {
         let metric = self.metrics.iter().find(|metric| metric.name == name);
         let metric = metric.expect("a metric of the diagnosis is a row of the table");
+        // A metric without a number, such as a ratio over 0, names no cause.
         metric.value(&self.launch.inputs(self.config)).number().unwrap_or(0.0)
     }
 

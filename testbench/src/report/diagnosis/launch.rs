@@ -62,6 +62,7 @@ fn latency(facts: &Facts<'_>) -> Option<Cause> {
 fn tail(facts: &Facts<'_>) -> Option<Cause> {
     let waves = waves(facts);
     let running = facts.launch.cycles.saturating_sub(facts.phases.launch);
+    // A smaller grid is the cause `small_grid`.
     if facts.launch.shape.ctas < u64::from(facts.config.n_sms()) || running == 0 {
         return None;
     }
@@ -90,6 +91,7 @@ fn warps(facts: &Facts<'_>) -> Option<Cause> {
         .max(facts.metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"));
     let waits = WAITS.map(|state| (state, facts.stalled(&[state])));
     let (state, waiting) = waits.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    // A busy unit is the bound, so more warps would not help.
     if busy >= BUSY || waiting < MATTERS {
         return None;
     }
@@ -110,6 +112,7 @@ fn warps(facts: &Facts<'_>) -> Option<Cause> {
             format!("too few bytes in flight: {}; {waits}", in_flight(facts)),
             BYTES_ADVICE,
         )
+    // The limits cause the low occupancy only if the launch comes near them.
     } else if occupancy.percent < OCCUPIED && achieved > occupancy.percent / 2.0 {
         let text = format!(
             "too few warps to hide latency: {} of {slots} fit an SM (limit: {}); {waits}",
@@ -135,7 +138,7 @@ fn warps(facts: &Facts<'_>) -> Option<Cause> {
     })
 }
 
-/// An L1 whose MSHRs are full: no further sector can be requested.
+/// An L1 with full MSHRs: no further sector can be requested.
 fn misses(facts: &Facts<'_>) -> Option<Cause> {
     let full = ratio(facts.sum("l1", "mshr_stall_cycles"), facts.sum("cta", "active_cycles"));
     let share = full * facts.stalled(&MEMORY_WAITS);
@@ -166,6 +169,7 @@ const WARPS_ADVICE: &str = "launch more or larger blocks, or give each warp more
 /// Bytes in flight to memory by Little's law, and the bytes that fill its channels.
 fn in_flight(facts: &Facts<'_>) -> String {
     let loads = facts.launch.counts.latencies().find(|(path, _)| *path == "hbm");
+    // The least latency: a loaded memory adds queueing, which more bytes in flight would only lengthen.
     let latency = loads.map_or(0.0, |(_, latency)| latency.histogram().min() as f64);
     let seconds = latency / (f64::from(facts.config.clocks.core_khz) * 1e3);
     let used = facts.metric("dram__bytes.sum.per_second");

@@ -7,7 +7,7 @@ use crate::bench::LaunchRun;
 /// Cycles of a launch by phase. They add up to its cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Phases {
-    /// From the launch to the first block, and the report of the end to the host.
+    /// From the launch until the first block is sent, and from the last end until the host knows of it.
     pub launch: u64,
     /// From the first block until no slot is free or no block is left.
     pub ramp: u64,

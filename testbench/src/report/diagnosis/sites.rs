@@ -53,7 +53,7 @@ impl Site {
     }
 }
 
-/// The instructions of a launch whose first counter is not 0.
+/// The instructions of a launch with a first counter above 0.
 pub(super) fn sites(launch: &LaunchRun, counters: [&str; 3]) -> Vec<Site> {
     let [first, second, third] = counters.map(|name| launch.counts.by_pc(name));
     let counted = first.iter().enumerate().filter(|(_, n)| **n > 0);
@@ -71,9 +71,11 @@ pub(super) fn sites(launch: &LaunchRun, counters: [&str; 3]) -> Vec<Site> {
 
 fn place(launch: &LaunchRun, pc: u32, inst: &Inst) -> Place {
     let source = launch.program.source(pc).map(|source| {
+        // The name alone: paths of compilers are long.
         let file = source.file.rsplit('/').next().unwrap_or(source.file);
         format!("{file}:{}", source.line)
     });
+    // Line 0 is an instruction of the compiler.
     let modules = launch.modules.as_ref().filter(|_| inst.line > 0);
     let module = modules.map(|modules| modules.place(inst.line));
     Place {

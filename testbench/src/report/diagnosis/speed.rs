@@ -27,7 +27,7 @@ pub struct SpeedOfLight {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Neither is busy: the launch waits.
+    /// Neither SMs nor memory are busy: the launch waits.
     Latency,
     /// The SMs.
     Compute,
@@ -50,6 +50,7 @@ impl SpeedOfLight {
 
     pub(super) fn bound(&self) -> Bound {
         match (self.sm, self.memory) {
+            // Before the comparison: two idle units are alike, but neither is the bound.
             (sm, memory) if sm < BUSY && memory < BUSY => Bound::Latency,
             (sm, memory) if (sm - memory).abs() < BALANCED => Bound::Balanced,
             (sm, memory) if sm > memory => Bound::Compute,

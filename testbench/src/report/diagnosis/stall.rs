@@ -71,6 +71,7 @@ const UNITS: [Unit; 10] = [
 
 /// The busiest units of the memory path and of the SMs, if they are a bound.
 pub(super) fn saturated(facts: &Facts<'_>) -> Vec<Cause> {
+    // Memory bandwidth is listed beside the busiest other unit: both can be worth an advice.
     let dram = saturation(facts, &DRAM).map(|mut cause| {
         let used = scaled(facts.metric("dram__bytes.sum.per_second"), "B/s");
         cause.text = format!("{}, {used}", cause.text);
@@ -81,7 +82,7 @@ pub(super) fn saturated(facts: &Facts<'_>) -> Vec<Cause> {
     dram.into_iter().chain(busiest).collect()
 }
 
-/// Limits the active metrics of a unit to the time in which SMs ran.
+/// The cause of a busy unit. A metric over active cycles is scaled by the part of the launch in which SMs ran.
 fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause> {
     let used = facts.metric(metric);
     let is_active = metric.ends_with("_active");
@@ -110,6 +111,7 @@ fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause>
 
 /// The largest stall state that no other cause explains.
 pub(super) fn top(facts: &Facts<'_>, is_explained: impl Fn(&Stall) -> bool) -> Option<Cause> {
+    // In these two states the scheduler had work, so the warp did not wait for a unit.
     let is_wait = |stall: &Stall| stall.state != "selected" && stall.state != "not_selected";
     let stalls = facts
         .stalls

@@ -15,7 +15,7 @@ const SIZE: (u32, u32) = (340, 220);
 /// Points of a curve over shared memory.
 const STEPS: u32 = 96;
 
-/// A curve: its title, its axis, its values, and the launch's own one.
+/// A curve: title, axis, values, the value of the launch, and the shape of a launch for a value.
 struct Curve {
     title: &'static str,
     axis: &'static str,
@@ -45,6 +45,7 @@ pub(super) fn markup(launch: &LaunchRun, config: &GpuConfig) -> Markup {
         Curve {
             title: "Occupancy by block size",
             axis: "threads a block",
+            // Whole warps: a part of a warp takes the resources of all of it.
             values: (1..=limits.max_threads_per_block / limits.warp_size)
                 .map(|n| n * limits.warp_size)
                 .collect(),
@@ -72,6 +73,7 @@ impl Curve {
         let mut plot = Plot::new(self.title, SIZE, x, y);
         let points: Vec<_> = self.values.iter().map(|&n| (f64::from(n), percent(n))).collect();
         plot.unnamed_line(self.axis, colour(0), &points);
+        // The occupancy of the launch itself, which may lie between two points of the curve.
         let own = (f64::from(self.own), shape.occupancy.percent);
         let tooltip = format!("this launch: {} {}, {:.1} %", self.own, self.axis, own.1);
         plot.dots(colour(3), &[(own, tooltip)]);

@@ -85,6 +85,7 @@ fn stages(page: &Page<'_>) -> Markup {
         return Markup::default();
     }
     let total = |stages: &[(&str, f64)]| stages.iter().map(|stage| stage.1).sum::<f64>();
+    // At least 1, since the widths are divided by it.
     let longest = paths.values().map(|stages| total(stages)).fold(1.0, f64::max);
     html! {
         h3 { "Mean cycles of a request in each stage" }
@@ -116,6 +117,7 @@ fn stage_bar(stage: &str, cycles: f64, longest: f64) -> Markup {
 
 /// Colour of a stage.
 fn shade(stage: usize) -> &'static str {
+    // There are nine stages and eight colours.
     if stage < 8 { colour(stage) } else { "#222222" }
 }
 

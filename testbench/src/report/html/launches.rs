@@ -10,7 +10,7 @@ use crate::report::diagnosis::{Diagnosis, Phases};
 /// Maximum number of tabs. Of more launches, the longest ones have one.
 const TABS: usize = 12;
 
-/// Name, colour and meaning of each phase.
+/// Colour and meaning of each phase, in the order of [`Phases::each`].
 const PHASES: [(&str, &str); 4] = [
     ("#8d939b", "no block was sent yet, or the host was told of the end"),
     (
@@ -25,7 +25,9 @@ pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     let launches = &page.run.launches;
     let mut shown: Vec<_> = (0..launches.len()).collect();
     shown.sort_by_key(|&index| std::cmp::Reverse(launches[index].cycles));
+    // The tab of the longest launch is open.
     let first = shown.first().copied();
+    // Sorted by length before the cut, and by index after it.
     shown.truncate(TABS);
     shown.sort_unstable();
     html! {

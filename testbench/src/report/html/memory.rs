@@ -37,6 +37,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
 pub(super) fn levels(counts: &Counts, inputs: &Inputs<'_>) -> Markup {
     let sum = |block, name| counts.sum(block, name).unwrap_or(0);
     let lanes = Flow {
+        // Atomics count as reads: their old values return to the lanes.
         read: sum("lsu", "global_ld_lane_bytes") + sum("lsu", "global_atom_lane_bytes"),
         write: sum("lsu", "global_st_lane_bytes"),
     };
@@ -49,6 +50,7 @@ pub(super) fn levels(counts: &Counts, inputs: &Inputs<'_>) -> Markup {
         write: sum("channel", "bytes_written"),
     };
     let shared = Flow {
+        // A pass serves all 32 banks, whether or not lanes use them.
         read: PASS * sum("shared", "shared_ld_passes"),
         write: PASS * sum("shared", "shared_st_passes"),
     };

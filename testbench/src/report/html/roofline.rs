@@ -67,7 +67,7 @@ fn seconds(config: &GpuConfig, cycles: u64) -> f64 {
 fn dot(config: &GpuConfig, index: usize, launch: &LaunchRun, operations: f64) -> Dot {
     let sum = |name| launch.counts.sum("channel", name).unwrap_or(0);
     let bytes = (sum("bytes_read") + sum("bytes_written")) as f64;
-    // A launch whose data stay in the caches has no limit by memory.
+    // A launch with all data in the caches has no limit by memory.
     let intensity = if bytes > 0.0 { operations / bytes } else { f64::INFINITY };
     let rate = operations / seconds(config, launch.cycles.max(1));
     Dot {
@@ -86,6 +86,7 @@ fn plot(config: &GpuConfig, dots: &[Dot]) -> Markup {
     let bytes = memory_peak(config);
     let roofs = roofs(config);
     let highest = roofs.iter().map(|roof| roof.1).fold(1.0, f64::max);
+    // The memory line begins at the left edge with this rate. A slower launch lowers the axis.
     let lowest = dots.iter().map(|dot| dot.rate).fold(bytes * DECADES.0, f64::min);
     let floor = 10f64.powf(lowest.log10().floor());
     let x = Axis::new("operations per byte of device memory", Scale::Log, DECADES.0, DECADES.1);
@@ -93,6 +94,7 @@ fn plot(config: &GpuConfig, dots: &[Dot]) -> Markup {
     let y = y.with_ticks(powers(floor, highest * 2.0));
     let mut plot = Plot::new("Roofline", SIZE, x, y).with_side_legend(28);
     let memory = format!("memory {}", scaled(bytes, "B/s"));
+    // Right of the ridge, even the fastest pipe is the limit.
     let ridge = (highest / bytes).min(DECADES.1);
     plot.line(
         &memory,
@@ -111,7 +113,7 @@ fn plot(config: &GpuConfig, dots: &[Dot]) -> Markup {
     plot.finish()
 }
 
-/// Ticks at each third power of ten, with prefixes.
+/// Ticks at each power of ten, or at each second one of more than six, with prefixes.
 fn powers(from: f64, to: f64) -> Vec<(f64, String)> {
     let first = from.log10().round() as i32;
     let last = to.log10().floor() as i32;
@@ -129,10 +131,12 @@ fn memory_peak(config: &GpuConfig) -> f64 {
 /// Name and peak of each pipe, in operations per second: two for each multiply-add.
 fn roofs(config: &GpuConfig) -> Vec<(&'static str, f64)> {
     let pipes = &config.sm.pipes;
+    // Warp instructions per second at an interval of 1, over all sub-cores.
     let warps = f64::from(config.n_sms() * config.sm.subcores) * f64::from(config.clocks.core_khz) * 1e3;
     let lanes = f64::from(config.limits.warp_size);
     let peak = |operations: f64, interval: u32| warps * operations / f64::from(interval.max(1));
     vec![
+        // `mma.m16n8k16`: the interval of the preset is for one such product.
         ("tensor, 16 bits", peak(2.0 * 16.0 * 8.0 * 16.0, pipes.tensor.interval)),
         ("FP32", peak(2.0 * lanes, pipes.fp32.interval)),
         ("FP64", peak(2.0 * lanes, pipes.fp64.interval)),

@@ -98,6 +98,7 @@ fn by_source(page: &Page<'_>) -> BTreeMap<String, BTreeMap<usize, Cost>> {
 }
 
 pub(super) fn markup(page: &Page<'_>) -> Markup {
+    // Shares are of all warps' time, also in a file that few instructions name.
     let total = page.profile.costs().map(|(_, cost)| cost.total()).sum();
     html! {
         @for (file, costs) in by_source(page) { (source(page, &file, &costs, total)) }
@@ -111,7 +112,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// The listing of a source file. If the file is missing, only line numbers.
+/// The listing of a source file. Without the file, it has only line numbers.
 fn source(page: &Page<'_>, file: &str, costs: &BTreeMap<usize, Cost>, total: u64) -> Markup {
     let text = (page.source)(file);
     let lines: Vec<&str> = text.as_deref().map_or(Vec::new(), |text| text.lines().collect());
@@ -142,6 +143,7 @@ fn listing(anchor: &str, lines: &[&str], costs: &BTreeMap<usize, Cost>, total: u
             table.code {
                 (columns("line"))
                 @for &n in &shown {
+                    // A mark for the lines left out.
                     @if previous(n).is_some_and(|before| !is_near(before)) {
                         tr { td {} td {} td {} td.text.none { "…" } }
                     }
@@ -172,6 +174,7 @@ fn cells(cost: Option<&Cost>, total: u64, hot: u64, text: &str) -> Markup {
     states.sort_by_key(|state| std::cmp::Reverse(cost.states[*state]));
     let share = percent(cost.total(), total);
     let top = states.iter().find(|state| **state != SELECTED);
+    // The state of a cheap line would be noise.
     let why = top.filter(|_| share >= 1.0).map_or("", |state| NAMES[*state]);
     html! {
         td.n { (thousands(cost.issues())) }
@@ -221,6 +224,7 @@ fn machine_code(page: &Page<'_>) -> Vec<MachineCode> {
             });
             all.len() - 1
         });
+        // Equal names mean equal code: all launches share one module.
         all[place].costs.entry(pc).or_default().add(cost);
     }
     all

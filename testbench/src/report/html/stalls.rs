@@ -31,6 +31,7 @@ pub(super) fn bars(counts: &Counts) -> Markup {
     let mut table = stalls::table(counts);
     table.retain(|stall| stall.warp_cycles > 0);
     table.sort_by_key(|stall| std::cmp::Reverse(stall.warp_cycles));
+    // The longest bar fills the column, so small shares stay visible.
     let widest = table.first().map_or(1.0, |stall| stall.percent);
     html! {
         div.bars {

@@ -71,7 +71,7 @@ pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     }
 }
 
-/// The diagnosis of the longest launch, and the line with the highest cost.
+/// The headline of the run, and the line with the highest cost.
 fn verdict(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
     let run = page.run;
     let Some(headline) = diagnosis::headline(run, diagnoses) else {
@@ -102,6 +102,7 @@ fn cards(page: &Page<'_>) -> Markup {
             (card(&thousands(instructions), "warp instructions", "smsp__inst_executed.sum"))
             @for (name, metric) in CARDS {
                 @let found = metrics::find(metric).expect("a card is a row of the table");
+                // A metric without a number has no card.
                 @if let Some(number) = found.value(&inputs).number() {
                     @let unit = if found.unit == "%" { " %" } else { "" };
                     (card(&format!("{}{unit}", figures(number)), name, &format!("{metric}\n{}", found.definition)))

@@ -27,7 +27,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// Edges of the intervals in cycles. The first interval begins with the first launch. There is one edge more than intervals.
+/// Edges of the intervals in cycles, from cycle 0 on. There is one edge more than intervals.
 fn edges(page: &Page<'_>) -> Vec<f64> {
     let length = page.profile.interval();
     (0..=page.profile.intervals().len())
@@ -54,6 +54,7 @@ fn warps(page: &Page<'_>, order: &[usize]) -> Markup {
         .map(|states| states.iter().sum::<u64>() as f64 * per_sm);
     let x = Axis::new("cycle", Scale::Linear, 0.0, edges.last().copied().unwrap_or(1.0));
     let y = Axis::new("warps", Scale::Linear, 0.0, top(resident, f64::from(limit)));
+    // A stack of layers: its top is the number of resident warps.
     let mut plot = Plot::new(&format!("Warps per SM (at most {limit})"), SIZES[0], x, y);
     plot.layers(&layers, &edges);
     plot.finish()
@@ -68,6 +69,7 @@ fn instructions(page: &Page<'_>) -> Markup {
         .iter()
         .map(|states| states[SELECTED] as f64 * per_sm)
         .collect();
+    // A scheduler issues at most one instruction in a cycle.
     let peak = f64::from(page.run.config.sm.subcores);
     let end = edges.last().copied().unwrap_or(1.0);
     let x = Axis::new("cycle", Scale::Linear, 0.0, end);

@@ -47,6 +47,7 @@ pub fn page() -> String {
             false => writeln!(out, "| `{state}` | not modelled | |"),
         };
     }
+    // One state stands for all 18: their metrics differ only in the name.
     let [(state, counter), ..] = STATES;
     let title = format!("Metrics of each state, with `{state}` as the example");
     section(&mut out, &title, &stall_rows(state, counter));

@@ -46,6 +46,7 @@ impl Value {
     fn combine(self, other: Value, operation: impl Fn(f64, f64) -> Value) -> Value {
         match (self, other) {
             (Value::Number(a), Value::Number(b)) => operation(a, b),
+            // The stronger reason: no run would give this metric a number.
             (Value::NotModelled, _) | (_, Value::NotModelled) => Value::NotModelled,
             _ => Value::NotReached,
         }
@@ -102,6 +103,7 @@ impl fmt::Display for Value {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
+            // Counters stay integers in JSON.
             Value::Number(number) if is_whole(number) => serializer.serialize_i64(number as i64),
             Value::Number(number) => serializer.serialize_f64(number),
             _ => serializer.collect_str(self),
@@ -110,5 +112,6 @@ impl Serialize for Value {
 }
 
 fn is_whole(number: f64) -> bool {
+    // Below 2^53, where every integer is exact.
     number.fract() == 0.0 && number.abs() < 9e15
 }

@@ -39,6 +39,7 @@ pub fn write<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Res
     for (sm, intervals) in issued {
         let mut zero_from = None;
         for (n, count) in intervals {
+            // A counter keeps its value until the next one, so a gap needs a 0.
             if let Some(zero_from) = zero_from.filter(|zero_from| *zero_from < n) {
                 to.counter(Units::sm_group(sm), "IPC", Cycle(zero_from * INTERVAL), 0.0)?;
             }
@@ -59,6 +60,7 @@ pub fn write<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Res
 fn residences(picture: &Picture) -> Vec<(u16, Cycle, Cycle)> {
     let mut open = BTreeMap::new();
     for row in &picture.rows {
+        // A slot holds several warps in turn. Grid, block and index tell them apart.
         let warp = (row.sm, row.subcore, row.slot, row.grid, row.block, row.warp);
         // A warp's first wait begins when it becomes resident, and its last wait ends with it.
         let first = row
@@ -96,6 +98,7 @@ fn requests<W: Write>(to: &mut PerfettoWriter<W>, picture: &Picture) -> io::Resu
 
 fn curve<W: Write>(to: &mut PerfettoWriter<W>, sm: u16, name: &str, steps: &Steps) -> io::Result<()> {
     let mut value = 0;
+    // One request that leaves and one that enters in the same cycle cancel.
     for (at, change) in steps.iter().filter(|(_, change)| **change != 0) {
         value += change;
         to.counter(Units::sm_group(sm), name, *at, value as f64)?;

@@ -17,6 +17,7 @@ const HBM: u32 = 100_001;
 const FIRST_PIPE: u32 = 1000;
 /// Number of tracks for the pipes of one sub-core.
 const PIPES: u32 = 10;
+// Tracks of the units that the sub-cores share.
 const LSU: u32 = 2000;
 const SHARED: u32 = 2001;
 const L1: u32 = 2002;
@@ -85,6 +86,7 @@ impl Units {
 
     /// The number of a line's channel, counted over the whole GPU.
     pub fn channel(&self, line: u64) -> u32 {
+        // The slice of a line tells its group. The channel is counted within the group.
         let group = self.slice(line) / self.map.slices_per_group();
         group * self.map.channels_per_group() + u32::from(self.map.channel(line).channel)
     }

@@ -60,6 +60,7 @@ impl Axis {
 
     /// The position of a value: 0 at the start, 1 at the end.
     pub fn place(&self, value: f64) -> f64 {
+        // Clamped: a value outside the axis is drawn at its end.
         let place = match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
             Scale::Log => (value.max(1e-9) / self.from).ln() / (self.to / self.from).ln(),
@@ -83,6 +84,7 @@ impl Axis {
         let rough = (self.to - self.from) / TICKS;
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+        // The factors near 1 here and below absorb rounding, so that a tick at an end stays.
         let step = step.into_iter().find(|step| *step >= rough * 0.999).unwrap_or(rough);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step * 1.000_001).floor() as i64;
@@ -92,6 +94,7 @@ impl Axis {
     /// Powers of ten. If there are few, also 2 and 5 times each power.
     fn log_ticks(&self) -> Vec<f64> {
         let decades = (self.to / self.from).log10();
+        // Up to 3.5 decades, three labels per decade have room.
         let factors: &[f64] = if decades < 3.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let powers = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
         let all = powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));

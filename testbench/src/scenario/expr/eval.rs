@@ -140,6 +140,7 @@ pub fn binary(operator: Binary, left: Number, right: Number) -> Result<Number, E
 }
 
 fn integers(operator: Binary, left: i128, right: i128) -> Result<Number, &'static str> {
+    // `1 << 127` would be negative.
     let shift = || u32::try_from(right).ok().filter(|&n| n < 127);
     let value = match operator {
         Binary::Add => left.checked_add(right),
@@ -152,11 +153,13 @@ fn integers(operator: Binary, left: i128, right: i128) -> Result<Number, &'stati
             let product = floor_quotient(left, right).and_then(|quotient| quotient.checked_mul(right));
             product.and_then(|product| left.checked_sub(product))
         }
+        // A negative power is a fraction, so the result is a float.
         Binary::Power if right < 0 => return floats(operator, left as f64, right as f64),
         Binary::Power => u32::try_from(right).ok().and_then(|right| left.checked_pow(right)),
         Binary::BitOr => Some(left | right),
         Binary::BitXor => Some(left ^ right),
         Binary::BitAnd => Some(left & right),
+        // As a product, so that lost bits are an overflow.
         Binary::ShiftLeft => shift().and_then(|n| left.checked_mul(1 << n)),
         Binary::ShiftRight => shift().map(|n| left >> n),
         Binary::Less => Some((left < right).into()),
@@ -173,6 +176,7 @@ fn integers(operator: Binary, left: i128, right: i128) -> Result<Number, &'stati
 /// The quotient, rounded down.
 fn floor_quotient(left: i128, right: i128) -> Option<i128> {
     let quotient = left.checked_div(right)?;
+    // Division truncates towards zero, which lies above a negative quotient.
     let is_above = left % right != 0 && (left < 0) != (right < 0);
     Some(quotient - i128::from(is_above))
 }
@@ -181,6 +185,7 @@ fn floor_quotient(left: i128, right: i128) -> Option<i128> {
 fn quotient(left: i128, right: i128) -> Result<Number, &'static str> {
     match left.checked_rem(right) {
         Some(0) => Ok(Number::Int(left / right)),
+        // Both operands are exact floats, so the division rounds once.
         Some(_) if left.unsigned_abs().max(right.unsigned_abs()) < EXACT => {
             Ok(Number::Float(left as f64 / right as f64))
         }

@@ -75,6 +75,7 @@ fn continuous(name: &str, arg: Number) -> Result<Number, ExprError> {
         return convert(dtype, arg);
     }
     Ok(match (name, arg) {
+        // Integers stay exact. All functions below compute in f64.
         ("abs", Number::Int(value)) => Number::Int(value.saturating_abs()),
         ("abs", _) => Number::Float(libm::fabs(value)),
         ("sqrt", _) => Number::Float(libm::sqrt(value)),
@@ -103,6 +104,7 @@ fn convert(dtype: Dtype, arg: Number) -> Result<Number, ExprError> {
     }) else {
         unreachable!("a rounded float is an integer")
     };
+    // Wraps: the low bytes, as a cast in C.
     bytes.extend(&value.to_le_bytes()[..dtype.bytes()]);
     Ok(dtype.read(&bytes))
 }

@@ -105,6 +105,7 @@ impl Parser<'_> {
     fn operator(&mut self) -> Option<(Binary, u8, usize)> {
         self.skip_spaces();
         let word = word(self.rest());
+        // A word must match in full: the name `order` is not the operator `or`.
         let is_it = |symbol: &str| match word {
             "" => self.rest().starts_with(symbol),
             word => word == symbol,
@@ -139,6 +140,7 @@ impl Parser<'_> {
             let right = self.expression(next)?;
             left = Node::Binary(operator, left.into(), right.into());
         }
+        // After an error the parser ends, so only this path counts back.
         self.depth -= 1;
         Ok(left)
     }
@@ -146,8 +148,10 @@ impl Parser<'_> {
     fn operand(&mut self) -> Result<Node, ExprError> {
         for (symbol, operator) in [("-", Unary::Negate), ("!", Unary::Not), ("~", Unary::Invert)] {
             if self.take(symbol) {
+                // `**` binds tighter, so `-2 ** 2` is -4, as in Python.
                 let operand = self.expression(UNARY)?;
                 return Ok(match (operator, operand) {
+                    // A literal is not negative, so this cannot overflow.
                     (Unary::Negate, Node::Number(Number::Int(value))) => Node::Number(Number::Int(-value)),
                     (operator, operand) => Node::Unary(operator, operand.into()),
                 });
@@ -182,6 +186,7 @@ impl Parser<'_> {
         let inner = &self.rest()[1..];
         let end = inner.find(quote).ok_or_else(|| self.expected("a closed text"))?;
         let text = inner[..end].to_owned();
+        // The text and both quotes.
         self.at += end + 2;
         Ok(Node::Text(text))
     }
@@ -248,6 +253,7 @@ fn number_length(text: &str) -> usize {
     if matches!(bytes.get(end), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
         let exponent = digits(end + 1 + sign);
+        // An `e` without digits is not part of the number.
         if exponent > end + 1 + sign {
             end = exponent;
         }
@@ -263,6 +269,7 @@ fn read_number(digits: &str) -> Option<Number> {
         return digits.parse().ok().map(Number::Int);
     }
     if let Some((mantissa, exponent)) = digits.split_once(['e', 'E']).filter(|(m, _)| !m.contains('.')) {
+        // A negative exponent does not parse as u32, so that number becomes a float.
         let power = exponent.parse().ok().and_then(|exponent| 10i128.checked_pow(exponent));
         let product = power.and_then(|power| mantissa.parse::<i128>().ok()?.checked_mul(power));
         if let Some(value) = product {

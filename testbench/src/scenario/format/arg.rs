@@ -162,6 +162,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
         let arg = match kind.as_str() {
             // The only tables with two keys.
             "address" => return address(map.next_value()?, None, map),
+            // Keys come in the order of the text, so `offset` may be first.
             "offset" => {
                 let offset = map.next_value()?;
                 let key = map.next_key::<String>()?;
@@ -179,6 +180,7 @@ impl<'de> Visitor<'de> for ArgVisitor {
                 Arg::Scalar(dtype, map.next_value()?)
             }
         };
+        // An argument has one value, so a second key is a mistake.
         match map.next_key::<IgnoredAny>()? {
             None => Ok(arg),
             Some(_) => Err(A::Error::invalid_length(2, &self)),

@@ -41,6 +41,7 @@ impl Assert {
 fn tables<'a>(node: &'a Node, found: &mut Vec<&'a str>) {
     match node {
         Node::Call(name, args) => {
+            // A path that is not a literal text is refused when the comparison is evaluated.
             if let (true, Some(Node::Text(path))) = (name == "csv", args.first()) {
                 found.push(path);
             }
@@ -86,6 +87,7 @@ impl Visitor<'_> for WithinVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Within, E> {
+        // Without the sign, the number is a distance, which TOML writes without quotes.
         let percent = text
             .trim()
             .strip_suffix('%')

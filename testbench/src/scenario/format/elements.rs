@@ -15,7 +15,7 @@ pub(in crate::scenario) enum ElementSource {
     Zeros,
     /// One expression for all elements.
     Expr(Expr),
-    /// What the reference model computes: only for `expect`.
+    /// The results of the reference model: only for `expect`.
     Reference,
     /// Addresses in one buffer or module variable: only for `init`.
     Address(Address),
@@ -66,6 +66,7 @@ impl<'de> Visitor<'de> for SourceVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ElementSource, E> {
         let expr = Expr::parse(text).map_err(E::custom)?;
+        // `zeros` and `reference` parse as names too. The conversion tells them apart.
         Ok(Text(expr).into())
     }
 
@@ -101,6 +102,7 @@ struct InitTable {
 impl InitTable {
     /// The only source. `None` if there is none, or more than one.
     fn source(self) -> Option<ElementSource> {
+        // An `offset` alone has no base.
         let has_base = self.address.is_some() || self.offset.is_none();
         let offset = self.offset.unwrap_or_else(zero);
         let tables = [
@@ -122,6 +124,7 @@ impl InitTable {
         let tables = tables.into_iter().flatten().map(ElementSource::Table);
         let mut sources = tables.chain(others.into_iter().flatten());
         let first = sources.next();
+        // A second source makes the table ambiguous.
         first.filter(|_| has_base && sources.next().is_none())
     }
 }
@@ -214,11 +217,11 @@ pub(in crate::scenario) struct Permutation {
     pub seed: Quantity,
 }
 
-/// Each element holds the index or the address of its successor. One circle in random order has all of them.
+/// A ring: each element holds the index or the address of its successor. One circle in random order has all of them.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct Ring {
-    /// Distance of two elements of the ring. The others are 0.
+    /// Distance between neighbours of the ring in the buffer. The elements between them are 0.
     #[serde(default = "one")]
     pub step: Quantity,
     #[serde(default = "zero")]
@@ -262,7 +265,7 @@ pub(in crate::scenario) struct Expect {
     pub atol: f64,
     /// The launch after which the elements are compared. `None` is the last one.
     pub after: Option<LaunchName>,
-    /// The first element and the one behind the last. `None` is the whole buffer.
+    /// The first element, and the one after the last. `None` is the whole buffer.
     pub range: Option<[Quantity; 2]>,
     /// True if a NaN agrees with every number.
     pub nan: bool,
@@ -303,6 +306,7 @@ impl<'de> Deserialize<'de> for Text {
 impl From<Text> for ElementSource {
     fn from(Text(expr): Text) -> Self {
         match expr.root() {
+            // The two words are reserved, so no constant has their names.
             Node::Name(name) if name == "reference" => ElementSource::Reference,
             Node::Name(name) if name == "zeros" => ElementSource::Zeros,
             _ => ElementSource::Expr(expr),
@@ -368,12 +372,14 @@ impl<'de> Visitor<'de> for ExpectVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Vec<Expect>, A::Error> {
+        // A table without exactly one source is refused later, where the error has the buffer's key.
         let table = ExpectTable::deserialize(MapAccessDeserializer::new(map))?;
         Ok(vec![table.into()])
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Expect>, A::Error> {
         let mut all = Vec::new();
+        // A list in the list is flattened.
         while let Some(Expects(some)) = list.next_element()? {
             all.extend(some);
         }

@@ -38,6 +38,7 @@ impl<'de> Visitor<'de> for MachineVisitor {
         f.write_str("the name or the file of a GPU, or a table with name and set")
     }
 
+    // The short form: a name without settings.
     fn visit_str<E>(self, name: &str) -> Result<Machine, E> {
         Ok(Machine {
             name: Some(name.to_owned()),

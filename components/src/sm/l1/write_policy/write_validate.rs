@@ -8,6 +8,7 @@ use crate::sm::l1::lines::Lines;
 #[inline]
 pub fn store(lines: &mut Lines, line: u32, packet: &Packet) -> Stored {
     let Stored { hit, .. } = write_through::store(lines, line, packet);
+    // A partly written sector stays invalid: without a fetch its other bytes are unknown.
     let new = whole_sectors(packet) & !hit;
     let evicts = new != 0 && lines.install(line, new, &packet.bytes);
     Stored { hit, evicts }

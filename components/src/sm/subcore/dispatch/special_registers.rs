@@ -14,6 +14,7 @@ pub(super) fn special_registers(config: &Config, start: &WarpStart, now: Cycle) 
         block_size: grid.block,
         first_thread: start.index * WARP_SIZE as u32,
         cta: start.block,
+        // Neighbouring numbers lie on different sub-cores.
         warp: u32::from(start.warp) * config.subcores + u32::from(config.subcore),
         n_warps: config.warps as u32 * config.subcores,
         sm: config.sm.0,

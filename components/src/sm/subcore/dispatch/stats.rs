@@ -53,6 +53,7 @@ const TENSOR: usize = 18;
 const CLASS_OF: [u8; Opcode::ALL.len()] = {
     let mut classes = [0; Opcode::ALL.len()];
     let mut n = 0;
+    // A constant's initializer cannot use a `for` loop.
     while n < classes.len() {
         classes[n] = class(Opcode::ALL[n]) as u8;
         n += 1;
@@ -77,6 +78,7 @@ const fn class(op: Opcode) -> usize {
         Opcode::Dmnmx | Opcode::Dsetp => 11,
         Opcode::Iadd3 | Opcode::Lea | Opcode::Imnmx | Opcode::Isetp | Opcode::Iabs => 12,
         Opcode::Viaddmnmx | Opcode::Vimnmx3 => 12,
+        // By operation, not by pipe: IMAD runs in the FP32 pipe.
         Opcode::Imad | Opcode::ImadWide | Opcode::Idp4a | Opcode::Vabsdiff4 => 12,
         Opcode::Lop3 | Opcode::Shf | Opcode::Bfe | Opcode::Bfi | Opcode::Popc | Opcode::Flo | Opcode::Brev => 13,
         Opcode::I2i | Opcode::I2f | Opcode::F2i | Opcode::F2f | Opcode::F2fp => 14,

@@ -23,6 +23,7 @@ impl Dispatch {
                 // A port behind a queue writes one result per cycle, a pipe's port every arrived result.
                 ports &= !(u64::from(n >= n_results) << n);
             } else {
+                // Nothing more from this port in this cycle: clears its bit, which is the lowest.
                 ports &= ports - 1;
             }
         }

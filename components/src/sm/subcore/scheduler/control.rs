@@ -12,8 +12,8 @@ use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::ClusterState;
 
 impl Scheduler {
-    /// Executes the control instruction at `pc` in `lanes`. `a` and `b` are its operands, `count` the number of lanes whose predicate holds.
-    /// In the lanes of `apart`, operand A differs from `a`.
+    /// Executes the control instruction at `pc` in `lanes`. `a` and `b` are its operands, `count` is the number of lanes whose predicate
+    /// holds. In the lanes of `apart`, operand A differs from `a`.
     pub(super) fn resolve(
         &mut self,
         slot: usize,
@@ -46,6 +46,7 @@ impl Scheduler {
             Opcode::Bssy => flow.bssy(inst.conv),
             Opcode::Bsync => flow.bsync(inst.conv),
             Opcode::Break => flow.break_from(inst.conv, lanes),
+            // Without lanes its guard is false everywhere: the warp steps on, as in the last arm.
             Opcode::Warpsync if !lanes.is_empty() => {
                 flow.warpsync(LaneMask(a), apart, inst.mods.count == 0);
                 // The next issue is in the next cycle at the earliest, in any case.
@@ -70,6 +71,7 @@ impl Scheduler {
             }
             Opcode::Bar | Opcode::BarRed => {
                 warp.barrier = (a as u8, b);
+                // Diverged lanes come here group by group: their counts add up until the warp arrives.
                 if inst.op == Opcode::BarRed {
                     *warp.barrier_count.get_or_insert(0) += count;
                 }
@@ -89,6 +91,7 @@ impl Scheduler {
                     self.on_all_waiting(slot, now);
                 }
             }
+            // Split barrier: lanes go on after the arrival, and stop at the wait.
             Opcode::ClusterArrive => {
                 flow.step();
                 warp.cluster.arrived |= lanes;
@@ -107,7 +110,7 @@ impl Scheduler {
             Opcode::Depbar => warp.wait(Group::Copies, groups),
             Opcode::Nanosleep => {
                 flow.step();
-                // `a` is in nanoseconds.
+                // `a` is in nanoseconds. kHz times nanoseconds are millionths of a cycle.
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
                 warp.pause(WarpState::Sleeping, now + cycles.max(1));
                 state.resuming |= 1 << slot;
@@ -115,6 +118,7 @@ impl Scheduler {
             Opcode::Trap if !lanes.is_empty() => self.trap(slot, pc, lanes),
             _ => flow.step(),
         }
+        // The lanes of an exchange (such as SHFL) met at a WARPSYNC, but continue at different instructions.
         if let Some((pc, lanes)) = self.state.warp(slot).flow.take_split_exchange() {
             self.trap(slot, pc, lanes);
         }

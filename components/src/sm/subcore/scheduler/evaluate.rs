@@ -1,4 +1,7 @@
 //! The evaluate stage, which finds stall reasons, and the retire stage, which ends warps.
+//!
+//! A warp is evaluated only after an event that can change its hazards. Each such event sets its bit in `State::reevaluate`: a result,
+//! a fetched instruction, a barrier, a timer. The warp that issues is evaluated at once, for the next cycle.
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
@@ -13,6 +16,7 @@ use crate::sm::subcore::stall::WarpState;
 /// The group of the ready set for an instruction.
 #[inline]
 fn group(next: &Predecoded) -> usize {
+    // One queue, two stall reasons: the profiler's name of a full queue depends on the memory that the warp accesses.
     if next.is_local_or_global {
         LSU_GLOBAL
     } else {
@@ -37,6 +41,7 @@ impl Scheduler {
         let Some(warp) = self.state.warps.get_mut(slot) else {
             return;
         };
+        // `None`: no hazard so far, but the constant operands are not looked up. A lookup can miss and send a request, so it comes last.
         let result = match warp.next_or_stall(at, has_instruction) {
             Ok(next) if next.reads_constant() && !(always_hits || warp.has_constants) => None,
             Ok(next) => Some((None, group(next))),
@@ -48,6 +53,7 @@ impl Scheduler {
         }
         let before = warp.stall;
         let (state, pipe) = result.unwrap_or_else(|| self.find_constants(slot));
+        // An equal state goes on: its charge runs from `Warp::since`.
         if state != before {
             self.change_state(slot, state, at);
         }
@@ -67,9 +73,11 @@ impl Scheduler {
         let warp = warps.get_mut(slot).expect("the caller has found the warp");
         let pc = warp.flow.pc();
         warp.has_constants = immediate.find(slot, &warp.grid, pc);
+        // Remembered until the issue, so that a later eviction of the line delays nothing.
         if warp.has_constants {
             return (None, group(&warp.code[pc as usize]));
         }
+        // An instruction with several absent lines counts once: it is in this state from its first miss on.
         stats.constant_misses += u64::from(warp.stall != Some(WarpState::ImcMiss));
         (Some(WarpState::ImcMiss), 0)
     }
@@ -96,6 +104,7 @@ impl Scheduler {
     fn charge_stall(&mut self, slot: usize, state: WarpState, end: Cycle) {
         let issued = self.state.stats.instructions;
         let warp = self.state.warp(slot);
+        // At most one issue per cycle, so the cycles without an issue are a difference.
         let (cycles, issues) = (end.since(warp.since), issued - warp.issued_before);
         self.state.stats.stalls.charge(state, cycles, cycles - issues);
         let state = state as u8;
@@ -125,7 +134,7 @@ impl Scheduler {
             let Some(warp) = self.state.warps.get(slot) else {
                 continue;
             };
-            // The next message of the warp makes it a candidate again.
+            // Messages name a warp by its slot, so a slot is freed after the last one. That one makes the warp a candidate again.
             if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
                 continue;
             }

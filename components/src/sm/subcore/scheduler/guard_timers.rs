@@ -8,7 +8,7 @@ const SLOTS: usize = 32;
 
 /// One timer per warp slot.
 ///
-/// Invariant: `next` is the least `due` of the slots in `running`, or [`Cycle::NEVER`].
+/// Invariant: no timer in `running` is due before `next`. `next` may be earlier than every timer, after a timer was set again.
 #[derive(Clone, Debug)]
 pub(super) struct GuardTimers {
     /// Slots with a timer, bit i for slot i.
@@ -33,6 +33,7 @@ impl GuardTimers {
     /// Sets the timer of a slot, unless its end `due` is not after `now`.
     #[inline]
     pub(super) fn set(&mut self, slot: usize, due: Cycle, now: Cycle) {
+        // A warp stalls as `wait` for other reasons too: a pending result, a pause. Then its guard may be visible, and needs no timer.
         if due > now {
             self.running |= 1 << slot;
             self.due[slot] = due;

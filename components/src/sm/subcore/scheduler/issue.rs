@@ -39,6 +39,7 @@ impl Scheduler {
         if n == 0 && !self.log.is_on() {
             return;
         }
+        // First the deferred cycles before this one, then this cycle.
         self.charge_throttled(now);
         let issues = n > 0 && self.ports.issue.has_room(now);
         self.charge_pipes(throttled, (1, u64::from(!issues)), now + 1);
@@ -54,6 +55,7 @@ impl Scheduler {
             ready, pipe_free_at, ..
         } = &self.state;
         let mut candidates = Candidates::default();
+        // A test per pipe, not per warp: all warps of a group wait for the same pipe.
         for pipe in ones(ready.pipes) {
             if pipe_free_at[pipe % N_READY_GROUPS] > now {
                 candidates.throttled |= 1 << pipe;
@@ -66,6 +68,7 @@ impl Scheduler {
     }
 
     fn issue_one(&mut self, eligible: u32, n: u32, now: Cycle) {
+        // Room is tested before the policy, whose state may change with each choice.
         let (stall, others) = if self.ports.issue.has_room(now) {
             let slot = self.selector.choose(eligible);
             assert!(
@@ -84,6 +87,7 @@ impl Scheduler {
             (WarpState::DispatchStall, eligible)
         };
         let n_others = u64::from(n - u32::from(others != eligible));
+        // The cycle has an issue, unless the dispatch unit was full.
         let unissued = if stall == WarpState::DispatchStall { n_others } else { 0 };
         self.state.stats.stalls.charge(stall, n_others, unissued);
         if self.log.is_on() {
@@ -115,6 +119,7 @@ impl Scheduler {
         warp.has_constants = false;
         state.stats.constant_requests += u64::from(inst.reads_constant());
         match inst.target {
+            // A pipe with fewer than 32 lanes accepts a warp over several cycles: its issue interval.
             IssueTarget::Math => {
                 state.pipe_free_at[inst.pipe as usize] = now + u64::from(inst.interval);
                 warp.in_flight += 1;
@@ -130,6 +135,7 @@ impl Scheduler {
                 warp.queued += 1;
                 warp.stores += u32::from(is_posted);
                 warp.in_flight += u32::from(!is_posted);
+                // Asynchronous operations have waits of their own, by group.
                 warp.loads += u32::from(inst.target == IssueTarget::Memory && inst.group == Group::None);
                 warp.at_fence = inst.target == IssueTarget::Fence;
             }
@@ -148,6 +154,7 @@ impl Scheduler {
             warp.board.issue(inst, now + u64::from(self.config.guard_latency));
             warp.flow.step();
         }
+        // The number comes back with the release, and tells which group of the warp has one operation less.
         let group = warp.begin(group);
         self.ports.issue.send(now, Issue::new(slot as u8, pc, active, group));
     }
@@ -156,16 +163,19 @@ impl Scheduler {
     #[cold]
     fn resolve_at_issue(&mut self, slot: usize, pc: u32, active: LaneMask, now: Cycle) {
         let warp = self.state.warp(slot);
+        // Both operands are immediates or RZ. An instruction that reads a register or a predicate goes to the branch unit.
         let [a, b] = warp.code[pc as usize].operands;
         let is_branch = warp.inst(pc).op == Opcode::Bra;
         self.resolve(slot, pc, active, LaneMask::NONE, [a, b, 0], now);
+        // Only a branch pays `branch_latency`.
         let fetch_at = is_branch.then_some(now + u64::from(self.config.branch_latency));
         self.redirect_fetch(slot, fetch_at, now);
         // `issue_one` evaluates the warp for the next cycle.
         self.state.reevaluate &= !(1 << slot);
     }
 
-    /// Makes the deferred charges for the cycles before `now`: every ready warp was throttled in each. Call it before the ready set changes.
+    /// Makes the deferred charges for the cycles before `now`: every ready warp was throttled in each. Call it before the ready set
+    /// changes.
     #[inline]
     pub(super) fn charge_throttled(&mut self, now: Cycle) {
         let cycles = now.since(self.state.charged_until);
@@ -199,8 +209,8 @@ impl Scheduler {
         ones(warps).for_each(|slot| self.emit(end, slot, EventKind::Wait { state, cycles }));
     }
 
-    /// The next cycle to tick: `next`, or the first in which a ready warp's pipe is free. A memory-queue credit is a message, which wakes the
-    /// scheduler.
+    /// The next cycle to tick: `next`, or the first in which a ready warp's pipe is free. A memory-queue credit is a message, which wakes
+    /// the scheduler.
     #[inline]
     pub(super) fn next_issue(&self, now: Cycle, next: Cycle) -> Activity {
         let State {

@@ -108,6 +108,7 @@ impl Ready {
         let group = &mut self.groups[pipe];
         *group &= !bit;
         self.counts[pipe] -= 1;
+        // An empty group loses its bit, so that the issue stage skips it.
         self.pipes &= !(u16::from(*group == 0) << pipe);
     }
 }

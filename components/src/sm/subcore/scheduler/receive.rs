@@ -72,6 +72,7 @@ impl Scheduler {
             warp.in_flight -= 1;
             self.state.retire_candidates |= 1 << slot;
             self.resolve(slot, pc, lanes, apart, [a, b, count], now);
+            // Now: the result has taken `branch_latency` on its way through the branch unit.
             self.redirect_fetch(slot, None, now);
         }
     }
@@ -96,6 +97,7 @@ impl Scheduler {
         warp.in_flight -= 1;
         warp.end(group, release.group());
         self.state.retire_candidates |= 1 << slot;
+        // A ready warp stays ready. The stalls that are left out end at another message, or at a timer.
         self.state.reevaluate |= u32::from(warp.waits_for_completion()) << slot;
     }
 
@@ -106,6 +108,7 @@ impl Scheduler {
         self.selector.add(slot);
         let state = &mut self.state;
         state.warps.start(start, now, state.stats.instructions);
+        // Fetches in flight for the slot's earlier warp are dropped.
         state.ibuffers.jump(slot);
         state.stats.warps += 1;
         state.active_since.get_or_insert(now);
@@ -160,6 +163,7 @@ impl Scheduler {
             if warp.resume_at <= now {
                 let paused = warp.pause.take().is_some();
                 self.state.resuming &= !(1 << slot);
+                // A pause keeps the buffered instructions. A taken branch fetches at its target.
                 if !paused {
                     self.jump(slot, now);
                 }
@@ -181,6 +185,7 @@ impl Scheduler {
             .warps
             .get_mut(slot)
             .expect("a control instruction's warp is resident");
+        // An exited warp keeps its slot while something is in flight, but fetches nothing.
         if warp.flow.is_done() {
             state.ibuffers.stop(slot);
             return;

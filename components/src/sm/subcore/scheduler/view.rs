@@ -77,7 +77,7 @@ impl Scheduler {
         let throttled = until.since(state.charged_until);
         for pipe in ones(state.ready.pipes) {
             let throttle = THROTTLES[pipe % N_READY_GROUPS];
-            // Of a tick that issues, the charge is made at once.
+            // A cycle with an issue is charged in its tick, so the deferred cycles had none.
             let cycles = throttled * u64::from(state.ready.count(pipe));
             stats.stalls.charge(throttle, cycles, cycles);
         }
@@ -125,6 +125,7 @@ impl Scheduler {
         probe.vector("issue_warp", 5, issued.map(|i| i.slot as u64));
         probe.vector("issue_pc", 32, issued.map(|i| u64::from(i.pc)));
         probe.vector("issue_active", 32, issued.map(|i| u64::from(i.lanes.0)));
+        // A number in every cycle, 0 without an issue: the waveform derives the mean of lanes per issue from its sum.
         probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
         probe.vector("ready", self.config.warps as u32, Some(u64::from(state.ready.warps)));
         let credits = count_width(self.config.memory_queue.into());
@@ -151,8 +152,10 @@ impl Scheduler {
     fn shown_state(&self, slot: usize) -> usize {
         let LastTick { issued, retired, .. } = self.state.last_tick;
         let state = match self.state.warps.get(slot) {
+            // The warp is charged for the cycle of its retirement.
             None if retired >> slot & 1 == 1 => WarpState::Drain,
             None => return EMPTY,
+            // Before `stall`, which is the state of the next cycle already.
             Some(_) if issued.is_some_and(|issued| issued.slot == slot) => WarpState::Selected,
             Some(warp) => warp.stall.unwrap_or_else(|| self.ready_state(slot)),
         };
@@ -163,6 +166,7 @@ impl Scheduler {
     fn ready_state(&self, slot: usize) -> WarpState {
         let State { ready, last_tick, .. } = &self.state;
         let needs = |pipe: &usize| ready.of_pipe(*pipe) >> slot & 1 == 1;
+        // The order of the charges: a busy pipe first, then the dispatch unit, then the choice of the policy.
         match (0..N_READY_GROUPS).find(needs) {
             Some(pipe) if last_tick.throttled >> pipe & 1 == 1 => THROTTLES[pipe],
             _ if last_tick.dispatch_full => WarpState::DispatchStall,

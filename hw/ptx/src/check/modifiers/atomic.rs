@@ -46,6 +46,7 @@ impl Modifiers<'_, '_> {
     fn atomic_operands(&self, operation: Name<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
         let sources = if operation.text == ".cas" { 2 } else { 1 };
         let result = usize::from(self.form.name == "atom");
+        // A cache policy is one more operand.
         let hint = usize::from(self.has(".L2::cache_hint"));
         let expected = result + 1 + sources + hint;
         let message = format!(

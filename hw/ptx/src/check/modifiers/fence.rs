@@ -49,12 +49,14 @@ impl Modifiers<'_, '_> {
         Diagnostic::malformed(span, format!("this form of `{}` takes no operands", self.form.name))
     }
 
+    /// Checks `fence.proxy` and `membar.proxy`.
     fn proxy_fence(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         let Some(proxy) = self.of(Kind::Proxy) else {
             let finding = self.wrong(format!("`{}` without a proxy kind", self.form.name));
             return Some(finding.help(format!("write {}", either(&self.form.words(Kind::Proxy)))));
         };
         let (order, scope) = (self.of(Kind::Order), self.of(Kind::Scope));
+        // A tensor-map fence has an order and a scope, and `.async::generic` a restriction too. Other proxies have none.
         let is_map = proxy.text == ".tensormap::generic";
         let is_restricted = proxy.text == ".async::generic";
         let space = self.of(Kind::Space).filter(|_| proxy.text != ".async");

@@ -43,6 +43,7 @@ impl Forest {
     /// True if `ancestor` is an ancestor of `block` or `block` itself.
     pub fn is_ancestor(&self, ancestor: BlockId, block: BlockId) -> bool {
         let ((begin, end), (at, _)) = (self.intervals[ancestor], self.intervals[block]);
+        // The walk enters all descendants of a block before it leaves the block.
         begin <= at && at < end
     }
 }
@@ -67,7 +68,9 @@ pub(in crate::lower) fn in_cycles(successors: &[Vec<BlockId>]) -> Vec<bool> {
                 is_open[block] = true;
                 component.push(block);
             } else {
+                // The walk is back from this successor.
                 let child = successors[block][next - 1];
+                // A closed successor belongs to a finished component, which does not lead back here.
                 if is_open[child] {
                     lowest[block] = lowest[block].min(lowest[child]);
                 }
@@ -78,8 +81,10 @@ pub(in crate::lower) fn in_cycles(successors: &[Vec<BlockId>]) -> Vec<bool> {
                     walk.push((child, 0));
                 }
             } else if lowest[block] == number[block] {
+                // This block is the root of a component: the blocks above it on the stack.
                 let first = component.iter().rposition(|&member| member == block).unwrap_or(0);
                 let members = component.split_off(first);
+                // A component of one block is a cycle only if the block jumps to itself.
                 let returns = members.len() > 1 || successors[block].contains(&block);
                 for member in members {
                     is_open[member] = false;

@@ -50,7 +50,7 @@ impl Constant {
 /// Size of constant bank 3 in bytes.
 const CONST_BYTES: usize = 1 << 16;
 
-/// True for a variable with bytes in device or constant memory. Dynamic shared memory has none.
+/// True for a variable with bytes in device or constant memory.
 fn is_in_image(variable: &Variable<'_>) -> bool {
     matches!(variable.space, Space::Global | Space::Const) && !is_reference(variable)
 }
@@ -89,6 +89,7 @@ pub(crate) struct ModuleLayout {
 }
 
 impl ModuleLayout {
+    /// Lays out a module. Malformed initial values and sizes become `findings`.
     pub fn of(checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) -> ModuleLayout {
         let mut layout = ModuleLayout {
             calls: CallGraph::of(checked),
@@ -151,6 +152,7 @@ impl ModuleLayout {
             }
             for finding in initializers.findings.drain(..) {
                 match finding.severity {
+                    // Only kernels that can reach the variable fail.
                     Severity::Unsupported => self.unsupported.push((symbol, finding)),
                     _ => findings.push(finding),
                 }
@@ -162,6 +164,7 @@ impl ModuleLayout {
 
     /// Returns the findings for unsupported data that a kernel can reach.
     pub fn unsupported_for(&self, checked: &Checked<'_, '_>, kernel: &Body<'_, '_>) -> Vec<Diagnostic> {
+        // The reachability is rarely needed.
         if self.unsupported.is_empty() {
             return Vec::new();
         }
@@ -175,6 +178,7 @@ impl ModuleLayout {
         if !callgraph::calls_external(checked, "vprintf") {
             return;
         }
+        // Behind the variables of the text, so that their numbers do not depend on it.
         self.print_buffer = Some(self.globals.len() as u32);
         self.globals.push(Global {
             name: printf::BUFFER.to_owned(),
@@ -191,6 +195,7 @@ impl ModuleLayout {
             Space::Const => {
                 let mut end = self.constant_image.len() as u32;
                 let offset = append_variable(&mut end, variable);
+                // `of` reports the size. The cap bounds the host memory until then.
                 let capped = (end as usize).min(2 * CONST_BYTES);
                 self.constant_image.resize(capped.max(self.constant_image.len()), 0);
                 self.constants.push(Constant {
@@ -198,6 +203,7 @@ impl ModuleLayout {
                     offset,
                     bytes: variable.bytes() as u32,
                 });
+                // Beyond the bank, the module has a finding and is not compiled.
                 VarLoc::Const(offset.min(CONST_BYTES as u32))
             }
             _ if is_reference(variable) => {

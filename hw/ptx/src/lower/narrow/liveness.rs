@@ -1,6 +1,6 @@
 //! Live values of one register class, from the last operation of a region to the first.
 //!
-//! A value is a register between two of its writes. So operations may be counted in any order that keeps their dependencies.
+//! A value is a register between two of its writes. So the count is right for any order that keeps the dependencies.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -49,6 +49,7 @@ impl Liveness {
             };
             writes.push(written.into_iter().map(&mut write).collect());
         }
+        // A register that the region does not use is a value too: it adds one in every order.
         let live: Vec<usize> = live_after
             .iter()
             .map(|&register| *values.entry(register).or_insert_with(&mut new_value))

@@ -63,6 +63,7 @@ impl<R: Copy + Eq + std::hash::Hash> Accesses<R> {
     }
 
     fn write(&mut self, edges: &mut [Vec<(usize, u32)>], n: usize, register: R) {
+        // Only the order matters for a write after a read or a write, so the distance is one cycle.
         let readers = self.readers.remove(&register).unwrap_or_default();
         let before = readers.into_iter().chain(self.writer.insert(register, n));
         before
@@ -78,6 +79,7 @@ fn memory_dependencies(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
     let mut writes: Vec<(usize, MemoryUse)> = Vec::new();
     for (n, op) in region.iter().enumerate() {
         let Some(access) = MemoryUse::of(op) else { continue };
+        // A read waits for writes only.
         for (before, other) in if access.writes { &accesses } else { &writes }.iter().rev() {
             if access.conflicts_with(other) && !are_disjoint(op, &region[*before], &written) {
                 edges[*before].push((n, 1));
@@ -106,6 +108,7 @@ const SHARED: u8 = 2;
 const LOCAL: u8 = 4;
 
 impl MemoryUse {
+    /// Returns the memory that an operation accesses; `None` if it needs no order.
     pub fn of(op: &Op) -> Option<MemoryUse> {
         let OpKind::Machine(opcode) = op.kind else { return None };
         let spaces = match op.mods.space {
@@ -113,6 +116,7 @@ impl MemoryUse {
             space => bits(space),
         };
         let writes = match opcode {
+            // Volatile loads keep their order among each other, as writes do.
             Opcode::Ld => op.mods.cache == CacheOp::Volatile,
             Opcode::Ldsm | Opcode::Tex | Opcode::Suld => false,
             Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Ldgsts | Opcode::Sust => true,
@@ -134,6 +138,7 @@ impl MemoryUse {
 fn bits(space: Space) -> u8 {
     match space {
         Space::Global => GLOBAL,
+        // A cluster address may name the CTA's own shared memory.
         Space::Shared | Space::Cluster => SHARED,
         Space::Local => LOCAL,
         Space::Generic => GLOBAL | SHARED | LOCAL,
@@ -154,6 +159,7 @@ fn are_disjoint(a: &Op, b: &Op, written: &HashSet<VReg>) -> bool {
 fn is_plain(op: &Op, written: &HashSet<VReg>) -> bool {
     let fixed = op.src[0]
         .as_vreg()
+        // An address has one word or two.
         .is_none_or(|vreg| !written.contains(&vreg) && !written.contains(&vreg.offset(1)));
     (op.is(Opcode::Ld) || op.is(Opcode::St)) && op.mods.cache != CacheOp::Volatile && fixed
 }

@@ -43,6 +43,7 @@ impl RegPressure {
                 pressure.reads_left[number] += 1;
                 number
             });
+            // An operation may read one register twice.
             let reads = counted(reads.collect());
             let writes = writes.into_iter();
             let writes = writes.map(|register| pressure.number(&mut numbers, register, live_after, live_before));
@@ -53,6 +54,7 @@ impl RegPressure {
         pressure
     }
 
+    /// Returns the local number of a register.
     fn number<R: Copy + Eq + Hash>(
         &mut self,
         numbers: &mut HashMap<R, usize>,
@@ -96,6 +98,7 @@ impl RegPressure {
             }
         }
         for &register in &self.writes[op] {
+            // A result without a reader is dead at once.
             if self.reads_left[register] > 0 {
                 self.n_live += usize::from(!std::mem::replace(&mut self.is_live[register], true));
             }

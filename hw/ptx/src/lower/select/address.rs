@@ -88,6 +88,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let shape: String = words
             .filter(|word| matches!(*word, ".v2" | ".v4") || Type::from_dotted(word).is_some())
             .collect();
+        // The difference wraps, so one unsigned comparison tests both ends of a window.
         let code = format!(
             "{registers}.reg .b64 %at, %x; .reg .pred %p, %q, %r;\n\
              sub.u64 %x, %at, {PARAM_WINDOW};\nsetp.lt.u64 %p, %x, {WINDOW_BYTES};\n@%p ld.param{shape} {list}, [%x];\n\

@@ -54,6 +54,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Copies the words of parameters to the registers that the function declares for them.
     pub(super) fn receive_arguments(&mut self, callee: &Body<'_, '_>) {
+        // Results come first in `params`.
         for param in &callee.params[callee.function.returns.len()..] {
             if let Some(registers) = callee.param_registers.get(param) {
                 let words = self.param_words(*param);
@@ -106,7 +107,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         pairs.try_for_each(|(&result, target)| self.check_size(form, target, result))
     }
 
-    /// Checks that an argument or target is a variable of a call, a register or a literal, with the size of the parameter.
+    /// Checks that an argument or target has the size of the parameter. A variable must be a `.param` variable of the caller.
     fn check_size(&self, form: &Form<'t, 'a>, given: &Value<'a>, param: SymbolId) -> Selected {
         if let Value::Symbol(symbol, _) = given
             && self.layout.location(*symbol) != Some(VarLoc::Call)
@@ -162,6 +163,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Copies words to the words of a call parameter.
     fn write_words(&mut self, to: SymbolId, words: &[Arg]) {
         let first = self.param_vregs(to);
+        // Without a guard: a branch skips a guarded call.
         for (n, &word) in (0..self.param_bytes(to).div_ceil(4)).zip(words) {
             self.emit(Op::machine(Opcode::Mov).dst(VReg(first.0 + n)).src(&[word]));
         }

@@ -13,6 +13,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `atom` and `red`, with the fences of their memory order.
     pub(super) fn atomic(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".async") {
             return self.reduce_async(form);
@@ -31,6 +32,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let ty = ty.filter(|ty| is_ptx_atomic(op, *ty));
         let ty = ty.ok_or_else(|| form.unsupported())?;
+        // As PTX defines them: a release is a fence and then the access, an acquire the reverse.
         if form.has(".release") || form.has(".acq_rel") {
             self.release(scope_of(form));
         }
@@ -44,11 +46,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects an atomic on one element.
     fn atomic_scalar(&mut self, form: &Form<'t, 'a>, op: AtomOp, ty: Ty) -> Selected {
         let returns = form.opcode() == "atom";
         let address = usize::from(returns);
         let mem = self.mem_operand(form, address, self.access_space(form, address))?;
         let mut args = [mem.base, Arg::ZERO, Arg::ZERO];
+        // A cache policy is the last operand, and has no effect.
         let hints = usize::from(form.has(".L2::cache_hint"));
         for n in address + 1..(form.operands().len().saturating_sub(hints)).min(address + 3) {
             args[n - address] = self.src(form, n)?;
@@ -69,6 +73,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `cp.async` and its groups. Bulk copies and mbarrier arrivals are selected elsewhere.
     pub(super) fn copy_async(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".mbarrier") {
             return self.mbarrier_after_copies(form);
@@ -96,6 +101,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let to = self.mem_operand(form, 0, Space::Shared)?;
         let from = self.mem_operand(form, 1, Space::Global)?;
+        // The displacement of LDGSTS belongs to the global address.
         let to_address = match to.offset {
             0 => to.base,
             offset => self.compute(Op::machine(Opcode::Iadd3).src(&[to.base, Arg::imm(u64::from(offset as u32))])),
@@ -126,6 +132,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `cp.async.wait_group` and `cp.async.wait_all`.
     fn wait_for_copies(&mut self, form: &Form<'t, 'a>) -> Selected {
         let pending = match form.operands().first() {
             Some(Value::Int(pending)) => u8::try_from(*pending).map_err(|_| form.malformed("at most 255 groups"))?,
@@ -139,11 +146,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `ldmatrix`: one LDSM, and a copy to each target register.
     pub(super) fn load_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let targets = parts(form.operand(0)?);
         check_matrix_count(form, targets.len())?;
         let mem = self.mem_operand(form, 1, Space::Shared)?;
         let count = targets.len() as u8;
+        // LDSM writes consecutive registers. The copies to the targets are usually removed.
         let group = self.code.new_group(count);
         self.emit(
             Op::machine(Opcode::Ldsm)
@@ -165,12 +174,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Expands `stmatrix`: each lane stores its elements at addresses shuffled from other lanes.
     ///
-    /// Lane l holds elements 2 (l % 4) and the next, in row l / 4 of each matrix (column with `.trans`).
+    /// Lane l holds two elements of row l / 4 of each matrix, from element 2 (l % 4) on. With `.trans` a row is a column.
     pub(super) fn store_matrix(&mut self, form: &Form<'t, 'a>) -> Selected {
         let n = parts(form.operand(1)?).len();
         check_matrix_count(form, n)?;
         let registers: String = (0..n).map(|n| format!("%v{n}, ")).collect();
         let mut code = format!(".reg .b32 %at, {registers}%l, %from, %in, %line, %x;\nmov.u32 %l, %laneid;\n");
+        // Lane `%from` has the address of the row, and `%in` is the offset in it.
         let line = "shfl.sync.idx.b32 %line, %at, %from, 31, 0xffffffff;\nadd.u32 %line, %line, %in;\n";
         if form.has(".trans") {
             code += "and.b32 %from, %l, 3;\nshl.b32 %from, %from, 1;\nshr.u32 %in, %l, 2;\nshl.b32 %in, %in, 1;\n";

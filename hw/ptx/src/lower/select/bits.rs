@@ -24,6 +24,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `bfe`, `bfi`, `prmt`, `lop3` and `dp4a`.
     pub(super) fn bit_fields(&mut self, form: &Form<'t, 'a>) -> Selected {
         let ty = form.ty();
         if matches!(form.opcode(), "bfe" | "bfi" | "dp4a") {
@@ -49,6 +50,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "prmt" => {
                 const MODES: [&str; 7] = ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"];
                 form.only(&MODES)?;
+                // The machine numbers the modes in this order.
                 let mode = MODES.iter().position(|mode| form.has(mode)).unwrap_or(0);
                 Op::machine(Opcode::Prmt).src(&args).mods(|mods| mods.lut = mode as u8)
             }
@@ -80,6 +82,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             a = Arg::vreg(pair);
         }
+        // True if the leading bit is in the upper word.
         let upper = self.code.new_pred();
         let some = Op::machine(Opcode::Isetp).src(&[a.part(1), Arg::ZERO]).pdst(upper);
         self.emit(some.mods(|mods| mods.cmp = Cmp::Ne));
@@ -105,6 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let position = self.src32(form, n)?;
         let length = self.src32(form, n + 1)?;
         let (position, length) = (self.compute(byte(position)), self.compute(byte(length)));
+        // PTX takes a longer field as one of 64 bits.
         let clamped = Op::machine(Opcode::Imnmx)
             .src(&[length, Arg::imm(64)])
             .psrc(VGuard::ALWAYS);
@@ -131,6 +135,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
         let (position, length) = self.field_of(form, 3)?;
         let left = |value, count| Op::wide(Wide::Shl).src(&[value, count]);
+        // A shift by the whole width gives 0, and 0 - 1 is all ones.
         let power = self.compute(left(Arg::imm(1), length));
         let ones = self.compute(Op::wide(Wide::Sub).src(&[power, Arg::imm(1)]));
         let mask = self.compute(left(ones, position));
@@ -159,6 +164,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `popc`, `clz`, `bfind` and `brev`.
     pub(super) fn bit_counts(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".shiftamt"])?;
         let ty = form.ty();
@@ -175,6 +181,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             ("brev", false) => self.emit(Op::machine(Opcode::Brev).dst(result).src(&[a])),
             ("brev", true) => {
+                // Kept in a temporary: the result may be the source.
                 let low = self.compute(Op::machine(Opcode::Brev).src(&[a.part(1)]));
                 self.emit(Op::machine(Opcode::Brev).dst(result.offset(1)).src(&[a.part(0)]));
                 self.copy(result, low, Type::B32);

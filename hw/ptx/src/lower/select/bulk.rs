@@ -46,6 +46,7 @@ const REDUCTIONS: &[(&str, AtomOp)] = &[
 ];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `cp.async.bulk` and its groups. Copies without a machine instruction become a loop.
     pub(super) fn bulk_copy(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".commit_group") {
             form.only(&[".async", ".bulk", ".commit_group"])?;
@@ -82,9 +83,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             true => form.has(".im2col") || multicast,
             false => only_to_global,
         };
+        // A copy completes at an mbarrier, or in a bulk group if it writes global memory.
         if to_global == has_barrier || !form.has(".global") || is_mixed {
             return Err(form.unsupported());
         }
+        // PTX writes the destination first.
         let (shared, global) = if to_global { (1, 0) } else { (0, 1) };
         let shared = self.shared_address(form, shared)?;
         let (from, mut extent, barrier) = match form.has(".tensor") {
@@ -94,7 +97,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             false => (self.global_address(form, global)?, vec![self.src32(form, 2)?], 3),
         };
+        // UBLKCP without coordinates copies contiguous bytes.
         let count = if form.has(".tensor") { extent.len() as u8 } else { 0 };
+        // Optional operands follow the barrier: im2col offsets, then the CTA mask.
         let mut next = barrier + 1;
         if is_im2col {
             extent.extend(self.im2col_offsets(form, next, count)?);

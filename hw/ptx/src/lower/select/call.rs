@@ -24,6 +24,7 @@ const MAX_CALLS: usize = 1024;
 pub(super) const CALL_REGISTERS: usize = 24;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `call`: by name, through a register, or of a system function.
     pub(super) fn call(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".uni"])?;
         let name = form.operands().iter().find_map(|value| match value {
@@ -36,6 +37,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let callee = self.checked.body(name);
         let skip_label = self.skip_if_guarded();
         let Some(callee) = callee else {
+            // A function without a body is a system call, or the text lacks its definition.
             let unknown = Err(self.undefined_function(name));
             self.code.min_registers = CALL_REGISTERS;
             let selected = self.system_call(form, name, argument_lists(form.operands()));
@@ -69,8 +71,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let skip_label = self.skip_if_guarded();
         let end = self.new_label();
         for body in candidates {
+            // A candidate has a body, so it has an address.
             let address = callgraph::address(self.checked, body.function.name.text).unwrap_or(0);
             let other = self.code.new_pred();
+            // Function addresses fit in the low word.
             let compare = Op::machine(Opcode::Isetp).src(&[pointer.part(0), Arg::imm(address)]);
             self.emit(compare.pdst(other).mods(|mods| mods.cmp = Cmp::Ne));
             let next = self.branch_if(VGuard::pred(other));
@@ -92,6 +96,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             expected.len() == values.len()
                 && expected.iter().zip(values).all(|(&param, value)| {
                     let given = self.argument_bytes(value);
+                    // A literal and `_` fit any parameter.
                     given.is_none_or(|bytes| bytes == self.param_bytes(param))
                 })
         };
@@ -107,6 +112,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         let name = callee.function.name.text;
         let recursive = self.layout.is_recursive(name);
+        // The function is being selected already, so the call is recursive.
         if let Some(depth) = self
             .frames
             .iter()
@@ -128,12 +134,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let line = self.line;
         let (returns, params) = callee.params.split_at(callee.function.returns.len());
         self.pass_arguments(form, params, given.1)?;
+        // `alloca` memory is free when its function returns. A recursive function keeps the pointer itself.
         let stack = (!recursive && callgraph::uses_stack(callee)).then(|| {
             let stack = Arg::vreg(self.stack());
             self.compute(Op::machine(Opcode::Mov).src(&[stack]))
         });
         let mut frame = Frame::of(callee, &mut self.code, &mut self.label_blocks);
         if heap::is_library(name) {
+            // A report names the line of the call, not one of the library.
             frame.line = Some(line);
         }
         if heap::is_free(name) {

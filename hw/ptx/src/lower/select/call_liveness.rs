@@ -132,6 +132,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
             if let Step::Op(op) = &self.body.code[step] {
                 let mut results = Effects::default();
                 self.results_of(op, &mut results);
+                // The call writes its results itself, so no value of them is live across it.
                 let results: HashSet<usize> = results.0.into_iter().map(|(variable, _)| variable).collect();
                 variables.retain(|variable| !results.contains(variable));
             }
@@ -173,6 +174,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
         before
     }
 
+    /// Returns the steps that can run after step `at`. The number of steps means the end of the body.
     fn successors(&self, at: usize) -> Vec<usize> {
         let Step::Op(op) = &self.body.code[at] else {
             return vec![at + 1];
@@ -187,6 +189,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
             ("exit" | "trap", _) => Vec::new(),
             _ => return vec![at + 1],
         };
+        // A guarded jump falls through in the lanes where its guard is false.
         if op.guard.is_some() {
             next.push(at + 1);
         }
@@ -200,6 +203,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
         let opcode = op.instruction.opcode.text;
         let writes = !READERS.split(' ').any(|reader| reader == opcode);
         let (results, sources) = op.operands.split_at(usize::from(writes && !op.operands.is_empty()));
+        // A guarded write keeps the old value in other lanes.
         if op.guard.is_none() {
             results.iter().for_each(|value| self.mark(value, live, false));
             self.params_written(op, live);
@@ -266,6 +270,7 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
         word(first)..word(end.max(first))
     }
 
+    /// Adds an effect for each register of an operand, and for each word of a parameter that is read.
     fn mark(&self, value: &Value<'_>, live: &mut Effects, is_read: bool) {
         match value {
             Value::Register(reg) => live.set(reg.0 as usize, is_read),

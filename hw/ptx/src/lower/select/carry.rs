@@ -8,7 +8,7 @@
 
 use super::integer::sign;
 use super::{Form, Selected, Selector};
-use crate::check::{self, Body, Step};
+use crate::check::{self, Body, Step, Value};
 use crate::diag::Diagnostic;
 use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::opcode::Opcode;
@@ -20,6 +20,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         may || matches!(form.opcode(), "addc" | "subc" | "madc")
     }
 
+    /// Selects an instruction with a carry, one IADD3 for each word.
     pub(super) fn carry_chain(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".cc", ".lo", ".hi"])?;
         let result = self.dst(form, 0)?;
@@ -40,6 +41,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             } else {
                 b.part(n)
             };
+            // The carry of each word is the carry-in of the next one.
             let mut op = Op::machine(Opcode::Iadd3)
                 .dst(result.offset(n))
                 .src(&[a.part(n), addend]);
@@ -97,7 +99,7 @@ fn carry_effects(op: &check::Op<'_, '_>) -> (bool, bool) {
     (sets, reads)
 }
 
-/// True if the function sets a carry, and reads one whose writer is not the last one before it for certain.
+/// True if the function needs a carry flag: it sets a carry, and one of its reads has no certain writer.
 pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
     let (mut writer, mut unknown, mut is_set) = (None, false, false);
     for step in &body.code {
@@ -112,8 +114,20 @@ pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
             is_set = true;
             writer = Some(op.guard);
         }
+        // A rewritten guard has other lanes than the writer had.
+        writer = writer.filter(|guard| !guard.is_some_and(|(reg, _)| writes(op, reg)));
     }
     unknown && is_set
+}
+
+/// True if a predicate is a result of the operation, alone or as part of a pair `p|q`.
+fn writes(op: &check::Op<'_, '_>, predicate: check::RegId) -> bool {
+    let is_it = |value: &Value<'_>| *value == Value::Register(predicate);
+    match op.operands.first() {
+        Some(Value::Pair(first, second)) => is_it(first) || is_it(second),
+        Some(result) => is_it(result),
+        None => false,
+    }
 }
 
 /// Prepares one word of a subtrahend: the first is negated, and later ones are inverted.

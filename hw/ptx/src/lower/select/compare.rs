@@ -13,6 +13,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `and.pred`, `or.pred`, `xor.pred` and `not.pred`.
     pub(super) fn predicate_logic(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
+        // Columns of the truth table of PLOP3, with index 2p + q.
         const P: u8 = 0b1100;
         const Q: u8 = 0b1010;
         let first = self.src_pred(form, form.operand(1)?)?;
@@ -44,6 +45,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         op.mods.join = match () {
             () if form.has(".or") => Join::Or,
             () if form.has(".xor") => Join::Xor,
+            // Without a fourth operand the other input is true, so `and` changes nothing.
             () => Join::And,
         };
         if let Some(value) = form.operands().get(3) {
@@ -54,7 +56,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Creates an integer comparison of type `ty`, without its result.
     pub(super) fn comparison(&self, ty: Type, cmp: Cmp, a: Arg, b: Arg) -> Op {
+        // `legalize` compares the words of a 64-bit value later.
         let op = if ty.bits() == 64 {
             Op::wide(Wide::Setp)
         } else {

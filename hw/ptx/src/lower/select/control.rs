@@ -16,6 +16,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "ret" | "exit" => {
                 form.only(&[".uni"])?;
                 let mut op = Op::machine(Opcode::Exit);
+                // `ret` of an inlined function goes on after its code.
                 if form.opcode() == "ret" && self.frames.len() > 1 {
                     op = Op::machine(Opcode::Bra);
                     op.target = Some(self.frame().end());
@@ -50,6 +51,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let mut op = Op::machine(Opcode::Bra);
         op.target = Some(self.frame().labels + label.0 as usize);
+        // `divergence` trusts this promise.
         op.uniform = form.has(".uni");
         self.emit(op);
         Ok(())
@@ -82,6 +84,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             op
         };
         let [lower @ .., last] = targets else { return };
+        // Equal targets in a row need no further comparison. An index beyond the table is undefined in PTX.
         if lower.iter().all(|target| target == last) {
             self.emit(jump(*last));
             return;
@@ -126,6 +129,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `bar` and `barrier`.
     fn barrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".red") {
             return self.reduction_barrier(form);
@@ -139,6 +143,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             *arg = self.arg(form, value, Type::U32)?;
         }
         let (op, count) = match form.has(".warp") {
+            // `count` 1 marks a sync of the text, which `reconverge` keeps.
             true => (Op::machine(Opcode::Warpsync).src(&args[..1]), 1),
             false => (Op::machine(Opcode::Bar).src(&args), u8::from(form.has(".arrive"))),
         };
@@ -151,6 +156,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[
             ".cluster", ".arrive", ".wait", ".release", ".acquire", ".relaxed", ".aligned",
         ])?;
+        // The wait acquires at device scope, because a cluster spans SMs.
         if form.has(".wait") {
             self.emit(Op::machine(Opcode::ClusterWait));
             self.acquire(Scope::Gpu);
@@ -200,6 +206,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         match () {
             () if form.has(".acquire") => self.acquire(scope),
+            // At CTA scope a MEMBAR both releases and acquires.
             () if form.has(".release") || scope == Scope::Cta => self.release(scope),
             () => {
                 self.release(scope);

@@ -10,6 +10,7 @@ use warpwave_isa::inst::{Round, Ty};
 use warpwave_isa::opcode::Opcode;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `cvt`. A result narrower than its register is extended.
     pub(super) fn convert(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".rn",
@@ -58,6 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Selects an integer conversion with `.sat`: one I2I, which clamps.
     fn saturated(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let source = self.arg(form, form.operand(1)?, from)?;
         let value = self.extended(source, from);
@@ -70,6 +72,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects an integer conversion without `.sat`: a truncation or an extension.
     fn integer_to_integer(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let words = self.word_count(form.operand(0)?);
         let source = self.arg(form, form.operand(1)?, from)?;
@@ -95,6 +98,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Writes a value of one word, or of two if `whole`, to a register of one, two or four words.
     pub(super) fn widen(&mut self, result: VReg, words: u8, value: Arg, whole: bool, signed: bool) {
+        // One word: bits above a narrower value are undefined, or extended by the caller.
         if words == 1 {
             self.copy(result, value.part(0), Type::B32);
             return;
@@ -145,6 +149,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects a conversion between floats, of one value or of a pair.
     fn float_to_float(&mut self, form: &Form<'t, 'a>, result: VReg, to: Type, from: Type) -> Selected {
         let (ty, from_ty) = both(form, to, from)?;
         let source = self.arg(form, form.operand(1)?, from)?;
@@ -154,6 +159,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let low = self.arg(form, form.operand(2)?, from)?;
                 Op::machine(Opcode::F2fp).src(&[source, low])
             }
+            // F2FP takes only f32. Widening a half is exact.
             (pair, Ty::F16x2) if is_byte_pair(to) => {
                 let halves = [0x4432, 0x4410].map(|half| byte_permute(source, Arg::ZERO, half));
                 let [high, low] = halves.map(|half| {

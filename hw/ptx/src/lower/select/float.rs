@@ -65,6 +65,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(args)
     }
 
+    /// Selects `add`, `sub`, `mul`, `fma` and `mad`.
     fn multiply_add(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".rn", ".rz", ".rm", ".rp", ".ftz", ".sat"])?;
         let result = self.dst(form, 0)?;
@@ -79,7 +80,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "mul" => opcodes[1],
             _ => opcodes[2],
         };
-        let op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args));
+        let mut op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args));
+        // Without a modifier, a product and a sum round to nearest, or fuse.
+        op.open_rounding = ![".rn", ".rz", ".rm", ".rp"].iter().any(|&modifier| form.has(modifier));
         self.emit(op);
         Ok(())
     }
@@ -94,6 +97,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Type::F16x2 | Type::Bf16x2 => 0x8000_8000,
             _ => 0x8000_0000,
         };
+        // The sign is in the last word. An FADD would also change a NaN.
         let last = form.ty().bits().div_ceil(32) as u8 - 1;
         // Truth tables of LOP3 for a ^ b and a & b.
         let (lut, mask) = if form.opcode() == "neg" {
@@ -108,6 +112,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `min` and `max` of two or three values.
     fn float_extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".ftz", ".NaN"])?;
         let result = self.dst(form, 0)?;
@@ -116,6 +121,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Type::F32 => Opcode::Fmnmx,
             _ => Opcode::Hmnmx2,
         };
+        // The instruction chooses by a predicate: PT gives the minimum.
         let select_min = if form.opcode() == "min" {
             VGuard::ALWAYS
         } else {
@@ -154,6 +160,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let last = form.ty().bits().div_ceil(32) as u8 - 1;
         let result = self.dst(form, 0)?;
         let (sign, value) = (self.src(form, 1)?, self.src(form, 2)?);
+        // The sign bit of the last word, from the first source.
         let mask = Arg::imm(0x8000_0000);
         self.emit(blend(sign.part(last), mask, value.part(last)).dst(result.offset(last)));
         if last == 1 {
@@ -162,6 +169,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `div`: exact by a routine, otherwise a product with the reciprocal.
     fn float_divide(&mut self, form: &Form<'t, 'a>) -> Selected {
         let result = self.dst(form, 0)?;
         let (a, b) = (self.src(form, 1)?, self.src(form, 2)?);
@@ -174,6 +182,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let (full, ftz) = (form.has(".full"), form.has(".ftz"));
+        // `.full` keeps its accuracy for huge divisors too. Without `.ftz` denormal divisors count.
         let (a, b) = match (full, ftz) {
             (true, false) => self.scale_quotient(a, b),
             (true, true) => self.scale_down_quotient(a, b),
@@ -195,6 +204,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn scale_quotient(&mut self, a: Arg, b: Arg) -> (Arg, Arg) {
         let choice = |x: f32, y: Arg, pred| Op::machine(Opcode::Sel).src(&[float_imm(x), y]).psrc(pred);
         let product = |x: Arg, y: Arg| Op::machine(Opcode::Fmul).src(&[x, y]).mods(|mods| mods.ty = Ty::F32);
+        // MUFU.RCP reads a denormal divisor as zero.
         let tiny = self.magnitude_test(b, Cmp::Lt, MIN_NORMAL);
         let factor = self.compute(choice(SCALE_UP, float_imm(1.0), tiny));
         // Above 2^126 the reciprocal is denormal.
@@ -240,6 +250,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Returns the value, multiplied by a factor where the predicate holds.
     fn scaled_where(&mut self, guard: VGuard, value: Arg, factor: f32) -> Arg {
+        // A guarded product on a copy: other lanes keep the value as it is.
         let scaled = self.compute(Op::machine(Opcode::Mov).src(&[value]));
         self.overwrite_where(
             guard,
@@ -258,6 +269,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         });
     }
 
+    /// Selects reciprocals, roots, `ex2`, `lg2` and the other functions of MUFU.
     fn function(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".approx", ".rn", ".rz", ".rm", ".rp", ".ftz"])?;
         let result = self.dst(form, 0)?;
@@ -265,6 +277,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if is_exact(form) {
             return self.exact_float(form, rounding(form), result, &[a]);
         }
+        // Without a rounding mode the function is approximate: MUFU itself.
         let function = match form.opcode() {
             "rcp" => Mufu::Rcp,
             "sqrt" => Mufu::Sqrt,

@@ -13,6 +13,7 @@ use std::ops::Range;
 /// A function during selection: the kernel or an inlined function.
 pub(super) struct Frame<'t, 'a> {
     pub body: &'t Body<'t, 'a>,
+    /// Location of each PTX register.
     pub locations: Vec<VLoc>,
     /// Registers and predicates of its PTX registers. All others are temporary.
     pub vregs: Range<u32>,
@@ -21,9 +22,9 @@ pub(super) struct Frame<'t, 'a> {
     pub labels: usize,
     /// Line of the PTX text for the whole function, if it is a library routine.
     pub line: Option<u32>,
-    /// Recursion state, if the function can call itself.
+    /// Index in the body's code of the step being selected.
     pub step: usize,
-    /// How it is called from inside, where it may be.
+    /// Recursion state, if the function can call itself.
     pub recursion: Option<Recursion>,
     /// Carry flag, if a carry is read where its last writer is not known.
     pub carry_flag: Option<VPred>,
@@ -32,6 +33,7 @@ pub(super) struct Frame<'t, 'a> {
 }
 
 impl<'t, 'a> Frame<'t, 'a> {
+    /// Creates the frame of a function, with new registers, predicates and label numbers.
     pub fn of(body: &'t Body<'t, 'a>, code: &mut Code, label_blocks: &mut Vec<Option<BlockId>>) -> Self {
         let labels = label_blocks.len();
         label_blocks.resize(labels + body.n_labels as usize + 1, None);

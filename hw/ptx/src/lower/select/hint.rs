@@ -13,6 +13,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         match form.opcode() {
             "prefetch" | "prefetchu" => self.prefetch(form),
             "createpolicy" => self.policy(form),
+            // `discard` and `applypriority` change no data that a program may read.
             _ => form.only(HINT_QUALIFIERS),
         }
     }

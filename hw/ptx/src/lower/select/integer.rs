@@ -58,6 +58,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(self.extended(source, form.ty()))
     }
 
+    /// Selects `add`, `sub` and `neg`.
     fn sum(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
@@ -77,10 +78,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `mul` and `mad`.
     fn product(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".lo", ".hi", ".wide"])?;
         let ty = form.ty();
         let wide = form.has(".wide");
+        // Valid forms of `mul24` come from the library. No product has 128 bits.
         if form.opcode().ends_with("24") || (wide && ty.bits() == 64) {
             return Err(form.unsupported());
         }
@@ -98,6 +101,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         match (ty.bits(), wide, form.has(".hi")) {
             (16, true, _) => {
+                // A product of two 16-bit values fits in a word.
                 let (a, b) = (self.extended(a, ty), self.extended(b, ty));
                 self.emit(multiply_add(ty, a, b, c).dst(result));
             }
@@ -120,9 +124,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Computes the upper half of a 16-bit product, plus `c`.
     fn high_half(&mut self, ty: Type, result: VReg, [a, b, c]: [Arg; 3]) {
         let (a, b) = (self.extended(a, ty), self.extended(b, ty));
         let product = self.compute(multiply_add(ty, a, b, Arg::ZERO));
+        // PRMT: the upper half of the product, as the low half of a word.
         let high = self.compute(byte_permute(product, Arg::ZERO, 0x4432));
         self.emit(Op::machine(Opcode::Iadd3).dst(result).src(&[high, c]));
     }
@@ -133,6 +139,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let low = multiply_add(Type::U32, a.part(0), b.part(0), Arg::ZERO);
         let low = self.compute(low.mods(|mods| mods.high = true));
         let carried = self.zero_extended(low);
+        // This sum cannot overflow: a product of words plus a word is below 2^64.
         let middle = self.compute(wide(a.part(1), b.part(0), carried));
         let other = self.compute(wide(a.part(0), b.part(1), Arg::ZERO));
         let [below, above] = [(); 2].map(|()| self.code.new_pred());
@@ -154,6 +161,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Corrects an unsigned product for a negative factor: `value - (number < 0 ? other : 0)`.
     fn minus_where_negative(&mut self, value: Arg, number: Arg, other: Arg) -> Arg {
+        // Read as unsigned, a negative factor is 2^64 too large, so the upper half is `other` too large.
         let mask = self.compute(shift_right_signed(number.part(1), 31));
         let pair = self.temp_pair();
         for n in 0..2 {
@@ -187,6 +195,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `cnot`: 1 for zero, and 0 for any other value.
     fn zero_test(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let result = self.dst(form, 0)?;
@@ -207,6 +216,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let ty = form.ty();
         let result = self.dst(form, 0)?;
         let right = form.opcode() == "shr";
+        // Bits above a narrow value would be shifted in from the left.
         let value = if right {
             self.extended_src(form, 1)?
         } else {
@@ -223,6 +233,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `min` and `max`.
     fn extreme(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[])?;
         let ty = form.ty();
@@ -231,6 +242,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let b = self.extended_src(form, 2)?;
         let is_min = form.opcode() == "min";
         if ty.bits() != 64 {
+            // IMNMX chooses by a predicate: PT gives the minimum.
             let select_min = if is_min { VGuard::ALWAYS } else { VGuard::NEVER };
             let op = Op::machine(Opcode::Imnmx)
                 .src(&[a, b])
@@ -240,6 +252,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Ok(());
         }
         let pred = self.code.new_pred();
+        // There is no 64-bit IMNMX: a comparison and a selection.
         let cmp = if is_min { Cmp::Lt } else { Cmp::Gt };
         self.emit(self.comparison(ty, cmp, a, b).pdst(pred));
         self.emit(self.selection(ty).dst(result).src(&[a, b]).psrc(VGuard::pred(pred)));
@@ -298,6 +311,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
+/// Creates a LOP3 with the truth table `lut`. 0xc0 is a & b, 0xfc is a | b, 0x3c is a ^ b.
 pub(super) fn lop(a: Arg, b: Arg, c: Arg, lut: u8) -> Op {
     Op::machine(Opcode::Lop3).src(&[a, b, c]).mods(|mods| mods.lut = lut)
 }
@@ -329,6 +343,7 @@ fn multiply_add(ty: Type, a: Arg, b: Arg, c: Arg) -> Op {
 /// Negates an integer: a literal by value, a register by its operand modifier.
 pub(super) fn negated_integer(arg: Arg) -> Arg {
     match arg.known() {
+        // Then the literal is plain, and later passes can add it to a displacement.
         Some(value) => Arg::imm(u64::from((value as u32).wrapping_neg())),
         None => arg.negated(),
     }

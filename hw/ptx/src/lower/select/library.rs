@@ -43,6 +43,7 @@ impl Entry {
 }
 
 impl Library {
+    /// Returns the library. The first call reads the file of forms.
     fn get() -> &'static Library {
         static CACHE: OnceLock<Library> = OnceLock::new();
         CACHE.get_or_init(|| {
@@ -139,6 +140,7 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
     if let Some(body) = cache.get(code) {
         return Some(body);
     }
+    // A target that allows every instruction the library uses.
     let text = format!(".version 8.6\n.target sm_90a\n.address_size 64\n.func f() {{\n{code}}}\n").leak();
     let output = parse::parse(text);
     let module = Box::leak(Box::new(output.module));
@@ -169,6 +171,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .copied()
             .zip(body.registers.iter().copied())
             .collect();
+        // One branch over all of it, because library code has guards of its own.
         let skip_label = self.skip_if_guarded();
         let n_results = self.copy_operands(form, &locations)?;
         let n_findings = self.findings.len();
@@ -192,6 +195,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut locations = locations.iter();
         let mut n_results = 0;
         for (n, operand) in form.operands().iter().enumerate() {
+            // The first operand of a store is its address.
             let is_result = n == 0 && !matches!(operand, Value::Address(..));
             for value in flattened(operand) {
                 let Some(&(location, ty)) = locations.next() else {
@@ -218,6 +222,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let wide = ty.bits() == 64;
         if let Value::Address(..) = value {
             let space = match space_of(form) {
+                // The library declares the address register, and its width decides.
                 Space::Global | Space::Generic if !wide => Space::Shared,
                 Space::Shared | Space::Cluster if wide => Space::Global,
                 space => space,
@@ -236,6 +241,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.arg(form, value, ty)
     }
 
+    /// Copies the code's first `n` registers to the results of the instruction.
     fn copy_results(&mut self, form: &Form<'t, 'a>, locations: &[(VLoc, Type)], n: usize) -> Selected {
         let Some(operand) = form.operands().first().filter(|_| n > 0) else {
             return Ok(());

@@ -44,6 +44,7 @@ const KNOWN: &[&str] = &[
 ];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `mbarrier`, by its operation.
     pub(super) fn mbarrier(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(KNOWN)?;
         match () {
@@ -66,6 +67,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.mem_operand(form, n, Space::Shared);
         }
         let generic = self.mem_operand(form, n, Space::Generic)?;
+        // The offset in the window is the address in the CTA's own shared memory.
         let base = self.compute(lop(generic.base.part(0), Arg::imm(WINDOW_BYTES - 1), Arg::ZERO, 0xc0));
         Ok(MemOperand {
             space: Space::Shared,
@@ -87,6 +89,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
         let mem = self.mbarrier_operand(form, 0)?;
         let count = self.src32(form, 1)?;
+        // One product puts the count into both fields.
         let state = Op::machine(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
         let state = self.compute(state);
         self.emit(at_mbarrier(Op::machine(Opcode::St).src(&[mem.base, state]), &mem));
@@ -112,6 +115,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (true, false) => (given.unwrap_or(Arg::imm(1)), Arg::ZERO),
             (false, true) => (Arg::ZERO, given.unwrap_or(Arg::ZERO)),
             (false, false) => {
+                // Completed bytes lower the expected count.
                 let come = Op::machine(Opcode::Iadd3).src(&[Arg::ZERO, given.unwrap_or(Arg::ZERO).negated()]);
                 (Arg::ZERO, self.compute(come))
             }
@@ -124,6 +128,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.release(Scope::Gpu);
         }
         let drops = form.has(".arrive_drop");
+        // A remote arrival returns no state, so nothing waits for a response.
         let opcode = if remote { Opcode::Red } else { Opcode::Atom };
         let mut op = at_mbarrier(Op::machine(opcode).src(&[mem.base, Arg::vreg(operand)]), &mem).mods(|mods| {
             mods.atom = if drops { AtomOp::ArriveDrop } else { AtomOp::Arrive };
@@ -155,6 +160,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.compute(shift_right(Ty::U32, token.part(1), Arg::imm(31)))
             }
         };
+        // `try_wait` may suspend the warp for a while. `test_wait` never does.
         let waits = form.has(".try_wait");
         let mut op = at_mbarrier(Op::machine(Opcode::Syncs).src(&[mem.base, parity]), &mem);
         op.mods.count = u8::from(waits);

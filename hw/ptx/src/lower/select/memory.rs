@@ -57,6 +57,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 (self.generic_address(form, *symbol)?, *offset)
             }
             Value::Symbol(symbol, _) => match (self.layout.location(*symbol), space) {
+                // The address is known, so it becomes a displacement from RZ.
                 (Some(VarLoc::Shared(at)), Space::Shared | Space::Cluster)
                 | (Some(VarLoc::Local(at)), Space::Local) => (Arg::ZERO, i64::from(at) + offset),
                 (Some(VarLoc::Global(_)), Space::Global | Space::Generic) => {
@@ -117,6 +118,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Returns an address with the width of its register.
     fn address(&mut self, form: &Form<'t, 'a>, base: &Value<'a>) -> Result<Arg, Diagnostic> {
+        // Shared and local addresses may be in 32-bit registers.
         let narrow = matches!(base, Value::Register(_)) && self.word_count(base) == 1;
         self.arg(form, base, if narrow { Type::U32 } else { Type::U64 })
     }
@@ -135,6 +137,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         mem.offset = 0;
     }
 
+    /// Selects `ld` and `ldu`. Parameters and constants are not in memory.
     fn load(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(MEMORY_QUALIFIERS)?;
         let targets = vector_parts(form, 0)?;
@@ -165,6 +168,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn acquire(&mut self, scope: Scope) {
         self.emit(match scope {
             Scope::Cta => membar(scope),
+            // The L1s are not coherent: a later load must not hit a line from before the acquire.
             Scope::Gpu | Scope::Sys => Op::machine(Opcode::CctlIvall),
         });
     }
@@ -177,6 +181,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Emits a load and copies its words to the target registers.
     pub(super) fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
         let each = (access.words() / access.count).max(1);
+        // The group is temporary, but a lane with a false guard must not access memory.
         let op = op.guard(self.guard);
         if let [target @ Value::Register(_)] = targets
             && self.word_count(target) == each
@@ -249,6 +254,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             },
             _ => None,
         };
+        // An `ld.param` at a computed address reads the parameters in bank 0.
         let bank = if form.has(".const") { CONST_BANK } else { 0 };
         match constant {
             // An operand is a whole word of a bank.
@@ -267,6 +273,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Copies words of a constant bank, used as operands, to the targets.
     fn constant_words(
         &mut self,
         form: &Form<'t, 'a>,
@@ -277,6 +284,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     ) -> Selected {
         for (n, target) in (0u16..).zip(targets).filter(|(_, target)| **target != Value::Sink) {
             let offset = at + n * u16::from(access.bytes);
+            // A word of a constant bank is an operand: it takes no load, and often no register.
             let value = Arg::of(Bits::Const { bank, offset });
             let result = self.dst_of(form, target, form.ty())?;
             let words = self.word_count(target);
@@ -291,6 +299,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `st`.
     fn store(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.has(".async") {
             return self.store_async(form);
@@ -323,6 +332,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         access: Access,
     ) -> Result<Arg, Diagnostic> {
         let each = (access.words() / access.count).max(1);
+        // A single value needs no group of its own.
         if let [value] = values {
             return self.arg(form, value, form.ty());
         }
@@ -378,6 +388,7 @@ fn access_of(form: &Form<'_, '_>, count: usize) -> Access {
     }
 }
 
+/// Returns the state space of an access; generic without a qualifier.
 pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
     match () {
         () if form.has(".global") => Space::Global,
@@ -389,9 +400,11 @@ pub(super) fn space_of(form: &Form<'_, '_>) -> Space {
     }
 }
 
+/// Returns the cache policy of an access. A strong or volatile access is not cached.
 pub(super) fn cache_of(form: &Form<'_, '_>) -> CacheOp {
     let any = |names: &[&str]| names.iter().any(|&name| form.has(name));
     match () {
+        // A strong access must see stores of other SMs, which the L1 does not follow.
         () if any(&[".volatile", ".cv", ".wt", ".relaxed", ".acquire", ".release", ".mmio"]) => CacheOp::Volatile,
         () if form.has(".nc") => CacheOp::ReadOnly,
         () if form.has(".cg") => CacheOp::Global,

@@ -28,6 +28,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 mods.ftz = form.has(".ftz");
             }))
         });
+        // Both words are computed before a copy, because a source may be the result.
         for (n, word) in (0..).zip(words) {
             self.copy(result.offset(n), word, Type::B32);
         }
@@ -74,6 +75,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(&[".sync"])?;
         self.gather_lanes(form, 1)?;
         let mask = self.src32(form, 1)?;
+        // The lowest bit of the mask: 31 minus the leading position of its reverse.
         let reversed = self.compute(Op::machine(Opcode::Brev).src(&[mask]));
         let leader = self.compute(Op::machine(Opcode::Flo).src(&[reversed]).mods(|mods| mods.sat = true));
         let lane = self.special_word(Special::LaneId);

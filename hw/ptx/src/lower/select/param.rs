@@ -60,6 +60,7 @@ pub(super) fn stored_in_part(body: &Body<'_, '_>, bytes_of: impl Fn(SymbolId) ->
     });
     let stores = ops.filter_map(|op| access(op).filter(|(_, stores)| *stores));
     let parts = stores.filter(|(access, _)| {
+        // The last word may end with the parameter.
         let ends_word = access.bytes.is_multiple_of(4) || access.first + access.bytes == bytes_of(access.symbol);
         !(access.first.is_multiple_of(4) && ends_word)
     });
@@ -92,6 +93,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return word;
         }
         let first = VReg(self.code.groups.len() as u32);
+        // Words of their own, not one group: the allocator need not keep them together.
         for _ in 0..self.param_bytes(symbol).div_ceil(4).max(1) {
             self.code.new_group(1);
         }
@@ -170,9 +172,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Stores bytes or halves into one word. Each has its offset in the parameter.
     fn store_pieces(&mut self, ty: Type, location: &ParamLoc, pieces: &[(u32, Arg)]) {
         let (first_at, first) = pieces[0];
+        // The last word of a parameter may have fewer bytes.
         let in_word = (location.size - first_at / 4 * 4).min(4);
         let to = location.word(first_at);
         let value = match pieces.len() as u32 * ty.bytes() == in_word {
+            // The store covers the word, so its old value does not matter.
             true if pieces.len() == 1 => self.extended(first, ty),
             true => self.with_pieces(ty, first, &pieces[1..]),
             false => self.with_pieces(ty, Arg::vreg(to), pieces),
@@ -183,6 +187,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Replaces bytes or halves of a word.
     fn with_pieces(&mut self, ty: Type, word: Arg, pieces: &[(u32, Arg)]) -> Arg {
         pieces.iter().fold(word, |word, &(at, piece)| {
+            // PRMT: nibbles 0 to 3 keep bytes of the word, 4 and 5 are bytes of the piece.
             let selector = match (ty.bytes(), at % 4) {
                 (1, 0) => 0x3214,
                 (1, 1) => 0x3240,
@@ -231,6 +236,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         let at = u64::from(at);
         let last = at + u64::from(ty.bytes()) - 1;
+        // PRMT: 8 + n repeats the sign of byte n, 4 is a zero byte.
         let above = if ty.is_signed() { 8 | last } else { 4 };
         let low = if last > at { last << 4 | at } else { above << 4 | at };
         self.compute(byte_permute(word, Arg::ZERO, above << 12 | above << 8 | low))

@@ -53,6 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn begin_recursion(&mut self) {
         self.code.min_registers = CALL_REGISTERS;
         let return_site = self.temp();
+        // Zero: the outer call enters from above.
         self.emit(Op::machine(Opcode::Mov).dst(return_site));
         let entry = self.new_label();
         self.label(entry);
@@ -82,6 +83,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let stack = self.stack();
             self.emit(Op::machine(Opcode::Mov).dst(stack).src(&[Arg::vreg(outer)]));
         }
+        // Without a match the outer call falls through. Calls from different lanes may diverge here.
         for (number, site) in (1..).zip(sites) {
             let is_site = self.code.new_pred();
             self.emit(
@@ -117,6 +119,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         jump.target = Some(entry);
         self.emit(jump);
         self.label(site);
+        // Copied before `pop`, which may restore the words of the results.
         let results: Vec<(SymbolId, Vec<Arg>)> = returns
             .iter()
             .map(|&result| (result, self.param_copy(result)))
@@ -159,6 +162,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 }
             }
             if let Some(recursion) = &frame.recursion {
+                // The inner activation overwrites its caller's return site and frame pointers.
                 saved.words.push(recursion.return_site);
                 saved
                     .words
@@ -185,6 +189,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for (n, value) in (0..).zip(values) {
             self.emit(on_stack(Op::machine(Opcode::St).src(&[Arg::vreg(stack), value]), n));
         }
+        // The stack grows upwards.
         let grown = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(4 * u64::from(saved.n_words()))]);
         self.emit(grown.dst(stack));
     }
@@ -209,6 +214,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Packs up to 32 predicates into a word, the first in bit 0.
     fn preds_as_word(&mut self, preds: &[VPred]) -> Arg {
         let mut word = Arg::ZERO;
         for (n, &pred) in preds.iter().enumerate() {
@@ -216,6 +222,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .src(&[Arg::imm(1 << n), Arg::ZERO])
                 .psrc(VGuard::pred(pred));
             let bit = self.compute(bit);
+            // 0xfc is the truth table of a | b.
             word = self.compute(lop(word, bit, Arg::ZERO, 0xfc));
         }
         word

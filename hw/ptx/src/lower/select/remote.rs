@@ -42,6 +42,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.with_complete_tx(form, 1, &reduction)
     }
 
+    /// Expands `access` of `n` elements, then a signal of their bytes to the mbarrier.
     fn with_complete_tx(&mut self, form: &Form<'t, 'a>, n: usize, access: &str) -> Selected {
         let [ty] = form.types[..] else {
             return Err(form.unsupported());
@@ -50,6 +51,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let registers: Vec<String> = (0..n).map(|n| format!("%v{n}")).collect();
+        // The access comes first, because the signal says that its bytes are there.
         let code = format!(
             ".reg .b32 %at; .reg .b{0} {1}; .reg .b32 %bar;\n{access}mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%bar], {2};\n",
             ty.bits(),
@@ -92,6 +94,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             _ => return Err(form.unsupported()),
         };
+        // The operand after the size is a cache policy, or the mbarrier to signal.
         let (address, tail, complete_tx) = match to_global {
             true => ("b64", ".reg .b64 %policy;", String::new()),
             false => (
@@ -133,6 +136,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             String::new()
         };
         code += &format!(".reg .b64 %at; .reg .b{bits} {}; .reg .b64 %policy;\n", list('v'));
+        // PTX promises atomicity for each element, not for the vector.
         for n in 0..n {
             let result = if returns { format!("%d{n}, ") } else { String::new() };
             code += &format!(

@@ -53,6 +53,7 @@ impl RoutineFile {
             Mutex::new(BTreeMap::new());
         let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         cache.entry((self, forms)).or_insert_with(|| {
+            // Leaked on purpose: there are few forms, and each stays for the process.
             let text: &'static str = Box::leak(select_lines(self.text(), &forms).into_boxed_str());
             let output = parse::parse(text);
             let module = Box::leak(Box::new(output.module));
@@ -63,6 +64,7 @@ impl RoutineFile {
                 .chain(&findings)
                 .map(|finding| finding.render("routines", text))
                 .collect();
+            // The routines are part of this crate, so a fault is a bug and not a finding.
             assert!(faults.is_empty(), "{self:?} in {forms:?}: {}", faults.join("\n"));
             Box::leak(Box::new(checked))
         })
@@ -106,6 +108,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let mut frame = Frame::of(body, &mut self.code, &mut self.label_blocks);
         frame.line = Some(self.line);
         let locations = frame.locations.clone();
+        // Register 0 is the result, and the sources follow.
         for ((location, ty), &source) in locations.iter().zip(&body.registers).skip(1).zip(sources) {
             if let VLoc::VReg(word) = *location {
                 self.copy(word, source, *ty);
@@ -151,6 +154,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let value = self.code.new_group(ty.bits().div_ceil(32) as u8);
         self.copy_result(value, &locations, ty);
+        // Few operands need the slow function, so a warp usually jumps over it.
         let done = self.branch_if(needs_slow.negated());
         let locations = self.routine(slow, &slow_sources);
         self.copy_result(value, &locations, ty);
@@ -179,6 +183,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             32 => ("of_32", false),
             _ => ("of_16", false),
         };
+        // Only the 64-bit routine branches. The others run in all lanes, and the guard goes to the copy of the result.
         let skip_label = if branches { self.skip_if_guarded() } else { None };
         let locations = self.routine(RoutineFile::Integer.function(name, forms), &sources);
         self.copy_result(result, &locations, ty);

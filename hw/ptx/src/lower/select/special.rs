@@ -22,6 +22,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => 0,
         };
         let low = match (name, axis) {
+            // The host writes the launch sizes to bank 0.
             ("%ntid", _) => return Ok(launch_word(bank0::BLOCK_SIZE, axis)),
             ("%nctaid", _) => return Ok(launch_word(bank0::GRID_SIZE, axis)),
             ("%clock64", _) => return Ok(self.special_pair(Special::ClockLo, Special::ClockHi)),
@@ -80,6 +81,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let word = if wide { self.temp_pair() } else { self.temp() };
         self.read_special(word, low);
         if wide {
+            // A 32-bit special register is zero-extended.
             self.emit(Op::machine(Opcode::Mov).dst(word.offset(1)));
         }
         Ok(Arg::vreg(word))

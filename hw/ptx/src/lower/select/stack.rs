@@ -13,8 +13,9 @@ use warpwave_isa::opcode::Opcode;
 pub(super) struct StackLocals {
     /// Stack pointer of the caller.
     pub outer: VReg,
-    /// Address of the variables, and the offset of each.
+    /// Address of the variables.
     pub base: VReg,
+    /// Offset of each variable from `base`, in bytes.
     pub offsets: Vec<(SymbolId, u32)>,
 }
 
@@ -52,6 +53,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let stack = self.stack();
         let up = Op::machine(Opcode::Iadd3).src(&[Arg::vreg(stack), Arg::imm(u64::from(align - 1))]);
         let up = self.compute(up);
+        // 0xc0 is `and`: the start, rounded up to the alignment.
         self.emit(lop(up, Arg::imm(u64::from(!(align - 1))), Arg::ZERO, 0xc0).dst(first));
         self.emit(Op::machine(Opcode::Iadd3).dst(stack).src(&[Arg::vreg(first), bytes]));
     }
@@ -74,6 +76,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("alloca", [_, _, rest @ ..]) => {
                 let align = match rest {
                     [] => 8,
+                    // Zero is no power of two, so it is refused below.
                     [Value::Int(align)] => u32::try_from(*align).unwrap_or(0),
                     _ => 0,
                 };
@@ -83,6 +86,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let (result, bytes) = (self.dst(form, 0)?, self.src(form, 1)?);
                 let first = self.temp();
                 self.allocate_stack(first, bytes.part(0), align);
+                // A local address has 32 bits and is zero-extended.
                 self.widen(result, (form.ty().bits() / 32) as u8, Arg::vreg(first), false, false);
             }
             ("stacksave", [_]) => {

@@ -47,6 +47,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(Op::machine(Opcode::Trap));
     }
 
+    /// Selects `vprintf`: reserves a record, then writes its header and arguments.
     fn print(&mut self, form: &Form<'t, 'a>, (results, given): (&[Value<'a>], &[Value<'a>])) -> Selected {
         let unknown = || {
             crate::diag::Diagnostic::unsupported(
@@ -60,8 +61,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let text = self.text_of(&given[0]).ok_or_else(unknown)?;
         let arguments = printf::arguments(text.as_bytes());
         let n_words = printf::bytes(&arguments) / 4;
+        // A multiple of 16, so that each header can be stored as two vectors.
         let record = (printf::HEADER_BYTES + 4 * n_words).next_multiple_of(16);
         let buffer = self.layout.print_buffer().ok_or_else(unknown)?;
+        // The host writes the address of the buffer into the bank, as of any global variable.
         let buffer = Arg::of(Bits::Const {
             bank: ADDRESS_BANK,
             offset: (8 * buffer) as u16,
@@ -74,14 +77,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             });
         let reserved = self.compute(reserved);
         let count = self.temp();
+        // The result if the buffer is full.
         self.emit(Op::machine(Opcode::Mov).dst(count).src(&[Arg::imm(0xffff_ffff)]));
         let full = self.code.new_pred();
+        // The last offset at which the record fits.
         let last = printf::BUFFER_BYTES - printf::FIRST_RECORD - record;
+        // Offsets are unsigned, and so is the comparison.
         let compare = Op::machine(Opcode::Isetp)
             .src(&[reserved, Arg::imm(last.into())])
             .pdst(full);
         self.emit(compare.mods(|mods| mods.cmp = Cmp::Gt));
         let skip_label = self.branch_if(VGuard::pred(full));
+        // Adds a 32-bit offset to a 64-bit address in one instruction.
         let address = self.compute(Op::machine(Opcode::ImadWide).src(&[reserved, Arg::imm(1), buffer]));
         let thread = self.thread_number();
         let block = [Special::CtaidX, Special::CtaidY, Special::CtaidZ].map(|axis| self.special_word(axis));
@@ -94,6 +101,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         );
         for n in 0..n_words {
             let load = Op::machine(Opcode::Ld).src(&[list]).mods(|mods| {
+                // The text passes a generic address of its argument buffer.
                 (mods.space, mods.access, mods.offset) = (Space::Generic, Access::one(4), 4 * n as i32);
             });
             let word = self.compute(load);
@@ -187,19 +195,22 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             [Value::Address(base, 0), value] if **base == Value::Symbol(*sought, 0) => Some(value),
             _ => None,
         })
+        .map(|(_, value)| value)
     }
 
     /// Follows the moves before the call to the original of a value.
     fn origin(&self, value: &'t Value<'a>) -> Option<&'t Value<'a>> {
-        let mut value = value;
+        let (mut value, mut before) = (value, self.frame().step);
         while let Value::Register(reg) = value {
-            value = self.move_source(*reg)?;
+            // Each search begins before the move found last, so moves in a circle end it.
+            (before, value) = self.move_source(*reg, before)?;
         }
         Some(value)
     }
 
-    fn move_source(&self, sought: RegId) -> Option<&'t Value<'a>> {
-        self.find_before(self.frame().step, |op| match op.operands.as_slice() {
+    /// Returns the last move to a register before a step: its step and its source.
+    fn move_source(&self, sought: RegId, before: usize) -> Option<(usize, &'t Value<'a>)> {
+        self.find_before(before, |op| match op.operands.as_slice() {
             [Value::Register(reg), value] if *reg == sought => {
                 matches!(op.instruction.opcode.text, "mov" | "cvta").then_some(value)
             }
@@ -207,11 +218,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// Searches backward from a step for an operation with an answer.
-    fn find_before<T>(&self, step: usize, answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>) -> Option<T> {
+    /// Searches backward from a step for an operation with an answer. Returns the step of the operation, and the answer.
+    fn find_before<T>(
+        &self,
+        step: usize,
+        answer: impl Fn(&'t crate::check::Op<'t, 'a>) -> Option<T>,
+    ) -> Option<(usize, T)> {
         let body = self.frame().body;
-        body.code[..step].iter().rev().find_map(|step| match step {
-            Step::Op(op) => answer(op),
+        (0..step).rev().find_map(|at| match &body.code[at] {
+            Step::Op(op) => answer(op).map(|found| (at, found)),
             Step::Label(_) | Step::Param(_) => None,
         })
     }

@@ -85,6 +85,7 @@ const SPARSE_SHAPES: &[(&str, MmaShape)] = &[
 const SPARSE: [&str; 2] = [".sp", ".sp::ordered_metadata"];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `mma`, dense or sparse.
     pub(super) fn mma(&mut self, form: &Form<'t, 'a>) -> Selected {
         let shape_and_types = shape_and_types(form);
         let is_sparse = SPARSE.iter().any(|word| form.has(word));
@@ -92,12 +93,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let shape = shapes.iter().find(|(known, _)| *known == shape_and_types);
         let (_, shape) = shape.ok_or_else(|| form.unsupported())?;
         let sums = *form.types.last().unwrap_or(&Type::F32);
+        // Only integer sums saturate.
         if form.has(".satfinite") && sums != Type::S32 {
             return Err(form.unsupported());
         }
         if *shape == MmaShape::M8n8k4F16 {
             return self.mma_m8n8k4(form, accumulator(sums));
         }
+        // MMA has one layout: A by rows, B by columns.
         let layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         if !layouts.map(|name| name.text).eq([".row", ".col"]) {
             return Err(form.unsupported());
@@ -127,6 +130,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if given != [words.dst, words.src[0], words.src[1], words.src[2]] {
             return Err(wrong_fragments(form));
         }
+        // A new group, because a result register may be a source of the product.
         let Some(group) = self.compute(op).as_vreg() else {
             return Ok(());
         };
@@ -151,6 +155,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if given != [2 * each, 2, 2, 2 * each] {
             return Err(wrong_fragments(form));
         }
+        // This shape takes any layout of A and B.
         let mut layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         let [a_transposed, b_transposed] =
             [".row", ".col"].map(|usual| layouts.next().is_none_or(|name| name.text != usual));
@@ -180,6 +185,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let pair = pairs[usize::from(n / 2)];
             let half = match n % 2 {
                 0 => pair,
+                // The upper half, moved down.
                 _ => self.compute(byte_permute(pair, Arg::ZERO, 0x4432)),
             };
             let widen = Op::machine(Opcode::F2f).dst(group.offset(n)).src(&[half]);
@@ -197,7 +203,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.gather_registers(form, parts(value))
     }
 
+    /// Copies registers into one new group, in order.
     fn gather_registers(&mut self, form: &Form<'t, 'a>, values: &[Value<'a>]) -> Result<Arg, Diagnostic> {
+        // MMA reads aligned registers. `copy_prop` and the allocator remove most of these moves.
         let group = self
             .code
             .new_group(values.iter().map(|part| self.word_count(part)).sum());

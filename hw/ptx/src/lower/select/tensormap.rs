@@ -52,6 +52,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             false if form.has(".global") => (".global", 64),
             false => ("", 64),
         };
+        // The map holds the number of dimensions itself.
         let rank = if name == ".rank" {
             "add.u32 %value, %value, 1;\n"
         } else {
@@ -90,6 +91,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 "ld.shared.v4.b32 {{%v0, %v1, %v2, %v3}}, [%from+{at}];\nst.global.v4.b32 [%to+{at}], {{%v0, %v1, %v2, %v3}};\n"
             );
         }
+        // The fence releases the copied map to the scope.
         code += &format!("fence.acq_rel{scope};\n");
         self.expand(form, &code)
     }

@@ -26,10 +26,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .collect();
         let third = if form.operands().len() > 3 { ", %c" } else { "" };
         let [result, source] = [to, from].map(|ty| format!(".b{}", ty.bits()));
+        // The bits of 1.0, or all ones.
         let one: u64 = match to {
             Type::F32 => 0x3f80_0000,
             Type::F16 | Type::F16x2 => 0x3c00,
             Type::Bf16 | Type::Bf16x2 => 0x3f80,
+            // One result for each half.
             Type::U32 | Type::S32 if is_pair(from) => 0xffff,
             Type::U32 | Type::S32 => 0xffff_ffff,
             Type::U16 | Type::S16 => 0xffff,
@@ -309,6 +311,7 @@ fn lanes(form: &Form<'_, '_>, value: &Value<'_>, first: u32, parts: u32) -> Resu
     let Value::Part(_, part) = value else {
         return Ok((first..first + parts).collect());
     };
+    // The digits begin with the highest part.
     let lanes: Vec<u32> = part[2..].bytes().rev().map(|digit| u32::from(digit - b'0')).collect();
     let fits = part.starts_with(if parts == 2 { ".h" } else { ".b" }) && lanes.len() == parts as usize;
     if !fits || lanes.iter().any(|&n| n >= 2 * parts) {

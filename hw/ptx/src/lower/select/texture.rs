@@ -66,13 +66,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let (dimensions, layered) = geometry(form)?;
         let words = dimensions + u8::from(layered);
+        // TEX reads at least two coordinates.
         let group = self.code.new_group(words.max(2));
         let mut coordinates = parts(coordinates).to_vec();
+        // A `.v4` of PTX may have unused elements behind these.
         coordinates.truncate(words.into());
         if coordinates.len() < words.into() {
             return Err(form.malformed("fewer coordinates than the image has dimensions"));
         }
         if layered {
+            // PTX writes the layer first, TEX reads it last.
             coordinates.rotate_left(1);
         }
         for n in 0..words.max(2) {
@@ -99,6 +102,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let &[ty, coordinates @ (Type::F32 | Type::S32)] = form.types.as_slice() else {
             return Err(form.unsupported());
         };
+        // A level or derivatives are accepted and not read: an image has one level.
         let more = match () {
             () if form.has(".grad") => 2,
             () if form.has(".level") => 1,
@@ -108,6 +112,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let args = self.handle(form, 1, coordinates)?;
+        // TEX writes four registers, even if the text reads fewer.
         let group = self.code.new_group(4);
         let op = Op::machine(Opcode::Tex).dst(group).src(&args).guard(self.guard);
         let channel = [".r", ".g", ".b", ".a"].iter().position(|&word| form.has(word));
@@ -116,6 +121,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.ty = isa_type(ty).unwrap_or_default();
             mods.from = if coordinates == Type::F32 { Ty::F32 } else { Ty::S32 };
             (mods.count, mods.high, mods.trans) = (dimensions, layered, is_cube);
+            // 0 samples, and 1 to 4 gather a channel.
             mods.lut = channel.map_or(0, |channel| channel as u8 + 1);
         }));
         let results = match form.operand(0)? {
@@ -183,6 +189,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .src(&[handle, Arg::vreg(no_coordinates)])
             .guard(self.guard);
         self.emit(op.mods(|mods| {
+            // From 16 on, `lut` numbers a query.
             (mods.count, mods.from, mods.lut) = (1, Ty::S32, 16 + index as u8);
         }));
         self.copy(result, Arg::vreg(group), Type::B32);

@@ -91,6 +91,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.dst_of(form, form.operand(n)?, form.ty())
     }
 
+    /// Returns the register of a result operand.
     pub(super) fn dst_of(&mut self, form: &Form<'t, 'a>, value: &Value<'a>, ty: Type) -> Result<VReg, Diagnostic> {
         match value {
             Value::Register(_) if self.is_narrower(value, ty) => Err(too_narrow(form)),
@@ -98,6 +99,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 .vreg_of(*reg)
                 .ok_or_else(|| form.malformed("the result must be a number, not a predicate")),
             Value::Sink => Ok(self.code.new_group(ty.bits().div_ceil(32) as u8)),
+            // The second part of `d|p` is a predicate.
             Value::Pair(first, _) => self.dst_of(form, first, ty),
             _ => Err(form.malformed("the result must be a register")),
         }
@@ -142,6 +144,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let span = form.op.instruction.span;
         if let Some((base, at)) = self.stack_location(symbol) {
             let pair = self.temp_pair();
+            // A local address has 32 bits, and the upper word is zero.
             let at = Arg::imm(i64::from(at).wrapping_add(offset) as u64 & 0xffff_ffff);
             self.emit(Op::machine(Opcode::Iadd3).dst(pair).src(&[Arg::vreg(base), at]));
             self.emit(Op::machine(Opcode::Mov).dst(pair.offset(1)));
@@ -151,6 +154,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             Some(VarLoc::Shared(at) | VarLoc::Local(at) | VarLoc::Const(at) | VarLoc::Param(at)) => {
                 Ok(Arg::imm(i64::from(at).wrapping_add(offset) as u64))
             }
+            // The host writes the address into the bank, so it is an operand and no load.
             Some(VarLoc::Global(index)) => {
                 let address = Arg::of(Bits::Const {
                     bank: ADDRESS_BANK,
@@ -260,7 +264,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             match each {
                 32 => self.copy(result, word, Type::B32),
                 64 => self.copy(result, word, Type::B64),
+                // Bits above a 16-bit value are undefined, so the whole word serves.
                 16 if bit.is_multiple_of(32) => self.copy(result, word, Type::B32),
+                // PRMT: bytes 2 and 3, then zeros from the second source.
                 16 => self.emit(byte_permute(word, Arg::ZERO, 0x4432).dst(result)),
                 8 => {
                     let selector = 0x4440 | u64::from(bit % 32 / 8);
@@ -288,12 +294,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             16 => {
                 let halves: Vec<Arg> = words
                     .chunks(2)
+                    // The low halves of both words.
                     .map(|pair| self.compute(byte_permute(pair[0], pair[1], 0x5410)))
                     .collect();
                 self.pack_words(result, &halves);
             }
+            // Byte 0 of both words. The upper half of a 16-bit value is undefined.
             8 if parts.len() == 2 => self.emit(byte_permute(words[0], words[1], 0x5540).dst(result)),
             8 if parts.len() == 4 => {
+                // Two pairs of bytes, and then both pairs.
                 let low = self.compute(byte_permute(words[0], words[1], 0x5540));
                 let high = self.compute(byte_permute(words[2], words[3], 0x5540));
                 self.emit(byte_permute(low, high, 0x5410).dst(result));
@@ -322,7 +331,9 @@ fn too_narrow(form: &Form<'_, '_>) -> Diagnostic {
     form.malformed("a register is narrower than the instruction's type")
 }
 
-/// Selects bytes of (b:a).
+/// Selects bytes of (b:a). Nibble n of the selector names byte n of the result: 0 to 3 in a, 4 to 7 in b.
+///
+/// A nibble of 8 + m repeats the sign of byte m.
 pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
     Op::machine(Opcode::Prmt).src(&[a, b, Arg::imm(selector)])
 }
@@ -331,6 +342,7 @@ pub(super) fn byte_permute(a: Arg, b: Arg, selector: u64) -> Op {
 fn literal(number: i128, ty: Type) -> u64 {
     let bits = number as u64;
     match ty {
+        // Extended here, so that an instruction needs no extension of a literal.
         Type::S8 => bits as i8 as u32 as u64,
         Type::S16 => bits as i16 as u32 as u64,
         _ => match ty.bits() {

@@ -14,6 +14,7 @@ use warpwave_isa::opcode::Opcode;
 const KNOWN: &[&str] = &[".sat", ".add"];
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects video instructions and `dp2a`.
     pub(super) fn packed_integers(&mut self, form: &Form<'t, 'a>) -> Selected {
         if form.opcode() == "dp2a" {
             return self.half_products(form);
@@ -33,6 +34,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let result = self.dst_of(form, form.operand(0)?, Type::B32)?;
         let (a, b) = (self.src32(form, 1)?, self.src32(form, 2)?);
+        // `.add` sums all parts and a third source in one word.
         let sums = form.has(".add");
         let start = if sums { self.src32(form, 3)? } else { Arg::ZERO };
         if form.opcode() == "vabsdiff4" && !form.has(".sat") {
@@ -62,8 +64,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Ok(());
         }
         let op = match results[..] {
+            // The low halves of both parts.
             [low, high] => byte_permute(low, high, 0x5410),
             _ => {
+                // Byte 0 of each part.
                 let low = self.compute(byte_permute(results[0], results[1], 0x0040));
                 let high = self.compute(byte_permute(results[2], results[3], 0x0040));
                 byte_permute(low, high, 0x5410)
@@ -86,10 +90,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.compute(byte_permute(word, Arg::ZERO, selector.into()))
     }
 
+    /// Computes one byte or half of a packed result.
     fn part_result(&mut self, form: &Form<'t, 'a>, a: Arg, b: Arg) -> Result<Arg, crate::diag::Diagnostic> {
         let add = |a: Arg, b: Arg, c: Arg| Op::machine(Opcode::Iadd3).src(&[a, b, c]);
         let operation = form.opcode().trim_end_matches(['2', '4']);
         Ok(match operation {
+            // Parts have at most 16 bits, so a word holds every sum and difference.
             "vadd" => self.compute(add(a, b, Arg::ZERO)),
             "vsub" => self.compute(add(a, negated_integer(b), Arg::ZERO)),
             "vabsdiff" => {
@@ -121,6 +127,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
             false => (0, (1i64 << bits) as i32 - 1),
         };
+        // Signed extremes will do, because every part fits in a signed word.
         let from_below = self.compute(extreme(value, Arg::imm(u64::from(min as u32)), VGuard::NEVER));
         self.compute(extreme(from_below, Arg::imm(u64::from(max as u32)), VGuard::ALWAYS))
     }

@@ -19,6 +19,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             "activemask" => {
                 form.only(&[])?;
                 let result = self.dst(form, 0)?;
+                // A ballot of true has a bit for each active lane.
                 self.emit(Op::machine(Opcode::Vote).dst(result).psrc(VGuard::ALWAYS));
                 Ok(())
             }
@@ -27,7 +28,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Emits the WARPSYNC for the mask in operand `mask`.
     pub(super) fn gather_lanes(&mut self, form: &Form<'t, 'a>, mask: usize) -> Selected {
+        // Forms from before PTX 6.0 have no mask and wait for no lane.
         let Some(value) = form.operands().get(mask) else {
             return Ok(());
         };
@@ -36,6 +39,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `shfl`, with its optional predicate.
     fn shuffle(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".up", ".down", ".bfly", ".idx"])?;
         self.gather_lanes(form, 4)?;
@@ -55,6 +59,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `vote`. Only a ballot has a number as its result.
     fn vote(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".all", ".any", ".uni", ".ballot"])?;
         self.gather_lanes(form, 2)?;
@@ -75,6 +80,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `match`.
     fn matching(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".any", ".all"])?;
         self.gather_lanes(form, 2)?;
@@ -92,9 +98,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `redux`.
     fn reduction(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[".sync", ".add", ".min", ".max", ".and", ".or", ".xor", ".NaN"])?;
         let is_float = form.ty() == Type::F32;
+        // REDUX adds integers only. For floats it has minimum and maximum.
         if is_float && !form.has(".min") && !form.has(".max") {
             return Err(form.unsupported());
         }

@@ -14,6 +14,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Guard;
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `wgmma`, by its operation.
     pub(super) fn warp_group(&mut self, form: &Form<'t, 'a>) -> Selected {
         match () {
             () if form.has(".fence") => form.only(&[".fence", ".sync", ".aligned"]),
@@ -35,6 +36,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
     }
 
+    /// Selects `wgmma.mma_async`.
     fn group_product(&mut self, form: &Form<'t, 'a>) -> Selected {
         let tile = ColumnTile::of(form).ok_or_else(|| form.unsupported())?;
         let (sparse, [results, a, b], scale, rest) = match form.operands() {
@@ -47,6 +49,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let in_shared = !matches!(a, Value::Vector(_));
         let is_float = tile.sums != Type::S32;
         let ints: Vec<i128> = rest.iter().filter_map(int_of).collect();
+        // Float products have two scale factors, and then the layouts.
         let (signs, layouts) = ints.split_at(if is_float { ints.len().min(2) } else { 0 });
         let (right, trans) = match (in_shared, layouts) {
             (_, []) => (false, false),
@@ -58,6 +61,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.malformed("scale factors must be 1 or -1, and layouts 0 or 1"));
         }
         let registers = parts(results);
+        // The registers of the first eight columns come first, then those of the next eight.
         if registers.len() != tile.columns / 8 * usize::from(tile.registers()) {
             return Err(form.malformed("the number of result registers does not match the shape"));
         }
@@ -85,6 +89,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 mods.high = in_shared;
                 mods.right = right;
                 mods.trans = trans;
+                // Number of the eight columns in the product.
                 mods.count = n;
                 mods.sat = form.has(".satfinite");
             });
@@ -195,6 +200,7 @@ const SHAPES: &[(&str, &str, MmaShape)] = &[
 ];
 
 impl ColumnTile {
+    /// Returns the tile of an instruction; `None` for a shape or types that the machine does not have.
     fn of(form: &Form<'_, '_>) -> Option<ColumnTile> {
         let mut words = form.qualifiers().map(|name| name.text);
         let size = words.by_ref().find_map(|word| word.strip_prefix(".m64n"))?;

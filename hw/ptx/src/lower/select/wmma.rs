@@ -75,6 +75,7 @@ impl Shape {
 
     /// True if the product is transposed, so that left tiles have 16 rows.
     fn is_transposed(self) -> bool {
+        // MMA has tiles of 16 rows and 8 columns, and this product has 8 rows.
         self.m == 8 && self.n == 32
     }
 
@@ -114,6 +115,7 @@ struct Fragment {
 }
 
 impl Fragment {
+    /// Returns the fragment of a matrix, with its runs in the order of the registers.
     fn of(role: Role, ty: Type, shape: Shape) -> Fragment {
         let (left, right) = shape.lines();
         let per_word = (32 / ty.bits()).max(1);
@@ -132,6 +134,7 @@ impl Fragment {
             Role::Left => {
                 let tiles = (0..left).step_by(8 * halves as usize);
                 let places = tiles.flat_map(|tile| depth.clone().map(move |position| (tile, position)));
+                // The order of MMA: rows g and g + 8, then the next positions.
                 let all = places.flat_map(|(tile, position)| (0..halves).map(move |half| (tile + 8 * half, position)));
                 all.enumerate().for_each(|(n, (line, position))| run(n, line, position));
             }
@@ -142,6 +145,7 @@ impl Fragment {
                 all.enumerate().for_each(|(n, (line, position))| run(n, line, position));
             }
             Role::Sum => {
+                // A run of two halves shares one register.
                 let registers = 2 / per_word as usize;
                 let tiles = (0..left).step_by(8 * halves as usize);
                 let places = tiles.flat_map(|tile| (0..right).step_by(8).map(move |position| (tile, position)));
@@ -160,6 +164,7 @@ impl Fragment {
 
     /// Returns the number of registers of a run.
     fn registers(&self) -> u8 {
+        // Elements narrower than a word share a register.
         (self.each * self.bytes() / self.bytes().max(4)) as u8
     }
 
@@ -178,6 +183,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         form.only(KNOWN)?;
         let shape = Shape::of(form).ok_or_else(|| form.unsupported())?;
         match () {
+            // Elements below a byte have one layout: A by rows, B by columns.
             () if form.has(".load") && elements_of_word(form) > 1 && form.has(".a") != form.has(".row") => {
                 Err(form.unsupported())
             }
@@ -214,6 +220,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `wmma.mma`, tile by tile.
     fn tile_product(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let (of_result, of_factors, of_sum) = match *form.types.as_slice() {
+            // PTX leaves out the type of the factors if they are halves.
             [d, c] => (d, Type::F16, c),
             [d, a, b, c] if a == b => (d, a, c),
             _ => return Err(form.unsupported()),
@@ -225,6 +232,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
+        // D^T = B^T A^T + C^T: the factors change places.
         let (left, right) = if shape.is_transposed() { (b, a) } else { (a, b) };
         let row = Op::machine(Opcode::Mma).mods(|mods| {
             (mods.mma, mods.ty) = (mma, ty);
@@ -247,6 +255,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ];
             sums.push(self.compute(row.src(&args)));
         }
+        // After all products, because the result registers may be those of C.
         for (tile, sums) in (0..).zip(sums) {
             self.write_sums(form, results, tile, of_result, sums, is_packed)?;
         }

@@ -60,6 +60,7 @@ impl PressureTree {
                 self.nodes[node].live -= 1;
                 self.nodes[node].peak -= 1;
             });
+            // Only ancestors of both ends have a new maximum: nodes in between are covered as a whole.
             for time in [range.0, range.1 - 1] {
                 let mut node = (self.n_leaves + time as usize) / 2;
                 while node > 0 {
@@ -81,6 +82,7 @@ impl PressureTree {
         let mut cheapest: Option<(u64, VReg)> = None;
         loop {
             let candidates = &mut self.nodes[node].candidates;
+            // Spilled values are dropped lazily: only the last candidate is ever read.
             while candidates.pop_if(|value| is_spilled[value.0 as usize]).is_some() {}
             let found = candidates.last().map(|&value| (cost(value), value));
             cheapest = cheapest.into_iter().chain(found).min();
@@ -88,6 +90,7 @@ impl PressureTree {
                 return cheapest.map(|(_, value)| value);
             }
             let [first, second] = [2 * node, 2 * node + 1];
+            // To the left of equal peaks, so that the choice is deterministic.
             let is_first = self.nodes[first].peak >= self.nodes[second].peak;
             node = if is_first { first } else { second };
         }

@@ -9,7 +9,7 @@ use crate::report::metrics::{Inputs, Value};
 /// Bytes of a sector.
 const SECTOR: f64 = mem::SECTOR as f64;
 
-/// The launch's time in cycles of a clock of `khz` kHz.
+/// The time of the launch in cycles of a clock of `khz` kHz.
 fn elapsed(i: &Inputs<'_>, khz: u32) -> f64 {
     i.cycles as f64 * f64::from(khz) / f64::from(i.config.clocks.core_khz)
 }
@@ -20,6 +20,7 @@ fn busy(i: &Inputs<'_>, block: &str, counter: &'static str, khz: u32) -> Value {
 }
 
 fn l2_share(i: &Inputs<'_>) -> Value {
+    // The stages of a slice work at the same time, so the busiest one is the limit.
     let stages = ["tag_cycles", "data_cycles", "response_cycles"];
     Value::greatest(stages.map(|stage| busy(i, "l2_slice", stage, i.config.clocks.l2_khz)))
 }
@@ -40,11 +41,13 @@ fn crossbar_share(i: &Inputs<'_>) -> Value {
 }
 
 fn memory_share(i: &Inputs<'_>) -> Value {
+    // The L1 counts over all SMs, and elapsed cycles include idle SMs.
     let sms = i.cycles() * f64::from(i.config.n_sms());
     Value::greatest([l1_share(i, sms), crossbar_share(i), l2_share(i), dram_share(i)])
 }
 
 fn l2_sectors(i: &Inputs<'_>) -> Value {
+    // A slice counts reductions as atomics.
     let stores_and_atomics = i.sum("l2_slice", "store_sectors") + i.sum("l2_slice", "atomic_sectors");
     i.sum("l2_slice", "load_sectors") + stores_and_atomics
 }
@@ -64,6 +67,7 @@ fn dram_peak(i: &Inputs<'_>) -> f64 {
 }
 
 fn dram_bytes_share(i: &Inputs<'_>, counter: &'static str) -> Value {
+    // A peak is per command cycle, so the time is in command cycles too.
     let peak = dram_peak(i) * elapsed(i, i.config.clocks.memory_khz);
     i.sum("channel", counter) / Value::Number(peak) * 100.0
 }

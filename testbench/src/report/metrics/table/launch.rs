@@ -77,6 +77,7 @@ pub(super) const TIME: &[Row] = &[
 ];
 
 fn limit(allowed: Option<u32>) -> Value {
+    // A kernel that does not use the resource has no limit by it.
     allowed.map_or(Value::NotReached, |blocks| Value::of(blocks.into()))
 }
 
@@ -149,6 +150,7 @@ pub(super) const SHAPE: &[Row] = &[
         "host",
         "Waves: blocks of the grid per blocks that all SMs hold at once.",
         "launch__grid_size / (SMs x blocks per SM)",
+        // `blocks` is not 0: the host refuses a block that does not fit an SM.
         |i| i.launch(|launch| launch.ctas as f64 / f64::from(i.config.n_sms() * launch.occupancy.blocks)),
     ),
     (

@@ -6,7 +6,7 @@ use super::Row;
 use super::l2_dram::dram_bytes;
 use crate::report::metrics::{Inputs, Value};
 
-/// Counters of an add, a multiply and a multiply-add, with the results of one lane.
+/// Counters of an add, a multiply and a multiply-add, and the number of results of one lane: two for packed halves.
 const FP16: ([&str; 3], f64) = (["lanes_hadd", "lanes_hmul", "lanes_hfma"], 2.0);
 const FP32: ([&str; 3], f64) = (["lanes_fadd", "lanes_fmul", "lanes_ffma"], 1.0);
 const FP64: ([&str; 3], f64) = (["lanes_dadd", "lanes_dmul", "lanes_dfma"], 1.0);
@@ -108,6 +108,7 @@ pub(super) const MATH: &[Row] = &[
         "dispatch",
         "Half-precision instructions of lanes that were on, with comparisons.",
         "sum of lanes_hadd, lanes_hmul, lanes_hfma, lanes_fp16",
+        // The last class holds all that is neither an add nor a multiply.
         |i| lanes(i, &["lanes_hadd", "lanes_hmul", "lanes_hfma", "lanes_fp16"]),
     ),
     (

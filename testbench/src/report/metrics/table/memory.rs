@@ -67,6 +67,7 @@ pub(super) const L1: &[Row] = &[
         "l1",
         "Sectors of loads that missed in the L1. Bypasses of the L1 count too, merges with a pending miss do not.",
         "sum of load_sectors_missed - load_sectors_merged",
+        // The L1 counts a merge as missed. The profiler counts it as a hit.
         |i| i.sum("l1", "load_sectors_missed") - merged(i),
     ),
     (
@@ -110,6 +111,7 @@ pub(super) const L1: &[Row] = &[
         |i| {
             let hits = l1_load_hits(i) + i.sum("l1", "store_sectors_hit");
             let loads_and_stores = i.sum("l1", "load_sectors") + i.sum("l1", "store_sectors");
+            // Atomics are performed in the L2, so they never hit.
             let others = i.sum("l1", "atomic_sectors") + i.sum("l1", "reduction_sectors");
             hits / (loads_and_stores + others) * 100.0
         },
@@ -221,7 +223,7 @@ pub(super) const LOCAL: &[Row] = &[
     ),
 ];
 
-/// Sectors of loads that wait for a miss in flight. An ideal memory has none, and no such counter.
+/// Sectors of loads that joined a miss in flight. An ideal memory has no such counter.
 fn merged(i: &Inputs<'_>) -> Value {
     i.sum("l1", "load_sectors_merged")
 }
@@ -233,6 +235,7 @@ fn l1_load_hits(i: &Inputs<'_>) -> Value {
 
 /// Busy share of the L1's busiest stage in `cycles`, a sum over all SMs.
 pub(super) fn l1_share(i: &Inputs<'_>, cycles: Value) -> Value {
+    // Shared memory is part of the unified L1 array, so its banks count too.
     let stages = [("l1", "tag_cycles"), ("l1", "data_cycles"), ("shared", "busy_cycles")];
     Value::greatest(stages.map(|(block, counter)| i.sum(block, counter) / cycles * 100.0))
 }
@@ -253,6 +256,7 @@ pub(super) const SHARED: &[Row] = &[
         "shared",
         "Loads from shared memory, as warp instructions with an active lane. Matrix loads and tests of mbarriers are apart, as on an H100.",
         "sum of shared_ld_inst - sum of matrix_loads, barrier_tests",
+        // The banks serve both like loads, so the unit counts them as loads.
         |i| i.sum("shared", "shared_ld_inst") - i.sum("shared", "matrix_loads") - i.sum("shared", "barrier_tests"),
     ),
     (
@@ -269,6 +273,7 @@ pub(super) const SHARED: &[Row] = &[
         "shared",
         "Stores to shared memory, as warp instructions with an active lane. Asynchronous copies are apart, as on an H100.",
         "sum of shared_st_inst - sum of copies",
+        // The banks serve the write of a copy like a store.
         |i| i.sum("shared", "shared_st_inst") - i.sum("shared", "copies"),
     ),
     (

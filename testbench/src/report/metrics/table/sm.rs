@@ -16,7 +16,9 @@ fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
     let row = pipe_row(pipe);
     let interval = row
         .preset
+        // The control pipe has no timing in the preset: one issue per cycle.
         .map_or(1, |preset| (preset.timing)(&i.config.sm.pipes).interval);
+    // An issue occupies its pipe for the interval.
     i.sum("scheduler", row.counter) * f64::from(interval) / cycles * 100.0
 }
 
@@ -30,8 +32,10 @@ fn issued_share(i: &Inputs<'_>, cycles: Value) -> Value {
 }
 
 fn throughput(i: &Inputs<'_>) -> Value {
+    // The whole launch on every scheduler and every SM, idle or not.
     let elapsed = i.cycles() * i.instances("scheduler", "inst_issued").number().unwrap_or(0.0);
     let sms = i.cycles() * f64::from(i.config.n_sms());
+    // The LSU is shared by the sub-cores, so it follows by itself.
     let math = PIPES.iter().filter(|row| row.preset.is_some());
     let shares = math.map(|row| issue_share(i, row.pipe, elapsed));
     Value::greatest(shares.chain([issued_share(i, elapsed), lsu_share(i, sms)]))
@@ -40,6 +44,7 @@ fn throughput(i: &Inputs<'_>) -> Value {
 fn unaccounted(i: &Inputs<'_>) -> Value {
     let states = STATES
         .iter()
+        // A state that the model does not have counts as 0.
         .filter_map(|(_, counter)| i.sum("scheduler", counter).number());
     i.sum("scheduler", "warp_cycles") - Value::Number(states.sum())
 }
@@ -100,6 +105,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "scheduler, cta",
         "IPC of an SM, in cycles in which it holds warps.",
         "sum of inst_issued / sum of active_cycles",
+        // The cycles of the SM from `cta`: a scheduler counts its own, which may be fewer.
         |i| i.sum("scheduler", "inst_issued") / i.sum("cta", "active_cycles"),
     ),
     (
@@ -199,6 +205,7 @@ pub(super) const SCHEDULER: &[Row] = &[
         "scheduler",
         "Branches and exits. The profiler counts exits too, as an H100 shows.",
         "sum of branches, exits",
+        // The machine counts the two apart.
         |i| i.sum("scheduler", "branches") + i.sum("scheduler", "exits"),
     ),
     (
@@ -323,6 +330,7 @@ pub(super) const PIPE_USE: &[Row] = &[
         "FP32 multiply-adds that the chip can start per cycle.",
         "SMs x sm.subcores x 32 / sm.pipes.fp32.interval",
         |i| {
+            // Each sub-core starts a warp per interval.
             let starts = i.config.n_sms() * i.config.sm.subcores * i.config.limits.warp_size;
             Value::Number(f64::from(starts) / f64::from(i.config.sm.pipes.fp32.interval))
         },

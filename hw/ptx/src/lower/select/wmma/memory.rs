@@ -24,6 +24,7 @@ struct Matrix {
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
+    /// Selects `wmma.load`.
     pub(super) fn load_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let role = Self::role_of(form, shape);
         let fragment = Fragment::of(role, form.ty(), shape);
@@ -33,6 +34,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         for run in &fragment.runs {
             loaded.extend((run.register..).zip(self.load_run(&fragment, &matrix, run)));
         }
+        // After all loads, because a result may be a register of the address.
         for (register, value) in loaded {
             let target = targets.get(usize::from(register)).ok_or_else(|| too_few(form))?;
             let ty = fragment.register_type();
@@ -50,6 +52,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
+    /// Selects `wmma.store`.
     pub(super) fn store_tile(&mut self, form: &Form<'t, 'a>, shape: Shape) -> Selected {
         let fragment = Fragment::of(Role::Sum, form.ty(), shape);
         let matrix = self.matrix(form, 0, Role::Sum, &fragment, shape)?;
@@ -96,6 +99,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let elements = self.arg(form, value, Type::U32)?;
                 self.compute(Op::machine(Opcode::Imad).src(&[elements, Arg::imm(bytes.into()), Arg::ZERO]))
             }
+            // Without a stride the lines have no gaps.
             None => Arg::imm(u64::from(if by_row { columns } else { rows } * bytes)),
         };
         // Lines of the first factor and the sum are rows. Lines of the second factor are columns.
@@ -115,6 +119,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let position = self.compute(lop(lane, Arg::imm(3), Arg::ZERO, 0xc0));
         let element = Arg::imm(fragment.bytes().into());
         let several = Arg::imm(u64::from(fragment.each * fragment.bytes()));
+        // `far` counts strides, and `near` counts elements side by side.
         let (far, near, step) = match matrix.by_line {
             true => (group, position, several),
             false => (position, group, element),
@@ -129,6 +134,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Adds a product of two words to the address.
     fn advance(&mut self, mem: &mut MemOperand, x: Arg, y: Arg) {
+        // Shared addresses have 32 bits.
         let row = match mem.space {
             Space::Shared => Opcode::Imad,
             _ => Opcode::ImadWide,
@@ -157,8 +163,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         mem
     }
 
+    /// Loads a run, and returns the value of each of its registers.
     fn load_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run) -> Vec<Arg> {
         let (bytes, words) = (fragment.bytes(), fragment.words());
+        // The run is consecutive in memory: one access.
         if matrix.by_line {
             let mem = self.address_in(matrix, bytes, run.line, run.position);
             let count = fragment.registers();
@@ -172,6 +180,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         match bytes {
             1 => {
+                // Byte 0 of each element: two pairs, and then both pairs.
                 let low = self.compute(byte_permute(elements[0], elements[1], 0x0040));
                 let high = self.compute(byte_permute(elements[2], elements[3], 0x0040));
                 vec![self.compute(byte_permute(low, high, 0x5410))]
@@ -188,6 +197,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         group
     }
 
+    /// Stores a run. `values` are its registers.
     fn store_run(&mut self, fragment: &Fragment, matrix: &Matrix, run: &Run, values: &[Arg]) {
         let (bytes, words) = (fragment.bytes(), fragment.words());
         if matrix.by_line {
@@ -206,6 +216,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         }
         for n in 0..fragment.each {
             let value = match bytes {
+                // The second half of a word is stored from the low half of a register.
                 2 if n == 1 => self.compute(byte_permute(values[0], Arg::ZERO, 0x4432)),
                 2 => values[0],
                 _ => values[n as usize],
