@@ -130,7 +130,8 @@ fn sum_text(kb: u32, passes: u32) -> String {
     let loop_of_groups = match kb / SUM_LOADS {
         0 => String::new(),
         groups => format!(
-            "mov.u32 %r5, {groups};\ngroup:\n{}\nadd.s64 %rd5, %rd5, {step}; add.s32 %r5, %r5, -1; setp.ne.s32 %p2, %r5, 0; @%p2 bra group;\n",
+            "mov.u32 %r5, {groups};\ngroup:\n{}\nadd.s64 %rd5, %rd5, {step}; add.s32 %r5, %r5, -1;\n\
+             setp.ne.s32 %p2, %r5, 0; @%p2 bra group;\n",
             group(SUM_LOADS)
         ),
     };
