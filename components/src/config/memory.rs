@@ -17,6 +17,8 @@ pub struct Xbar {
     pub response_bytes_per_cycle: u32,
     /// Depth of the queue at each port, packets.
     pub queue_depth: u32,
+    /// Packets of an input that may leave out of order to different outputs. 1: the head blocks the others.
+    pub input_window: u32,
 }
 
 /// Second-level cache.

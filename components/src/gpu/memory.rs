@@ -106,6 +106,7 @@ impl<'a> MemorySide<'a> {
             direction,
             bytes_per_cycle,
             clock: l2_clock(self.blocks.config),
+            window: xbar.input_window as usize,
         };
         let path = self.blocks.path.child("xbar");
         let config = network(Direction::Request, xbar.request_bytes_per_cycle);

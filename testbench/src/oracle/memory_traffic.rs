@@ -75,6 +75,8 @@ struct Shape {
     xbar_bytes_per_cycle: u32,
     l2: L2Shape,
     hbm: HbmShape,
+    #[arbitrary(with = one_of(&[1, 2, 8]))]
+    xbar_input_window: u32,
 }
 
 #[derive(Arbitrary, Clone, Debug)]
@@ -209,6 +211,7 @@ impl Shape {
         config.xbar.latency = self.xbar_latency;
         config.xbar.queue_depth = self.xbar_queue_depth;
         config.xbar.request_bytes_per_cycle = self.xbar_bytes_per_cycle;
+        config.xbar.input_window = self.xbar_input_window;
         config.l2.slices = l2.slices;
         config.l2.associativity = l2.associativity;
         // Few sets: a hundred lines must force evictions.

@@ -20,7 +20,7 @@ use super::args::RunPoint;
 /// Computes the point, unless another process has.
 pub fn run(args: &RunPoint) -> Result<(), Failure> {
     let key = &args.key;
-    let store = Store::open(&args.store).map_err(|error| Failure::write(&args.store, error))?;
+    let store: Store = Store::open(&args.store).map_err(|error| Failure::write(&args.store, error))?;
     let job = store.planned(key).ok_or_else(|| {
         let store = args.store.display();
         Failure::input(format!(
