@@ -22,7 +22,7 @@ use warpwave_components::storage::Storage;
 use warpwave_isa::program::Program;
 
 use crate::bench::{self, Bench, BenchError};
-use crate::host::{Placement, steps};
+use crate::host::{Placement, Region, steps};
 use crate::reference::{self, Checks, Findings, Memory, ReferenceError};
 use crate::scenario::dtype::{Dtype, Number};
 use crate::scenario::{Buffer, Expect, Scenario};
@@ -150,14 +150,16 @@ pub struct CheckedLaunch {
     pub program: Arc<Program>,
     /// The findings.
     pub findings: Findings,
+    /// The named regions of global memory.
+    pub regions: Arc<[Region]>,
 }
 
-/// Runs the launches of a scenario on the reference, with the race detector. A launch with more than `limit` warp instructions is
+/// Runs the launches of a scenario on the reference, with the race detectors. A launch with more than `limit` warp instructions is
 /// the last one.
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.
-pub fn check_shared(
+pub fn check_memory(
     scenario: &Scenario,
     config: &GpuConfig,
     checks: Checks,
@@ -170,6 +172,7 @@ pub fn check_shared(
     let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
     let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
     let mut memory = Memory::of(&storage);
+    let regions: Arc<[Region]> = placement.regions.clone().into();
     let mut all = Vec::new();
     for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
         steps::run(&launch.before, scenario, &placement, &mut memory);
@@ -177,6 +180,7 @@ pub fn check_shared(
         all.push(CheckedLaunch {
             program: grid.program,
             findings,
+            regions: regions.clone(),
         });
         if outcome.is_err() {
             break;

@@ -152,13 +152,14 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
     Layouted { scenario, checks }
 }
 
-/// Checks that the race detector finds no race in shared memory, and no read of unwritten bytes.
+/// Checks that the race detectors find no race in shared or global memory, and no read of unwritten bytes.
 fn quiet(scenario: &Scenario) -> Result<(), String> {
     let checks = Checks {
         races: true,
         uninit: true,
+        ..Checks::default()
     };
-    let checked = lockstep::check_shared(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
+    let checked = lockstep::check_memory(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
     match checked.iter().find(|launch| !launch.findings.is_empty()) {
         Some(launch) => Err(format!("the race detector finds {:?}", launch.findings)),
         None => Ok(()),

@@ -1,5 +1,7 @@
 //! The race detector: findings in small kernels with one fault or none, and no findings in the built-in scenarios.
 
+mod global;
+
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::lockstep::race_cycles::race_cycles;
@@ -13,11 +15,12 @@ use warpwave_hw::time::Cycle;
 const BOTH: Checks = Checks {
     races: true,
     uninit: true,
+    max_words: None,
 };
 
 fn check(scenario: &Scenario) -> Vec<Findings> {
     let config = preset::load("tiny", &[]).unwrap().config;
-    let checked = lockstep::check_shared(scenario, &config, BOTH, 1 << 24);
+    let checked = lockstep::check_memory(scenario, &config, BOTH, 1 << 24);
     let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
     checked.into_iter().map(|launch| launch.findings).collect()
 }
@@ -113,7 +116,7 @@ fn race_names_warp_turn_and_cycle_of_both_accesses() {
                 add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 3;\n@%p2 bra TURN;";
     let scenario = scenario(body);
     let config = preset::load("tiny", &[]).unwrap().config;
-    let checked = lockstep::check_shared(&scenario, &config, BOTH, 1 << 24).unwrap();
+    let checked = lockstep::check_memory(&scenario, &config, BOTH, 1 << 24).unwrap();
     let races = &checked[0].findings.races;
     // Warp 0 loads what its own lanes and warp 1 store. Warp 1 stores after the load by lane 31, or loads what warp 0 stored.
     assert_eq!(races.len(), 2, "{races:?}");
@@ -255,6 +258,15 @@ fn volatile_flag_orders_earlier_writes() {
 }
 
 #[test]
+fn flag_is_ordered_before_the_weak_reads_of_a_lane_that_has_seen_it() {
+    let body = "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.volatile.shared.u32 [s], 7;\nbar.sync 1;\n@%p1 st.volatile.shared.u32 [s], 8;\n\
+                setp.ne.u32 %p2, %tid, 1;\n@%p2 bra OVER;\nld.volatile.shared.u32 %r1, [s];\nld.shared.u32 %r2, [s];\nOVER:";
+    assert_eq!(findings(body), Findings::default());
+    let unseen = body.replace("ld.volatile.shared.u32 %r1, [s];", "");
+    assert_eq!(races(&unseen), [(Kind::Write, Kind::Read)]);
+}
+
+#[test]
 fn mbarrier_orders_arriving_threads_before_waiting_ones() {
     let body = |wait: &str| {
         format!(
@@ -311,4 +323,27 @@ fn built_in_scenarios_have_no_race_and_no_read_of_unwritten_bytes() {
     };
     let findings: Vec<_> = builtin::names().iter().filter_map(found).collect();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+#[test]
+fn lessons_have_no_race() {
+    let mut refused = Vec::new();
+    let mut found = Vec::new();
+    for name in builtin::in_folder("lessons") {
+        let scenario = builtin::load(name).unwrap();
+        let config = preset::load(scenario.gpu.as_deref().unwrap_or("h100-sxm5"), &[])
+            .unwrap()
+            .config;
+        let checks = Checks {
+            races: true,
+            ..Checks::default()
+        };
+        match lockstep::check_memory(&scenario, &config, checks, 1 << 20) {
+            Ok(launches) if launches.iter().all(|launch| launch.findings.races.is_empty()) => {}
+            Ok(launches) => found.push(format!("{name}: {:#?}", launches[0].findings)),
+            Err(_) => refused.push(name),
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert_eq!(refused, ["launch-too-big", "launch-too-big-registers"]);
 }
