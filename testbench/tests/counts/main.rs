@@ -300,22 +300,6 @@ fn eligible_warps_are_those_selected_and_those_not_selected() {
     }
 }
 
-/// A stopped run has warps that wait. Their cycles so far belong to a state, and the scheduler was active in each of them.
-#[test]
-fn scheduler_with_one_warp_is_active_in_the_cycles_of_its_states_at_every_stop() {
-    let scenario = builtin::load("pointer_chase").unwrap();
-    let mut stopped = 0;
-    for stop in (900..1500).step_by(7) {
-        let mut bench = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
-        let max_cycles = Some(stop);
-        let run = bench.run(Options { max_cycles, ..OPTIONS }, &mut |_| true);
-        let sum = |counter: &'static str| run.totals.sum("scheduler", counter).unwrap();
-        assert_eq!(sum("active_cycles"), sum("warp_cycles"), "stop in cycle {stop}");
-        stopped += u32::from(run.stopped.is_some() && sum("active_cycles") > 0);
-    }
-    assert!(stopped > 20, "{stopped} runs were stopped while the warp ran");
-}
-
 /// Runs one warp of a kernel in `tests/counts` on a buffer `in` of this many words, and returns the value of a metric.
 fn one_warp(kernel: &str, words: u32, more_args: &str) -> impl Fn(&str) -> f64 {
     let folder = tempfile::tempdir().unwrap();

@@ -41,19 +41,6 @@ pub fn allowed(program: &Program) -> BTreeSet<Outcome> {
     outcomes
 }
 
-/// True if an execution that the model allows has a data race: accesses of two threads to one location, one of them a write, that are
-/// neither morally strong nor ordered in base causality order (PTX ISA, "Data-races").
-pub fn has_race(program: &Program) -> bool {
-    let mut races = false;
-    for path in Events::of_paths(program) {
-        let judge = Judge::new(program, &path);
-        path.for_each_source(|sources, reads_from| {
-            races |= !races && path.values(sources).is_some() && judge.has_race(sources, reads_from);
-        });
-    }
-    races
-}
-
 /// What the axioms need of the events of a path.
 struct Judge<'a> {
     events: &'a [Event],
@@ -149,26 +136,6 @@ impl<'a> Judge<'a> {
 
     /// For each coherence order of an execution with these sources that the axioms allow: the last writes of each location.
     fn finals(&self, sources: &[usize; MOST], reads_from: &Relation) -> Vec<Vec<BTreeSet<usize>>> {
-        let executions = self.executions(sources, reads_from);
-        executions.into_iter().map(|(_, finals)| finals).collect()
-    }
-
-    /// True if an execution with these sources that the axioms allow has a data race.
-    fn has_race(&self, sources: &[usize; MOST], reads_from: &Relation) -> bool {
-        let executions = self.executions(sources, reads_from);
-        let races = |base: &Relation| {
-            self.pairs().any(|(a, b)| {
-                let [one, other] = [self.events[a], self.events[b]];
-                let conflict = one.at.is_some() && one.at == other.at && (one.writes || other.writes);
-                let of_two_threads = one.thread.is_some() && other.thread.is_some() && one.thread != other.thread;
-                conflict && of_two_threads && !self.morally_strong.has(a, b) && !base.has(a, b) && !base.has(b, a)
-            })
-        };
-        executions.iter().any(|(base, _)| races(base))
-    }
-
-    /// The base causality order of each execution with these sources that the axioms allow, and the last writes of each location.
-    fn executions(&self, sources: &[usize; MOST], reads_from: &Relation) -> Vec<(Relation, Vec<BTreeSet<usize>>)> {
         let mut observation = *reads_from;
         observation.retain(|write, read| self.morally_strong.has(write, read));
         observation.close();
@@ -199,7 +166,7 @@ impl<'a> Judge<'a> {
             let finals = (0..self.n_locations).map(|at| self.last_writes(at, sources, reads_from, &causality));
             let finals: Vec<BTreeSet<usize>> = finals.collect();
             if finals.iter().all(|writes| !writes.is_empty()) {
-                found.push((base, finals));
+                found.push(finals);
             }
         }
         found

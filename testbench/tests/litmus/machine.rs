@@ -9,7 +9,6 @@
 //! (warm lines), and the delay before each instruction.
 
 use fastrand::Rng;
-use warpwave::scenario::Scenario;
 use warpwave_components::config::GpuConfig;
 
 use super::kernel::{finished, launch};
@@ -120,16 +119,6 @@ impl Seating {
         }
     }
 
-    /// Groups of CTAs in a launch.
-    fn groups(&self, trial: Trial) -> usize {
-        (trial.warps / (self.ctas.len() * self.warps_per_cta())).max(1)
-    }
-
-    /// Instances in a round.
-    fn instances(&self, trial: Trial) -> usize {
-        self.groups(trial) * self.per_warp
-    }
-
     fn warps_per_cta(&self) -> usize {
         self.ctas.iter().map(Vec::len).max().unwrap()
     }
@@ -138,27 +127,12 @@ impl Seating {
 /// Runs a trial. Returns the outcome of each instance.
 pub fn outcomes(program: &Program, config: &GpuConfig, trial: Trial) -> Vec<Outcome> {
     let seating = Seating::new(program);
-    let scenario = scenario(program, trial, true);
-    let (_, memory) = finished(&scenario, config.clone());
-    let word = |buffer: usize, at: usize| u32::from_le_bytes(memory[buffer][at..at + 4].try_into().unwrap());
-    let (n_locations, n_registers) = (program.locations.len(), program.n_registers());
-    let outcome = |n: usize| {
-        let registers = (0..n_registers).map(|register| word(5, (n * n_registers + register) * 4));
-        let finals = (0..n_locations).map(|at| word(0, trial.layout.offset(n, at, n_locations)));
-        registers.chain(finals).collect()
-    };
-    (0..trial.rounds * seating.instances(trial)).map(outcome).collect()
-}
-
-/// The launch of a trial. Without `warm`, no thread loads a location before its round.
-pub fn scenario(program: &Program, trial: Trial, warm: bool) -> Scenario {
-    let seating = Seating::new(program);
     let mut random = Rng::with_seed(trial.seed);
     let n_ctas = seating.ctas.len();
     let warps = seating.warps_per_cta();
-    let groups = seating.groups(trial);
+    let groups = (trial.warps / (n_ctas * warps)).max(1);
     let threads = groups * n_ctas * warps * LANES;
-    let instances = seating.instances(trial);
+    let instances = groups * seating.per_warp;
     let roles = roles(&seating, groups, &mut random);
     let steps = program.threads.iter().map(|thread| thread.code.len()).max().unwrap();
     let n_locations = program.locations.len();
@@ -175,7 +149,7 @@ pub fn scenario(program: &Program, trial: Trial, warm: bool) -> Scenario {
     }
     let delays = delays(program, trial, threads * trial.rounds, steps, &mut random);
     let warm: Vec<u32> = (0..threads * trial.rounds)
-        .map(|_| if warm { random.u32(0..1 << n_locations) } else { 0 })
+        .map(|_| random.u32(0..1 << n_locations))
         .collect();
     let n_registers = program.n_registers();
     let out = vec![0u8; (numbers.len() * n_registers * 4).max(4)];
@@ -199,7 +173,15 @@ pub fn scenario(program: &Program, trial: Trial, warm: bool) -> Scenario {
     }
     .text();
     let grid = [(groups * n_ctas) as u32, (warps * LANES) as u32];
-    launch(text, grid, seating.cluster.map(|n| n as u32), buffers)
+    let scenario = launch(text, grid, seating.cluster.map(|n| n as u32), buffers);
+    let (_, memory) = finished(&scenario, config.clone());
+    let word = |buffer: usize, at: usize| u32::from_le_bytes(memory[buffer][at..at + 4].try_into().unwrap());
+    let outcome = |n: usize| {
+        let registers = (0..n_registers).map(|register| word(5, (n * n_registers + register) * 4));
+        let finals = (0..n_locations).map(|at| word(0, offset(n, at)));
+        registers.chain(finals).collect()
+    };
+    numbers.map(outcome).collect()
 }
 
 /// For each kernel thread: its thread of the program, and its instance.

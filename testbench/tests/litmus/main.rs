@@ -12,7 +12,6 @@ mod execution;
 mod kernel;
 mod machine;
 mod program;
-mod races;
 mod random;
 mod reader;
 mod relation;
