@@ -166,22 +166,28 @@ const FOUR_LOADS: &str = "
 }
 ";
 
-#[test]
-fn request_has_the_name_of_the_level_that_held_its_line() {
+/// The paths of the requests of a kernel with one warp and a line of zeros, with their numbers.
+fn paths(ptx: &str) -> Vec<(&'static str, u64)> {
     let folder = tempfile::tempdir().unwrap();
-    let (ptx, toml) = (folder.path().join("s.ptx"), folder.path().join("s.toml"));
-    std::fs::write(&ptx, FOUR_LOADS).unwrap();
+    let toml = folder.path().join("s.toml");
+    std::fs::write(folder.path().join("s.ptx"), ptx).unwrap();
     let text = "ptx = \"s.ptx\"\n[buffers.line]\ndtype = \"u32\"\nshape = [32]\nexpect = \"reference\"\n\
                 [[launch]]\ngrid = 1\nblock = 32\nargs = [\"line\"]\n";
     std::fs::write(&toml, text).unwrap();
     let mut requests = Requests::new(1000);
     run_scenario(&Scenario::load(&toml).unwrap(), PLAIN, &mut requests);
-    let paths: Vec<_> = requests
-        .paths()
-        .map(|(path, latency)| (path, latency.histogram().len()))
-        .collect();
+    let paths = requests.paths();
+    paths.map(|(path, latency)| (path, latency.histogram().len())).collect()
+}
+
+#[test]
+fn request_has_the_name_of_the_level_that_held_its_line() {
     // The first load goes to memory. The second and the third one find the line in the L2, because `.cg` leaves nothing in the L1.
-    assert_eq!(paths, [("hbm", 1), ("l1_hit", 1), ("l2_hit", 2), ("store", 1)]);
+    let cold_past_the_l1 = [("hbm", 1), ("l1_hit", 1), ("l2_hit", 2), ("store", 1)];
+    assert_eq!(paths(FOUR_LOADS), cold_past_the_l1);
+    // All four loads pass the L1. The first one goes to memory, and fills the line.
+    let cold_in_the_l1 = [("hbm", 1), ("l1_hit", 3), ("store", 1)];
+    assert_eq!(paths(&FOUR_LOADS.replace(".cg", ".ca")), cold_in_the_l1);
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! Invariant: a way is valid exactly if the index holds a line for it.
 
 use bitvec::prelude::{BitVec, bitvec};
+use warpwave_hw::invariant::Invariants;
 
 use super::line_index::LineIndex;
 use super::replacement::{MOST_WAYS, NewReplacement, Replacement};
@@ -54,6 +55,19 @@ impl Tags {
             valid: bitvec![0; sets * ways],
             replacement: replacement(sets, ways),
         }
+    }
+
+    /// A way is valid exactly if it has a line, and no line is in two ways.
+    pub(crate) fn invariants(&self, check: &mut Invariants) {
+        let mut wrong = 0;
+        for set in 0..self.shape.sets {
+            for way in self.ways_of(set) {
+                let is_valid = self.valid[set * self.shape.ways + self.position(way).1];
+                let line = self.line(way);
+                wrong += u64::from(is_valid != line.is_some() || line.is_some_and(|line| self.find(line) != Some(way)));
+            }
+        }
+        check.equal("ways with a wrong line", wrong, 0);
     }
 
     /// Sets in use.

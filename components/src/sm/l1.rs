@@ -341,6 +341,7 @@ impl Component for L1 {
     fn invariants(&self, check: &mut Invariants) {
         let state = &self.state;
         state.mshr.table.invariants(check);
+        state.lines.invariants(check);
         let late = state
             .hits
             .iter()

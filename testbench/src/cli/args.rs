@@ -253,7 +253,7 @@ pub struct Run {
     /// Write launches, data and results to this folder, for `measure.py` on a real GPU
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub plan: Option<PathBuf>,
-    /// Check shared memory for races, and for reads of unwritten bytes (uninit)
+    /// Check shared and global memory for races, and shared memory for reads of unwritten bytes (uninit)
     #[arg(
         long,
         value_name = "races,uninit",
@@ -262,6 +262,15 @@ pub struct Run {
         help_heading = "Run"
     )]
     pub check: Vec<Check>,
+    /// Words of global memory that --check races may remember in a launch: 4194304 by default
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "check",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Run"
+    )]
+    pub check_words: Option<u64>,
     /// Hide the progress line
     #[arg(long, help_heading = "Run")]
     pub no_progress: bool,
@@ -292,6 +301,7 @@ impl Run {
         let checks = Checks {
             races: self.has_check(Check::Races),
             uninit: self.has_check(Check::Uninit),
+            max_words: self.check_words,
         };
         (checks.races || checks.uninit).then_some(checks)
     }

@@ -7,7 +7,7 @@ use warpwave_isa::program::Program;
 
 use super::CheckedLaunch;
 use crate::bench::{Bench, BenchError, Options};
-use crate::reference::{Access, Race};
+use crate::reference::Access;
 use crate::scenario::Scenario;
 use crate::watch::issues::{Execution, Issues};
 
@@ -30,10 +30,8 @@ pub fn race_cycles(
         .enumerate()
         .map(|(launch, found)| {
             let races = found.findings.races.iter();
-            let of = |race: &Race, access| execution(launch as u32, race, access, (&found.program, &programs[launch]));
-            races
-                .map(|race| [of(race, &race.first), of(race, &race.second)])
-                .collect()
+            let of = |access| execution(launch as u32, access, (&found.program, &programs[launch]));
+            races.map(|race| [of(&race.first), of(&race.second)]).collect()
         })
         .collect();
     let mut issues = Issues::new(executions.iter().flatten().flatten().flatten().copied());
@@ -47,10 +45,10 @@ pub fn race_cycles(
 }
 
 /// An access of a race as an execution on the machine. `None` if the machine's program has no such instruction.
-fn execution(launch: u32, race: &Race, access: &Access, programs: (&Program, &Program)) -> Option<Execution> {
+fn execution(launch: u32, access: &Access, programs: (&Program, &Program)) -> Option<Execution> {
     Some(Execution {
         launch,
-        block: race.block,
+        block: access.block,
         warp: access.warp,
         pc: machine_pc(programs, access.pc)?,
         nth: access.nth,

@@ -385,6 +385,15 @@ impl Component for Scheduler {
             self.state.queue_credits.into(),
             self.config.memory_queue.into(),
         );
+        let queued = self
+            .resident_warps()
+            .map(|(_, warp)| u64::from(warp.queued))
+            .sum::<u64>();
+        check.equal(
+            "memory credits here and in the queue",
+            u64::from(self.state.queue_credits) + queued,
+            self.config.memory_queue.into(),
+        );
         check.within("ready warps", ready.warps, warps.resident());
         ready.invariants(check);
         self.state.immediate.invariants(check);
@@ -399,6 +408,12 @@ impl Component for Scheduler {
                 format!("constant miss of slot {slot}"),
                 self.state.immediate.waiting >> slot & 1,
                 u64::from(warp.stall == Some(WarpState::ImcMiss)),
+            );
+            warp.board.invariants(slot, warp.in_flight.into(), check);
+            check.at_most(
+                format!("loads in flight of slot {slot}"),
+                warp.loads.into(),
+                warp.in_flight.into(),
             );
             check.equal(
                 format!("lanes of slot {slot} not in exactly one control-flow group"),
