@@ -48,7 +48,7 @@ pub enum FaultError {
     #[error("`{0}` is no setting of a fault; write cycle=N, cycles=N or seed=N, with commas between them")]
     Setting(String),
     /// The delay is too long.
-    #[error("`{0}` is too long: a fault takes at most {} cycles", u32::MAX)]
+    #[error("`{0}` is too long: a fault takes at most {most} cycles", most = u32::MAX)]
     Cycles(String),
 }
 

@@ -172,7 +172,7 @@ fn grid_of_fewer_ctas_per_sm_waits_for_the_turnover_of_the_last_grid() {
         };
         let grids = vec![(0, grid("EXIT", 6)), (310, Arc::new(second))];
         engine_of(
-            config.clone(),
+            config,
             rig,
             grids,
             [&[300, 301, 1500], &[300, 301], &[300, 301]],

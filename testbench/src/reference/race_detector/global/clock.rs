@@ -65,7 +65,8 @@ impl Clock {
                     mine &= Rc::ptr_eq(&steps, &x.1);
                     theirs &= Rc::ptr_eq(&steps, &y.1) || steps == y.1;
                     joined.push((x.0, steps));
-                    (a.next(), b.next());
+                    a.next();
+                    b.next();
                 }
                 (Some(x), y) if y.is_none_or(|y| x.0 < y.0) => {
                     theirs = false;
