@@ -303,6 +303,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         store_queue: l1.store_queue,
         disorder: config.check,
         return_queue: l1.return_queue,
+        partition: config.partition_of(sm),
         map: map.clone(),
     }
 }
