@@ -31,7 +31,7 @@
 //! Order: all requests of one side for a sector take effect in the order in which they passed the near slice. A packet that passes on
 //! leaves no valid copy of its sectors, and the link to the home is a queue. So the next fetch arrives behind the packet.
 //!
-//! Home lines and copies are evicted freely. The home has no message of an evicted copy, and recalls it in vain.
+//! Home lines and copies are evicted freely. The home has no message of an evicted copy, so it may recall a copy that is gone.
 //!
 //! # No deadlock
 //! - A response, recall or answer waits only for room in the pipe to the SMs.
