@@ -76,6 +76,12 @@ impl Tags {
         self.shape.sets
     }
 
+    /// Ways of a set.
+    #[inline]
+    pub(crate) fn ways(&self) -> usize {
+        self.shape.ways
+    }
+
     /// Invalidates every line, and uses `sets` sets from now on. Their number never exceeds that of the first shape.
     pub(crate) fn resize(&mut self, sets: usize, replacement: &NewReplacement) {
         let ways = self.shape.ways;

@@ -97,7 +97,7 @@ impl<'a> RequestSignals<'a> {
         if merged_into.is_some() {
             self.add_constant("merged_into", Kind::Vector(NUMBER_WIDTH), merged_into.map(shown));
         }
-        let slice = format!("l2_slice_{}", units.slice(line));
+        let slice = format!("l2_slice_{}", units.slice(self.id.sm, line));
         let channel = format!("channel_{}", units.channel(line));
         for (name, stages) in [
             ("lsu", &["issue_to_lsu", "lsu_to_l1"][..]),

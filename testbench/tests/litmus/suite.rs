@@ -91,6 +91,14 @@ fn checker_gives_the_verdict_of_each_file() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Two partitions of the L2, with copies of far lines. Each of the two SMs is in its own partition.
+pub const FAR_COPIES: [(&str, &str); 4] = [
+    ("l2.slices", "4"),
+    ("l2.partitions", "2"),
+    ("l2.far_latency", "50"),
+    ("l2.far_lines", "copied"),
+];
+
 /// Trials per program and configuration: `WARPWAVE_LITMUS_TRIALS`, or a few.
 fn n_trials() -> u64 {
     let given = std::env::var("WARPWAVE_LITMUS_TRIALS");
@@ -193,6 +201,13 @@ fn short_queues_show_only_allowed_outcomes() {
 #[test]
 fn long_latencies_show_only_allowed_outcomes() {
     assert_allowed("tiny", &LONG_LATENCIES, 2);
+}
+
+#[test]
+fn copies_of_far_lines_show_only_allowed_outcomes() {
+    assert_allowed("tiny", &FAR_COPIES, 1);
+    let weak: Vec<_> = FAR_COPIES.into_iter().chain(WEAK).collect();
+    assert_allowed("tiny", &weak, 2);
 }
 
 #[test]
