@@ -13,6 +13,7 @@ mod expected;
 mod progress;
 mod results;
 mod sample;
+mod shape;
 mod stop;
 
 use std::ops::Range;
@@ -22,7 +23,6 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError, Sample};
-use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_hw::clock::Pause;
@@ -42,6 +42,7 @@ pub use checked::Checked;
 pub use progress::{Activity, Progress};
 pub use sample::Sampled;
 pub(crate) use sample::Sampler;
+use shape::launch_shape;
 pub use stop::StopReason;
 
 /// Why a scenario cannot be run.
@@ -495,18 +496,4 @@ pub(crate) fn run_grid(
         printed: printed.unwrap_or_default(),
     };
     (run, counts, ended)
-}
-
-fn launch_shape(grid: &Grid, config: &GpuConfig) -> LaunchShape {
-    LaunchShape {
-        ctas: grid.ctas(),
-        threads: grid.threads(),
-        registers: grid.registers,
-        shared_bytes: grid.shared_bytes,
-        occupancy: occupancy_of(grid, config),
-    }
-}
-
-fn occupancy_of(grid: &Grid, config: &GpuConfig) -> Occupancy {
-    occupancy(config, grid.threads(), grid.registers, grid.shared_bytes).expect("`Bench::new` has checked the launch")
 }

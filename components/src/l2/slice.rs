@@ -46,6 +46,7 @@ mod lookup;
 mod memory;
 mod responses;
 mod stats;
+mod tag_state;
 pub mod twin;
 
 pub use stats::{Stats, TwinStats};
@@ -64,8 +65,8 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use self::lookup::{SliceTagState, TAG_STATES};
 use self::responses::{NEVER, Responses};
+use self::tag_state::{SliceTagState, TAG_STATES};
 use self::twin::{Twin, TwinLatency, TwinPorts};
 use super::atomic::AtomicPace;
 use super::lines::Lines;
@@ -73,7 +74,7 @@ use crate::cache::mshr::MshrTable;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::TagStage;
 use crate::cache::tags::Shape;
-use crate::proto::mem::{Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
+use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
 
@@ -208,6 +209,11 @@ impl State {
             twin.tag.note_progress();
         }
     }
+}
+
+/// Address of a line.
+fn address(line: u32) -> u64 {
+    u64::from(line) * LINE as u64
 }
 
 /// One slice of the L2.

@@ -171,12 +171,7 @@ fn grid_of_fewer_ctas_per_sm_waits_for_the_turnover_of_the_last_grid() {
             ..(*grid("EXIT", 1)).clone()
         };
         let grids = vec![(0, grid("EXIT", 6)), (310, Arc::new(second))];
-        engine_of(
-            config,
-            rig,
-            grids,
-            [&[300, 301, 1500], &[300, 301], &[300, 301]],
-        )
+        engine_of(config, rig, grids, [&[300, 301, 1500], &[300, 301], &[300, 301]])
     };
     let events = check(build, 1700).unwrap();
     // The ends of the first grid are received in cycles 303 and 304, so an SM holds no CTA from 1304 on. The CTA arrives 3 later.

@@ -4,10 +4,8 @@ use tracing::trace;
 use warpwave_hw::time::Cycle;
 
 use super::lookup::perform;
-use super::{Slice, State};
-use crate::proto::mem::{
-    LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors,
-};
+use super::{Slice, State, address};
+use crate::proto::mem::{Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors};
 
 impl Slice {
     /// Sends one fetch or write-back.
@@ -236,9 +234,4 @@ impl Slice {
         state.stats.sectors_fetched += u64::from(n_sectors(sectors));
         self.queue_to_memory(packet);
     }
-}
-
-/// Address of a line.
-pub(super) fn address(line: u32) -> u64 {
-    u64::from(line) * LINE as u64
 }

@@ -1,6 +1,6 @@
 //! Counters of an L2 slice.
 
-use super::lookup::SliceTagState;
+use super::tag_state::SliceTagState;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
 warpwave_hw::counters! {

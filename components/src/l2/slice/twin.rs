@@ -17,7 +17,7 @@
 //! # The protocol
 //!
 //! Rule: a sector of a copy is valid only while its bytes equal those at home. So a load that hits a copy reads what it would read at
-//! home, and the L2 is one memory to all SMs, for strong loads too.
+//! home. The L2 is one memory to all SMs, for strong loads too.
 //! - The home has a directory of the sectors that the twin may hold. It adds a sector when it serves a fetch.
 //! - A store or atomic of an SM on the home's side first recalls the sectors in the directory. It is performed after the answer. Until
 //!   then the sectors are in flight, and each later access to them waits behind it, in the order of arrival.
@@ -45,11 +45,10 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::time::Cycle;
 
-use super::lookup::{SliceTagState, TAG_STATES};
-use super::memory::address;
 use super::responses::{NEVER, Pipe};
 use super::stats::TwinStats;
-use super::{Config, Slice, State};
+use super::tag_state::{SliceTagState, TAG_STATES};
+use super::{Config, Slice, State, address};
 use crate::cache::mshr::MshrTable;
 use crate::cache::tag_stage::{TagStage, TagState};
 use crate::l2::directory::Directory;
