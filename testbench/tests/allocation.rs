@@ -26,7 +26,7 @@ fn allocations() -> usize {
 
 /// Launches of the same grid. The test measures the last one, after its first cycles. It touches no set of a cache for the first time: a set
 /// gets the state of its replacement then.
-const LAUNCHES: usize = 10;
+const LAUNCHES: usize = 14;
 
 /// Cycles at the begin of a launch that may allocate.
 const BEGINNING: u64 = 1000;

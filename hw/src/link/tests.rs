@@ -4,10 +4,6 @@ use super::*;
 use crate::tile::TileBuilder;
 
 fn joined(latency: u32, depth: u32) -> (OutPort<u32>, InPort<u32>) {
-    joined_of(latency, depth)
-}
-
-fn joined_of<T: Send>(latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
     let mut tile = TileBuilder::new();
     let (from, to) = (tile.slot(), tile.slot());
     link(
@@ -195,43 +191,4 @@ fn checker_expects_no_message_that_a_clear_has_dropped() {
     assert_eq!(checker.n_in_flight(), 0);
     out.send(Cycle(9), 7);
     assert_eq!(inp.recv(Cycle(10)), Some(7));
-}
-
-/// An observer of every end.
-struct Observer(wires::LinkEventLog);
-
-impl wires::LinkObserver for Observer {
-    fn end(&mut self, _: &wires::LinkEnd<'_>) -> Option<(wires::LinkEventLog, u32)> {
-        Some((self.0.clone(), 5))
-    }
-}
-
-#[test]
-fn dropped_messages_leave_the_event_log_of_their_link() {
-    use wires::{LinkEvent, Show};
-    let (mut out, mut inp) = joined_of::<u64>(2, 4);
-    let mut observer = Observer(wires::LinkEventLog::default());
-    out.show(&mut observer);
-    inp.show(&mut observer);
-    out.send(Cycle(10), 1);
-    out.send(Cycle(11), 2);
-    out.send_after(Cycle(12), 20, 3);
-    assert_eq!(inp.recv(Cycle(12)), Some(1));
-    inp.clear();
-    let mut events = Vec::new();
-    observer.0.drain_into(&mut events);
-    events.sort();
-    let event = |at, sent| LinkEvent {
-        at: Cycle(at),
-        link: 5,
-        sent,
-    };
-    // The second and the third message leave when the third would have been visible: 22 cycles after its send.
-    let sent = [
-        event(10, Some(1)),
-        event(11, Some(2)),
-        event(12, None),
-        event(12, Some(3)),
-    ];
-    assert_eq!(events, [&sent[..], &[event(34, None), event(34, None)]].concat());
 }

@@ -18,7 +18,8 @@ pub struct LinkEvent {
     pub at: Cycle,
     /// The link's number, which the observer chose.
     pub link: u32,
-    /// For a send, the message's number. `None` for a message taken, or dropped by a reset.
+    /// For a send, the message's number. `None` for a message taken. A message that a reset drops has no such event: the
+    /// waveform ends before the reset.
     pub sent: Option<u64>,
 }
 
@@ -82,17 +83,6 @@ impl<T: Payload> Monitor<T> for EventMonitor {
             link: self.link,
             sent: None,
         });
-    }
-
-    fn cleared(&mut self, n: usize, until: Cycle) {
-        // A reset has no cycle of its own, and no event of the messages is later than `until`.
-        for _ in 0..n {
-            self.log.push(LinkEvent {
-                at: until,
-                link: self.link,
-                sent: None,
-            });
-        }
     }
 }
 

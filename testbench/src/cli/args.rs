@@ -268,6 +268,7 @@ pub struct Run {
         value_name = "N",
         requires = "check",
         value_parser = clap::value_parser!(u64).range(1..),
+        allow_negative_numbers = true,
         help_heading = "Run"
     )]
     pub check_words: Option<u64>,

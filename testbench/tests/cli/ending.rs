@@ -236,11 +236,11 @@ fn race_in_global_memory_names_both_threads_the_buffer_and_the_missing_fence() {
     };
     let race = "\
 error: lost_fence: 1 pair of instructions races in global memory
-lost_fence: launch[0]: race for the word at 0x10000000 of global memory (`part`) in `sum`
+lost_fence: launch[0]: race for the word at 0x10000200 of global memory (`part`) in `sum`
   written by thread (0, 0, 0) of warp 0, lane 0, of block (0, 0, 0) in cycle _ at ST.B32 [R_], R_
     of lost_fence.ptx:20: st.global.u32 	[%rd4], %r3;
   read by thread (0, 0, 0) of warp 0, lane 0, of block (3, 0, 0) in cycle _ at LD.B32 R_, [R_]
-    of lost_fence.ptx:30: ld.global.u32 	%r7, [%rd5];
+    of lost_fence.ptx:31: ld.global.u32 	%r7, [%rd5];
   3 cases in all, without an order: the first thread writes a flag without a release; use st.release.gpu, or fence.acq_rel.gpu \
 (__threadfence) before the write of the flag
 ";
