@@ -261,7 +261,7 @@ fn limit_of_checked_words_must_be_a_positive_number_and_needs_a_check() {
     let run = |options: &[&str]| warpwave(&[&["run", "saxpy", "--gpu", "tiny"][..], options].concat());
     for wrong in ["0", "-1", "many", "1.5", "99999999999999999999"] {
         let answer = run(&["--check", "races", "--check-words", wrong]);
-        assert_fails(&answer, 2, &["--check-words", wrong]);
+        assert_fails(&answer, 2, &[wrong, "--check-words"]);
     }
     let answer = run(&["--check-words", "100"]);
     assert_fails(&answer, 2, &["--check"]);
