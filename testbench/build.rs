@@ -7,9 +7,10 @@ use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 /// Folders and files that decide the results of a run.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "scenarios",
     "src",
+    "validation/kernels",
     "../components/presets",
     "../components/src",
     "../hw/isa/src",

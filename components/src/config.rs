@@ -14,8 +14,10 @@ mod sm;
 
 pub use check::ConfigFault;
 pub(crate) use memory::AROUND_CHANNEL;
-pub use memory::{DramScheduler, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar};
-pub use pipe::{N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
+pub use memory::{
+    DramScheduler, FarLines, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, ReplacementPolicy, RowPolicy, Timing, Xbar,
+};
+pub use pipe::{I2fPipe, N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;
 pub use sm::{Barrier, Constant, Fence, L1, Lsu, Reconvergence, SchedulerPolicy, Shared, Sm, Tma, WritePolicy};
 
@@ -82,6 +84,18 @@ impl GpuConfig {
             first - n..first
         })
         .collect()
+    }
+
+    /// SMs of a partition of the L2: they are split over the partitions in order, as slices are.
+    pub fn sms_of_partition(&self, partition: u32) -> Range<u16> {
+        let first = |partition| (partition * self.n_sms() / self.l2.partitions) as u16;
+        first(partition)..first(partition + 1)
+    }
+
+    /// The partition of the L2 in which an SM is.
+    pub fn partition_of(&self, sm: u16) -> u32 {
+        let found = (0..self.l2.partitions).find(|&partition| self.sms_of_partition(partition).contains(&sm));
+        found.expect("every SM is in a partition")
     }
 
     /// The GPC of an SM, and the SM's number in it.

@@ -35,6 +35,14 @@ impl Bench {
         Bench { gpu, buffer }
     }
 
+    /// As [`Bench::new`], with one other word.
+    fn with_word(key: &str, word: &str, words: u64) -> Self {
+        let preset = preset::load("tiny", &[(key.to_owned(), word.to_owned())]);
+        let gpu = Gpu::new(preset.unwrap_or_else(|error| panic!("{error}")).config);
+        let buffer = gpu.storage().allocate(4 * words).expect("a small buffer fits");
+        Bench { gpu, buffer }
+    }
+
     fn config(&self) -> &GpuConfig {
         self.gpu.config()
     }
@@ -321,6 +329,91 @@ fn products_of_a_warp_have_an_interval_of_their_own() {
     // Four sums take turns: 52 cycles hide the latency of 24.
     let (few, many) = (cycles(8), cycles(24));
     assert_eq!(many - few, 16 * 13);
+}
+
+/// Cycles of one more product of independent sums, for a lone warp.
+fn product_interval(sets: &[(&str, u32)], product: impl Fn(usize) -> String) -> u64 {
+    let mut bench = Bench::with(sets, 64);
+    let mut cycles = |n: usize| {
+        let text: Vec<_> = (0..n).map(&product).collect();
+        let launched = bench.run(&format!("{}\nEXIT", text.join("\n")), 1, 32);
+        launched.expect("it ends").cycles()
+    };
+    // Four sums take turns, which hides the latency of 24.
+    let (few, many) = (cycles(8), cycles(24));
+    assert_eq!((many - few) % 16, 0, "a steady state: {few} {many}");
+    (many - few) / 16
+}
+
+#[test]
+fn interval_of_a_product_is_that_of_the_type_of_its_sums() {
+    let sets = [
+        ("sm.pipes.mma_interval", 11),
+        ("sm.pipes.mma_f16_interval", 14),
+        ("sm.pipes.mma_int_interval", 18),
+        ("sm.pipes.mma_fp64_interval", 23),
+    ];
+    for (product, interval) in [
+        ("MMA.16816F16.F32", 11),
+        ("MMA.16816F16.F16", 14),
+        ("MMA.1688F16.F16", 7),
+        ("MMA.16832S8", 18),
+        ("MMA.16816U8S8", 9),
+        ("MMA.168256B1AND", 18),
+        ("MMA.884F64", 23),
+    ] {
+        let text = |n: usize| format!("{product} R{0}, R4, R8, R{0}", 12 + 4 * (n % 4));
+        assert_eq!(product_interval(&sets, text), interval, "{product}");
+    }
+}
+
+/// A GeForce card has a quarter of the rate of an A100. Sums of 16 bits and integers have half of it (white paper of GA102).
+#[test]
+fn rtx_3090_has_the_multiply_adds_of_its_white_paper() {
+    let pipes = preset::load("rtx3090", &[]).expect("it is built in").config.sm.pipes;
+    let per_sm = |multiply_adds: u32, interval: u32| 4 * multiply_adds / interval;
+    assert_eq!(per_sm(16 * 8 * 16, pipes.mma_interval), 256);
+    assert_eq!(per_sm(16 * 8 * 16, pipes.mma_f16_interval), 512);
+    assert_eq!(per_sm(16 * 8 * 32, pipes.mma_int_interval), 1024);
+}
+
+#[test]
+fn search_for_equal_lanes_takes_longer_for_each_further_value() {
+    // The lanes have 32, 8, 2 and 1 values.
+    for (shift, values) in [(0, 32), (2, 8), (4, 2), (5, 1)] {
+        let mut bench = Bench::with(&[("sm.pipes.match_latency", 28), ("sm.pipes.match_per_value", 11)], 64);
+        let before = format!("S2R R4, SR_TID.X\nSHF.S32.HI.R R0, RZ, 0x{shift:x}, R4\n");
+        // The result names the lanes with an equal value, so it has as many values.
+        let any = bench.marginal(&before, "MATCH.ANY R0, PT, R0");
+        assert_eq!(any, 28 + 11 * (values - 1), "{values} values");
+        assert_eq!(bench.marginal(&before, "MATCH.ALL R0, PT, R0"), 28, "{values} values");
+    }
+}
+
+#[test]
+fn result_behind_a_search_for_equal_lanes_waits_for_it() {
+    let cycles = |line: &str| {
+        let mut bench = Bench::with(&[("sm.pipes.match_per_value", 100)], 64);
+        let text = format!("S2R R4, SR_TID.X\n{line}\nMUFU.RCP R6, R4\nIADD3 R7, PT, R6, R6, RZ, PT\nEXIT");
+        bench.run(&text, 1, 32).expect("it ends").cycles()
+    };
+    let (any, all) = (cycles("MATCH.ANY R5, PT, R4"), cycles("MATCH.ALL R5, PT, R4"));
+    assert_eq!(
+        any - all,
+        31 * 100 - 8,
+        "the second result is 8 cycles behind the first"
+    );
+}
+
+/// An H100 has 32 results a cycle of the two in turn. ptxas converts integers in the integer pipe, and floats in the SFU.
+#[test]
+fn conversion_of_an_integer_takes_the_pipe_of_the_preset() {
+    for (pipe, latency) in [("sfu", 14), ("int", 4)] {
+        let mut bench = Bench::with_word("sm.pipes.i2f_pipe", pipe, 64);
+        assert_eq!(bench.marginal("", "I2F.F32.S32 R0, R0"), latency, "{pipe}");
+        // All others stay in the SFU.
+        assert_eq!(bench.marginal("", "I2F.F16.S32 R0, R0"), 14, "{pipe}");
+    }
 }
 
 #[test]

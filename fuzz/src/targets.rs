@@ -2,6 +2,8 @@
 
 pub mod cluster_barrier;
 
+pub mod constant_cache;
+
 pub mod control_flow;
 
 pub mod crossbar;
@@ -87,6 +89,12 @@ pub const ALL: &[Target] = &[
         cluster_barrier::Input,
         cluster_barrier::check,
         "a cluster opens after its last arrival, once, for every CTA that has not ended"
+    ),
+    target!(
+        "constant_cache",
+        constant_cache::Input,
+        constant_cache::check,
+        "each request gets one fill, in the order and not before the cycle of a list of lines"
     ),
     target!(
         "control_flow",

@@ -77,7 +77,9 @@ impl Latency {
         let Some(earlier) = &earlier.0 else { return };
         let own = self.recorded();
         for (count, n) in own.short.iter_mut().zip(&earlier.short) {
-            *count -= n;
+            *count = count
+                .checked_sub(*n)
+                .expect("a later state has all records of an earlier one");
         }
         if let Some(long) = &earlier.long {
             let all = own.long.as_mut().expect("long records are never removed");
@@ -251,6 +253,15 @@ mod tests {
         assert!(histogram.max().abs_diff(90_000) < 90, "{}", histogram.max());
         latency.subtract(&Latency::new());
         assert_eq!(latency.histogram().len(), 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "a later state has all records of an earlier one")]
+    fn short_record_that_is_not_there_cannot_be_removed() {
+        let (mut latency, mut other) = (Latency::new(), Latency::new());
+        latency.record(7);
+        other.record_n(7, 2);
+        latency.subtract(&other);
     }
 
     #[test]

@@ -38,7 +38,7 @@ struct LinkShape {
     depth: u32,
     extra: u64,
     /// Maximum number of cycles of random delay.
-    stall: u64,
+    stall: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -81,7 +81,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
         let n = nodes.len();
         let latency = prop_oneof![4 => 1u32..8, 2 => 8u32..64];
         let extra = prop_oneof![3 => Just(0u64), 1 => 0u64..60];
-        let stall = prop_oneof![3 => Just(0u64), 1 => 1u64..40];
+        let stall = prop_oneof![3 => Just(0u32), 1 => 1u32..40];
         let link = (0..n, 0..n, latency, 1u32..5, extra, stall);
         let link = link.prop_map(|(from, to, latency, depth, extra, stall)| LinkShape {
             from,

@@ -13,6 +13,7 @@ mod expected;
 mod progress;
 mod results;
 mod sample;
+mod shape;
 mod stop;
 
 use std::ops::Range;
@@ -22,7 +23,6 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError, Sample};
-use warpwave_components::occupancy::{Occupancy, occupancy};
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
 use warpwave_hw::clock::Pause;
@@ -36,11 +36,13 @@ use crate::reference::ReferenceError;
 use crate::report::counts::Counts;
 use crate::report::metrics::LaunchShape;
 use crate::scenario::{Buffer, Modules, Scenario};
+use crate::watch::{EventCollector, Listener};
 
 pub use checked::Checked;
 pub use progress::{Activity, Progress};
 pub use sample::Sampled;
 pub(crate) use sample::Sampler;
+use shape::launch_shape;
 pub use stop::StopReason;
 
 /// Why a scenario cannot be run.
@@ -333,6 +335,23 @@ impl<'a> Bench<'a> {
         run
     }
 
+    /// Runs all launches as [`Bench::run`] does, and delivers the events of all SMs to `listeners`.
+    pub fn run_with_events(
+        &mut self,
+        options: Options,
+        listeners: &mut [&mut dyn Listener],
+        observe: &mut dyn FnMut(Progress<'_>) -> bool,
+    ) -> Run {
+        let mut collector = EventCollector::begin(&mut self.gpu);
+        let run = self.run(options, &mut |progress| {
+            collector.collect(progress.now, listeners);
+            observe(progress)
+        });
+        // No event follows the run.
+        collector.collect(Cycle::NEVER, listeners);
+        run
+    }
+
     /// The stop at the end of the sample, if the machine has reached it.
     fn sample_end(&self) -> Option<LaunchError> {
         self.sampler.as_ref()?.ended(self.gpu.clock().now())
@@ -453,9 +472,14 @@ pub(crate) fn run_grid(
         // A stopped launch leaves messages in flight: the next one needs an empty machine.
         gpu.reset();
     }
-    let take = |buffer| host::print::take(gpu.storage(), buffer);
-    // A stopped launch may leave half-written records.
-    let printed = print.filter(|_| ended.is_ok()).map(take);
+    let printed = print.map(|buffer| match &ended {
+        Ok(()) => host::print::take(gpu.storage(), buffer),
+        Err(_) => {
+            // A stopped launch may leave half-written records, and the next one must not print them.
+            host::print::clear(gpu.storage(), buffer);
+            String::new()
+        }
+    });
     let run = LaunchRun {
         name: None,
         table: 0,
@@ -472,18 +496,4 @@ pub(crate) fn run_grid(
         printed: printed.unwrap_or_default(),
     };
     (run, counts, ended)
-}
-
-fn launch_shape(grid: &Grid, config: &GpuConfig) -> LaunchShape {
-    LaunchShape {
-        ctas: grid.ctas(),
-        threads: grid.threads(),
-        registers: grid.registers,
-        shared_bytes: grid.shared_bytes,
-        occupancy: occupancy_of(grid, config),
-    }
-}
-
-fn occupancy_of(grid: &Grid, config: &GpuConfig) -> Occupancy {
-    occupancy(config, grid.threads(), grid.registers, grid.shared_bytes).expect("`Bench::new` has checked the launch")
 }

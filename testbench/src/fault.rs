@@ -24,7 +24,7 @@ pub const KINDS: [(&str, FaultKind); 6] = [
 ];
 
 /// Cycles of a delay, or of the longest stall, if the text gives none.
-const CYCLES: u64 = 20;
+const CYCLES: u32 = 20;
 
 /// A fault, and the path of its link.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +47,9 @@ pub enum FaultError {
     /// A key is unknown, or has no number.
     #[error("`{0}` is no setting of a fault; write cycle=N, cycles=N or seed=N, with commas between them")]
     Setting(String),
+    /// The delay is too long.
+    #[error("`{0}` is too long: a fault takes at most {most} cycles", most = u32::MAX)]
+    Cycles(String),
 }
 
 impl FromStr for LinkFault {
@@ -67,10 +70,13 @@ impl FromStr for LinkFault {
         for setting in settings.split(',').filter(|setting| !setting.is_empty()) {
             let wrong = || FaultError::Setting(setting.to_owned());
             let (key, value) = setting.split_once('=').ok_or_else(wrong)?;
-            let value = value.parse().map_err(|_| wrong())?;
+            let value: u64 = value.parse().map_err(|_| wrong())?;
             match key {
                 "cycle" => fault.from = Cycle(value),
-                "cycles" => fault.cycles = value,
+                "cycles" => {
+                    let too_long = |_| FaultError::Cycles(setting.to_owned());
+                    fault.cycles = value.try_into().map_err(too_long)?;
+                }
                 "seed" => fault.seed = value,
                 _ => return Err(wrong()),
             }
@@ -105,5 +111,11 @@ mod tests {
         assert_eq!(error("a:drop@cycle"), FaultError::Setting("cycle".to_owned()));
         assert_eq!(error("a:drop@cycle=-1"), FaultError::Setting("cycle=-1".to_owned()));
         assert_eq!(error("a:drop@when=1"), FaultError::Setting("when=1".to_owned()));
+        // The largest number of 64 bits, and one more than the largest of 32.
+        for cycles in ["cycles=18446744073709551615", "cycles=4294967296"] {
+            let text = format!("a:stall@{cycles}");
+            assert_eq!(error(&text), FaultError::Cycles(cycles.to_owned()));
+        }
+        assert!("a:stall@cycles=4294967295".parse::<LinkFault>().is_ok());
     }
 }

@@ -60,11 +60,6 @@ pub const NOT_SHOWN: &[(&str, &str)] = &[
         "latency-hiding",
         "Memory bandwidth against occupancy: the streams of `validate` differ by up to 19 % from silicon on a V100.",
     ),
-    ("scheduler-toy", "33 to 64 warps: a scheduler has 32 slots at most."),
-    (
-        "peak-flops",
-        "Sums in FP16, and INT8, of an RTX 3090: 512 and 1,024 multiply-adds per SM and cycle on silicon, half of each here.",
-    ),
     (
         "stream-bandwidth",
         "Within 5 %: the plateaus on a V100 are 7 to 11 % below the measured ones, so 10 % is asserted, and 12 % for writes.",

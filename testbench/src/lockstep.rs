@@ -24,7 +24,7 @@ use warpwave_components::storage::Storage;
 use warpwave_isa::program::Program;
 
 use crate::bench::{self, Bench, BenchError};
-use crate::host::{Placement, steps};
+use crate::host::{Placement, Region, steps};
 use crate::reference::{self, Checks, Findings, Memory, ReferenceError};
 use crate::scenario::dtype::{Dtype, Number};
 use crate::scenario::{Buffer, Expect, Scenario};
@@ -157,15 +157,17 @@ pub struct CheckedLaunch {
     pub program: Arc<Program>,
     /// The findings.
     pub findings: Findings,
+    /// The named regions of global memory.
+    pub regions: Arc<[Region]>,
 }
 
-/// Runs the launches of a scenario on the reference, and checks their accesses to shared memory with the race detector.
+/// Runs the launches of a scenario on the reference, and checks their accesses to shared and global memory with the race detectors.
 ///
 /// A launch that fails, or does not end within `limit` warp instructions, ends the check. Its findings are included.
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.
-pub fn check_shared(
+pub fn check_memory(
     scenario: &Scenario,
     config: &GpuConfig,
     checks: Checks,
@@ -179,6 +181,7 @@ pub fn check_shared(
     let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
     // After the placement: it has written the initial data, and the reference begins with a copy.
     let mut memory = Memory::of(&storage);
+    let regions: Arc<[Region]> = placement.regions.clone().into();
     let mut all = Vec::new();
     for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
         steps::run(&launch.before, scenario, &placement, &mut memory);
@@ -186,6 +189,7 @@ pub fn check_shared(
         all.push(CheckedLaunch {
             program: grid.program,
             findings,
+            regions: regions.clone(),
         });
         // The next launch would read memory that this one did not complete.
         if outcome.is_err() {

@@ -37,7 +37,8 @@ use cluster::Cluster;
 use cta::Turn;
 
 pub use memory::Memory;
-pub use race_detector::{Access, Checks, Findings, Kind, Race, Unwritten};
+use race_detector::global::GlobalDetector;
+pub use race_detector::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, Unwritten};
 
 /// Warp instructions of a CTA's turn.
 const CTA_TURN: u64 = 1 << 16;
@@ -92,6 +93,22 @@ fn run_clusters(
     checks: Option<Checks>,
     findings: &mut Findings,
 ) -> Result<u64, ReferenceError> {
+    let races = checks.filter(|checks| checks.races);
+    let mut global = races.map(|checks| Box::new(GlobalDetector::new(grid, checks)));
+    let outcome = run_turns(grid, memory, limit, checks, (findings, &mut global));
+    if let Some(detector) = global {
+        findings.add(detector.findings);
+    }
+    outcome
+}
+
+fn run_turns<'a>(
+    grid: &'a Grid,
+    memory: &mut Memory,
+    limit: u64,
+    checks: Option<Checks>,
+    (findings, global): (&mut Findings, &mut Option<Box<GlobalDetector<'a>>>),
+) -> Result<u64, ReferenceError> {
     let mut resident = VecDeque::new();
     let mut next = 0;
     let mut steps = 0;
@@ -106,7 +123,7 @@ fn run_clusters(
         if steps >= limit {
             return Err(ReferenceError::StepLimit { limit });
         }
-        let turn = cluster.run(memory, CTA_TURN.min(limit - steps), &mut steps);
+        let turn = cluster.run(memory, global, CTA_TURN.min(limit - steps), &mut steps);
         findings.add(cluster.findings());
         match turn? {
             Turn::Ended => {}

@@ -6,6 +6,8 @@
 //!                    kernels: own PTX ──┘                   └─ page with plots, DEVIATIONS.md
 //! ```
 //!
+//! A [`Lab`] may keep the figures of the model in a store, so that a validation that was killed goes on.
+//!
 //! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade.
 //! Grade A is read from the primary text or data. Grade B is read from a reliable secondary source. Grade C is recalled from memory. An error is
 //! (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application benchmark. This
@@ -15,6 +17,7 @@ mod chains;
 mod clusters;
 mod deviations;
 mod families;
+mod kept;
 mod kernels;
 mod lab;
 mod memory;
@@ -110,6 +113,10 @@ pub struct Row {
     pub point: Point,
     /// The figure of the model, in the same unit; or why there is none.
     pub model: Result<f64, String>,
+    /// Wall seconds of the computation. A stored figure has those of its own.
+    pub seconds: f64,
+    /// True if the figure was in the store.
+    pub is_stored: bool,
 }
 
 impl Row {
@@ -140,35 +147,55 @@ impl Family {
         (self.is_quick)(point)
     }
 
-    /// Runs points on the model with `threads` host threads. Rows come in the order of the points.
-    ///
-    /// `each` receives each row as it ends. If it returns false, points not yet begun are left out.
+    /// Runs points on the model with `threads` host threads, as [`run`] does.
     pub fn run(
         &self,
         lab: &Lab,
         points: Vec<Point>,
         threads: NonZeroUsize,
-        each: impl Fn(&Row) -> bool + Sync,
+        each: impl Fn(&Family, &Row) -> bool + Sync,
     ) -> Vec<Row> {
-        let (queue, rows) = (Mutex::new(points.into_iter().enumerate()), Mutex::new(Vec::new()));
-        let stop = AtomicBool::new(false);
-        let work = || {
-            while !stop.load(Ordering::Relaxed)
-                && let Some((n, point)) = { queue.lock().expect("no worker panicked").next() }
-            {
-                let model = (self.measure)(lab, &point).map_err(|error| error.to_string());
-                let row = Row { point, model };
-                if !each(&row) {
-                    stop.store(true, Ordering::Relaxed);
-                }
-                rows.lock().expect("no worker panicked").push((n, row));
-            }
-        };
-        thread::scope(|scope| {
-            (0..threads.get()).for_each(|_| drop(scope.spawn(work)));
-        });
-        let mut rows = rows.into_inner().expect("no worker panicked");
-        rows.sort_by_key(|(n, _)| *n);
-        rows.into_iter().map(|(_, row)| row).collect()
+        run(lab, vec![(self, points)], threads, each)
+            .pop()
+            .map_or_else(Vec::new, |(_, rows)| rows)
     }
+}
+
+/// The rows of families.
+pub type FamilyRows<'a> = (&'a Family, Vec<Row>);
+
+/// Runs the points of families on the model with `threads` host threads. Rows come in the order of the points.
+///
+/// `each` receives each row as it ends. If it returns false, points not yet begun are left out.
+pub fn run<'a>(
+    lab: &Lab,
+    families: Vec<(&'a Family, Vec<Point>)>,
+    threads: NonZeroUsize,
+    each: impl Fn(&Family, &Row) -> bool + Sync,
+) -> Vec<FamilyRows<'a>> {
+    let names: Vec<&Family> = families.iter().map(|(family, _)| *family).collect();
+    let points = families.into_iter().enumerate();
+    // One queue for all families: no thread waits for the last point of a family.
+    let points = points.flat_map(|(n, (family, points))| points.into_iter().map(move |point| (n, family, point)));
+    let (queue, rows) = (Mutex::new(points.enumerate()), Mutex::new(Vec::new()));
+    let stop = AtomicBool::new(false);
+    let work = || {
+        while !stop.load(Ordering::Relaxed)
+            && let Some((n, (of, family, point))) = { queue.lock().expect("no worker panicked").next() }
+        {
+            let row = lab.row(family, point);
+            if !each(family, &row) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            rows.lock().expect("no worker panicked").push((n, of, row));
+        }
+    };
+    thread::scope(|scope| {
+        (0..threads.get()).for_each(|_| drop(scope.spawn(work)));
+    });
+    let mut rows = rows.into_inner().expect("no worker panicked");
+    rows.sort_by_key(|(n, ..)| *n);
+    let mut results: Vec<FamilyRows<'a>> = names.into_iter().map(|family| (family, Vec::new())).collect();
+    rows.into_iter().for_each(|(_, of, row)| results[of].1.push(row));
+    results
 }

@@ -202,6 +202,83 @@ fn register_pressure_is_diagnosed_as_spills() {
     assert!(diagnoses[0].causes[0].advice.contains("more than 16 registers"));
 }
 
+/// Sums 1 to 8 by recursion.
+const RECURSION: &str = "
+.version 7.8
+.target sm_80
+.address_size 64
+.func (.param .b32 result) sum(.param .b32 n)
+{
+    .reg .b32 %n, %r, %x;
+    .reg .pred %z;
+    ld.param.u32 %n, [n];
+    mov.u32 %r, 0;
+    setp.eq.u32 %z, %n, 0;
+    @%z bra done;
+    sub.u32 %x, %n, 1;
+    { .param .b32 a; .param .b32 c;
+    st.param.b32 [a], %x;
+    call.uni (c), sum, (a);
+    ld.param.b32 %r, [c]; }
+    add.u32 %r, %r, %n;
+done:
+    st.param.b32 [result], %r;
+    ret;
+}
+.visible .entry recurse(.param .u64 data)
+{
+    .reg .b32 %t, %r;
+    .reg .b64 %d;
+    ld.param.u64 %d, [data];
+    mov.u32 %t, 8;
+    { .param .b32 a; .param .b32 c;
+    st.param.b32 [a], %t;
+    call.uni (c), sum, (a);
+    ld.param.b32 %r, [c]; }
+    st.global.u32 [%d], %r;
+    ret;
+}
+";
+
+#[test]
+fn call_stack_is_not_diagnosed_as_spills() {
+    let toml = "ptx = \"recurse.ptx\"\nbuffers.data = { dtype = \"u32\", shape = [1], expect = { fill = 36 } }\n\
+                launch = [{ grid = 4, block = 256, args = [\"data\"] }]\n";
+    let scenario = scenario_of(toml, &[("recurse.ptx", RECURSION.to_owned())]);
+    let run = run(&scenario, "tiny");
+    let [diagnosis] = &diagnosis::of_run(&run)[..] else {
+        panic!("one launch")
+    };
+    let cause = diagnosis.causes.iter().find(|cause| cause.kind == "local_memory");
+    let cause = cause.unwrap_or_else(|| panic!("{:?}", diagnosis.causes));
+    let bytes = run.launches[0].program.requirements().local_bytes;
+    let says = format!("arrays and call stack in local memory: {bytes} bytes a thread, ");
+    assert!(cause.text.starts_with(&says), "{}", cause.text);
+    assert!(diagnosis.causes.iter().all(|cause| cause.kind != "spills"));
+}
+
+#[test]
+fn busy_memory_explains_the_waits_for_memory() {
+    let scenario = builtin::load("copy_coalesced").unwrap();
+    // A bus of an eighth of the width: the kernel needs most of it.
+    let sets = [
+        ("hbm.bus_bytes_per_command_cycle", "4"),
+        ("hbm.timing.t_ccd_s", "8"),
+        ("hbm.timing.t_ccd_l", "8"),
+        ("hbm.access_latency", "200"),
+    ];
+    let sets = sets.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let config = preset::load("tiny", &sets).unwrap().config;
+    let run = Bench::new(&scenario, config).unwrap().run(OPTIONS, &mut |_| true);
+    let [diagnosis] = &diagnosis::of_run(&run)[..] else {
+        panic!("one launch")
+    };
+    let kinds: Vec<_> = diagnosis.causes.iter().map(|cause| cause.kind).collect();
+    assert!(diagnosis.headline.starts_with("memory bandwidth: "), "{kinds:?}");
+    assert_eq!(diagnosis.bound, Bound::Memory);
+    assert!(!kinds.contains(&"stall"), "{:?}", diagnosis.causes);
+}
+
 #[test]
 fn conflict_of_atomics_has_its_own_remedy_and_its_words_are_explained() {
     let scenario = builtin::load("histogram_shared").unwrap();

@@ -10,6 +10,8 @@ use warpwave::components::preset;
 use warpwave::components::sm::l1::L1;
 use warpwave::gpu::{Event, Factory, Gpu, GpuError};
 use warpwave::scenario::{Launch, Scenario};
+use warpwave_hw::link::fault::{Fault, FaultKind};
+use warpwave_hw::time::Cycle;
 
 #[path = "../examples/own_prefetcher.rs"]
 mod own_prefetcher;
@@ -122,6 +124,64 @@ fn faults_of_a_user_are_errors_and_the_gpu_stays_usable() {
     assert!(matches!(fault, GpuError::Launch(LaunchError::Sim(_))), "{fault}");
 }
 
+/// Kernel `stopped` prints, reads `n` words of `data` into the L2, and traps. Kernel `next` prints.
+const PRINTS: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+.global .align 1 .b8 one[5] = {111, 110, 101, 10, 0};
+.global .align 1 .b8 two[5] = {116, 119, 111, 10, 0};
+.entry stopped(.param .u64 data, .param .u32 n)
+{
+    .reg .b64 %f, %at; .reg .b32 %r, %i, %n, %x; .reg .pred %more;
+    mov.u64 %f, one;
+    cvta.global.u64 %f, %f;
+    { .param .b64 p0; .param .b64 p1; .param .b32 q;
+    st.param.b64 [p0], %f; st.param.b64 [p1], 0;
+    call.uni (q), vprintf, (p0, p1); ld.param.b32 %r, [q]; }
+    ld.param.u64 %at, [data];
+    ld.param.u32 %n, [n];
+    mov.u32 %i, %tid.x;
+    mul.wide.u32 %f, %i, 4;
+    add.u64 %at, %at, %f;
+loop:
+    ld.global.cg.u32 %x, [%at];
+    add.u32 %r, %r, %x;
+    add.u64 %at, %at, 128;
+    add.u32 %i, %i, 32;
+    setp.lt.u32 %more, %i, %n;
+    @%more bra loop;
+    mov.u64 %at, 16;
+    st.global.u32 [%at], %r;
+    ret;
+}
+.entry next()
+{
+    .reg .b64 %f; .reg .b32 %r;
+    mov.u64 %f, two;
+    cvta.global.u64 %f, %f;
+    { .param .b64 p0; .param .b64 p1; .param .b32 q;
+    st.param.b64 [p0], %f; st.param.b64 [p1], 0;
+    call.uni (q), vprintf, (p0, p1); ld.param.b32 %r, [q]; }
+    ret;
+}
+";
+
+#[test]
+fn launch_after_a_stopped_one_prints_its_own_text_alone() {
+    let mut gpu = Gpu::preset("tiny").unwrap();
+    let module = gpu.load(PRINTS).unwrap();
+    // Four times the L2: the records of the stopped launch leave it for device memory.
+    let words = gpu.machine_mut().config().l2.size;
+    let data = gpu.buffer(&vec![0u32; words as usize]).unwrap();
+    let fault = gpu.launch(&module, "stopped", (1, 32), &[&data, &words]);
+    let fault = fault.unwrap_err();
+    assert!(matches!(fault, GpuError::Launch(LaunchError::Trap(_))), "{fault}");
+    let report = gpu.launch(&module, "next", (1, 1), &[]).unwrap();
+    assert_eq!(report.printed(), "two\n");
+}
+
 /// A text of the kernels `a`, `b` and `c`, of 1, 2 and 3 instructions.
 fn three_kernels(test: &str) -> String {
     let sync = "bar.sync 0;";
@@ -185,4 +245,34 @@ fn launches_of_one_kernel_share_its_program() {
     assert_eq!((c.base_index(), b.base_index()), (0, 3));
     let exits: Vec<_> = first.instructions().iter().map(|text| text == "EXIT").collect();
     assert_eq!(exits, [false, false, true, false, true]);
+}
+
+#[test]
+fn launch_after_a_stopped_one_passes_the_check_of_a_link() {
+    // Each run stops at another cycle, with other messages in flight on the link. A delay is no violation.
+    let mut n_stopped = 0;
+    for limit in (100..2000).step_by(50) {
+        let mut gpu = Gpu::preset("tiny").unwrap();
+        let delay = Fault {
+            kind: FaultKind::Delay,
+            from: Cycle(0),
+            cycles: 5,
+            seed: 0,
+        };
+        let machine = gpu.machine_mut();
+        machine.inject("gpu.gpc[0].sm[0].lsu.response", delay).unwrap();
+        let module = gpu.load(SAXPY).unwrap();
+        let x = gpu.buffer(&[1.0f32; 500]).unwrap();
+        let mut launch = |limit| {
+            gpu.limit_cycles(limit);
+            gpu.launch(&module, "saxpy", (4, 128), &[&500u32, &2.0f32, &x, &x])
+        };
+        // From some limit on, the first launch ends by itself.
+        if launch(limit).is_ok() {
+            break;
+        }
+        n_stopped += 1;
+        launch(1_000_000).unwrap_or_else(|error| panic!("stopped in cycle {limit}: {error}"));
+    }
+    assert!(n_stopped > 5, "{n_stopped} runs stopped");
 }

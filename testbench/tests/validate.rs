@@ -16,7 +16,7 @@ fn run(name: &str, keep: impl Fn(&str) -> bool) -> Vec<Row> {
         .into_iter()
         .filter(|point| keep(&point.series))
         .collect();
-    family.run(&Lab::default(), points, NonZeroUsize::MIN, |_| true)
+    family.run(&Lab::default(), points, NonZeroUsize::MIN, |_, _| true)
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn change_of_a_preset_key_moves_the_figure() {
     let is_chain = |row: &warpwave::validate::Point| row.gpu == "v100-sxm2" && row.series == "FFMA";
     let points: Vec<_> = family.points().into_iter().filter(is_chain).collect();
     let lab = Lab::with_sets(vec![("sm.pipes.fp32.latency".to_owned(), "7".to_owned())]);
-    let rows = family.run(&lab, points.clone(), NonZeroUsize::MIN, |_| true);
+    let rows = family.run(&lab, points.clone(), NonZeroUsize::MIN, |_, _| true);
     assert_eq!(rows[0].model, Ok(7.0));
     // A key that does not exist is told in the row.
     let lab = Lab::with_sets(vec![("sm.pipes.fp99.latency".to_owned(), "7".to_owned())]);
-    let rows = family.run(&lab, points, NonZeroUsize::MIN, |_| true);
+    let rows = family.run(&lab, points, NonZeroUsize::MIN, |_, _| true);
     assert!(
         rows[0].model.as_ref().is_err_and(|reason| reason.contains("fp99")),
         "{:?}",

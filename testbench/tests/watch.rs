@@ -7,7 +7,7 @@ use warpwave::scenario::Scenario;
 use warpwave::watch::requests::Requests;
 use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::preset;
-use warpwave_components::proto::event::{Event, EventKind};
+use warpwave_components::proto::event::{Event, EventKind, Request};
 use warpwave_components::sm::subcore::stall;
 use warpwave_hw::time::Cycle;
 
@@ -42,18 +42,44 @@ fn run_scenario(scenario: &Scenario, how: How, listener: &mut dyn Listener) -> R
         .tiles_mut()
         .iter_mut()
         .for_each(|tile| tile.set_skipping(how.skip));
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options {
         threads: how.threads,
         max_cycles: None,
     };
-    let run = bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut *listener]);
-        true
-    });
-    collector.collect(Cycle(bench.gpu().clock().now().0 + 1), &mut [listener]);
+    let run = bench.run_with_events(options, &mut [listener], &mut |_| true);
     assert_eq!(run.stopped, None);
     run
+}
+
+/// Counts events and requests.
+#[derive(Default)]
+struct Count(u64);
+
+impl Listener for Count {
+    fn event(&mut self, _sm: u16, _event: &Event) {
+        self.0 += 1;
+    }
+
+    fn request(&mut self, _sm: u16, _request: &Request) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn no_event_is_later_than_the_end_of_a_run_or_of_a_stopped_one() {
+    let scenario = Scenario::find_all("transpose_tiled").unwrap().remove(0);
+    for max_cycles in [None, Some(3000)] {
+        let config = preset::load("tiny", &[]).unwrap().config;
+        let mut bench = Bench::new(&scenario, config).unwrap();
+        let mut collector = EventCollector::begin(bench.gpu_mut());
+        let options = Options { threads: 1, max_cycles };
+        let run = bench.run(options, &mut |_| true);
+        assert_eq!(run.stopped.is_some(), max_cycles.is_some());
+        let (mut before, mut later) = (Count::default(), Count::default());
+        collector.collect(bench.gpu().clock().now(), &mut [&mut before]);
+        collector.collect(Cycle::NEVER, &mut [&mut later]);
+        assert!(before.0 > 0 && later.0 == 0, "{} events, then {}", before.0, later.0);
+    }
 }
 
 /// Sums waits by state and issues. Asserts that each warp's account has no gap.
@@ -140,22 +166,28 @@ const FOUR_LOADS: &str = "
 }
 ";
 
-#[test]
-fn request_has_the_name_of_the_level_that_held_its_line() {
+/// The paths of the requests of a kernel with one warp and a line of zeros, with their numbers.
+fn paths(ptx: &str) -> Vec<(&'static str, u64)> {
     let folder = tempfile::tempdir().unwrap();
-    let (ptx, toml) = (folder.path().join("s.ptx"), folder.path().join("s.toml"));
-    std::fs::write(&ptx, FOUR_LOADS).unwrap();
+    let toml = folder.path().join("s.toml");
+    std::fs::write(folder.path().join("s.ptx"), ptx).unwrap();
     let text = "ptx = \"s.ptx\"\n[buffers.line]\ndtype = \"u32\"\nshape = [32]\nexpect = \"reference\"\n\
                 [[launch]]\ngrid = 1\nblock = 32\nargs = [\"line\"]\n";
     std::fs::write(&toml, text).unwrap();
     let mut requests = Requests::new(1000);
     run_scenario(&Scenario::load(&toml).unwrap(), PLAIN, &mut requests);
-    let paths: Vec<_> = requests
-        .paths()
-        .map(|(path, latency)| (path, latency.histogram().len()))
-        .collect();
+    let paths = requests.paths();
+    paths.map(|(path, latency)| (path, latency.histogram().len())).collect()
+}
+
+#[test]
+fn request_has_the_name_of_the_level_that_held_its_line() {
     // The first load goes to memory. The second and the third one find the line in the L2, because `.cg` leaves nothing in the L1.
-    assert_eq!(paths, [("hbm", 1), ("l1_hit", 1), ("l2_hit", 2), ("store", 1)]);
+    let cold_past_the_l1 = [("hbm", 1), ("l1_hit", 1), ("l2_hit", 2), ("store", 1)];
+    assert_eq!(paths(FOUR_LOADS), cold_past_the_l1);
+    // All four loads pass the L1. The first one goes to memory, and fills the line.
+    let cold_in_the_l1 = [("hbm", 1), ("l1_hit", 3), ("store", 1)];
+    assert_eq!(paths(&FOUR_LOADS.replace(".cg", ".ca")), cold_in_the_l1);
 }
 
 #[test]

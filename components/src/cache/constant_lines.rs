@@ -105,6 +105,7 @@ impl ConstantLines {
 
     /// Checks that a line is in one place.
     pub(crate) fn invariants(&self, check: &mut Invariants) {
+        self.tags.invariants(check);
         check.at_most(
             "constant lines in flight",
             self.pending.len() as u64,

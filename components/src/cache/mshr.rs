@@ -103,6 +103,12 @@ impl MshrTable {
         }
     }
 
+    /// The oldest target of a sector of an entry, which stays.
+    #[inline]
+    pub(crate) fn front(&self, entry: u32, sector: usize) -> Option<u32> {
+        self.entries[entry as usize].queues[sector].front()
+    }
+
     /// Takes the oldest target of a sector of an entry.
     #[inline]
     pub(crate) fn next_target(&mut self, entry: u32, sector: usize) -> Option<u32> {
@@ -127,6 +133,12 @@ impl MshrTable {
     #[inline]
     pub(crate) fn packet(&mut self, slot: u32) -> &mut Packet {
         self.targets.packet(slot)
+    }
+
+    /// The packet in a slot, to read.
+    #[inline]
+    pub(crate) fn target(&self, slot: u32) -> &Packet {
+        self.targets.target(slot)
     }
 
     /// Delivers `sector` to a target. Returns the packet if it waits for no other sector.

@@ -9,6 +9,7 @@
 //! Invariant: a way is valid exactly if the index holds a line for it.
 
 use bitvec::prelude::{BitVec, bitvec};
+use warpwave_hw::invariant::Invariants;
 
 use super::line_index::LineIndex;
 use super::replacement::{MOST_WAYS, NewReplacement, Replacement};
@@ -56,10 +57,29 @@ impl Tags {
         }
     }
 
+    /// A way is valid exactly if it has a line, and no line is in two ways.
+    pub(crate) fn invariants(&self, check: &mut Invariants) {
+        let mut wrong = 0;
+        for set in 0..self.shape.sets {
+            for way in self.ways_of(set) {
+                let is_valid = self.valid[set * self.shape.ways + self.position(way).1];
+                let line = self.line(way);
+                wrong += u64::from(is_valid != line.is_some() || line.is_some_and(|line| self.find(line) != Some(way)));
+            }
+        }
+        check.equal("ways with a wrong line", wrong, 0);
+    }
+
     /// Sets in use.
     #[inline]
     pub(crate) fn sets(&self) -> usize {
         self.shape.sets
+    }
+
+    /// Ways of a set.
+    #[inline]
+    pub(crate) fn ways(&self) -> usize {
+        self.shape.ways
     }
 
     /// Invalidates every line, and uses `sets` sets from now on. Their number never exceeds that of the first shape.

@@ -23,6 +23,12 @@ impl TargetQueue {
     /// The empty queue.
     pub(crate) const EMPTY: TargetQueue = TargetQueue { head: NONE, tail: NONE };
 
+    /// The oldest slot.
+    #[inline]
+    pub(crate) fn front(self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
+
     /// The slot of a queue with exactly one.
     #[inline]
     pub(crate) fn only(self) -> Option<u32> {
@@ -127,6 +133,13 @@ impl MissTargets {
     #[inline]
     pub(crate) fn packet(&mut self, slot: u32) -> &mut Packet {
         let packet = self.slots[slot as usize].packet.as_mut();
+        packet.expect("a queued slot holds a packet")
+    }
+
+    /// The packet in a slot, to read.
+    #[inline]
+    pub(crate) fn target(&self, slot: u32) -> &Packet {
+        let packet = self.slots[slot as usize].packet.as_ref();
         packet.expect("a queued slot holds a packet")
     }
 

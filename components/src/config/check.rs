@@ -8,7 +8,7 @@ use thiserror::Error;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{AROUND_CHANNEL, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming};
+use super::{AROUND_CHANNEL, FarLines, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::cache::replacement::MOST_WAYS;
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
@@ -220,7 +220,14 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
         sm.pipes.imad(),
         faults,
     );
-    faults.at_most(entry!(config.sm.pipes.mma_interval), MAX_INTERVAL, BEYOND_ANY_PART);
+    for interval in [
+        entry!(config.sm.pipes.mma_interval),
+        entry!(config.sm.pipes.mma_f16_interval),
+        entry!(config.sm.pipes.mma_int_interval),
+        entry!(config.sm.pipes.mma_fp64_interval),
+    ] {
+        faults.at_most(interval, MAX_INTERVAL, BEYOND_ANY_PART);
+    }
     for latency in [
         entry!(config.sm.pipes.fmnmx_latency),
         entry!(config.sm.pipes.popc_latency),
@@ -317,6 +324,9 @@ fn check_l1(config: &GpuConfig, faults: &mut Faults) {
     faults.at_least(entry!(config.sm.l1.hit_latency), OUTSIDE_L1 + 1, why);
 }
 
+/// Fewest cycles of a crossing between the partitions of the L2: a link and a stage each way.
+const SHORTEST_CROSSING: u32 = 4;
+
 fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     let l2 = &config.l2;
     faults.constant(entry!(config.l2.line), LINE as u32, LINE_IS);
@@ -342,6 +352,14 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     );
     if l2.partitions == 1 {
         faults.at_most(entry!(config.l2.far_latency), 0u32, "with one of `l2.partitions`");
+    }
+    if l2.far_lines == FarLines::Copied {
+        if l2.partitions != 2 {
+            let rule = format_args!("be `at-home` with {} of `l2.partitions`: copies need 2", l2.partitions);
+            faults.add("l2.far_lines", "is `copied`", rule);
+        }
+        let why = "the stages of a crossing with `l2.far_lines` `copied`";
+        faults.at_least(entry!(config.l2.far_latency), SHORTEST_CROSSING, why);
     }
 }
 

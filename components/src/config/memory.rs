@@ -17,6 +17,8 @@ pub struct Xbar {
     pub response_bytes_per_cycle: u32,
     /// Depth of the queue at each port, packets.
     pub queue_depth: u32,
+    /// Packets of an input that may leave out of order to different outputs. 1: the head blocks the others.
+    pub input_window: u32,
 }
 
 /// Second-level cache.
@@ -31,6 +33,8 @@ pub struct L2 {
     pub partitions: u32,
     /// Core cycles beyond `hit_latency` of an access to a slice of the other partition. 0 with one partition.
     pub far_latency: u32,
+    /// Where the slices keep lines of the other partition.
+    pub far_lines: FarLines,
     /// Bytes of a line. The model has 128.
     pub line: u32,
     /// Bytes of a sector. The model has 32.
@@ -63,6 +67,21 @@ pub struct L2 {
     pub atomic_centicycles: u32,
     /// Hundredths of an L2-clock cycle between two floating-point additions of one slice on the same word.
     pub float_add_centicycles: u32,
+}
+
+/// Where the slices of an L2 with two partitions keep lines that SMs of the other partition load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FarLines {
+    /// In the home slice only: each access of the other partition crosses.
+    AtHome,
+    /// In the home slice, with a copy in the partition of the SM. A line that both partitions load takes the capacity of two.
+    Copied,
+}
+
+impl FarLines {
+    /// All choices.
+    pub const ALL: [FarLines; 2] = [Self::AtHome, Self::Copied];
 }
 
 /// Policy that chooses the victim in a full set, implemented in [`crate::cache::replacement`].

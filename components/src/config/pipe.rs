@@ -23,9 +23,15 @@ pub struct Pipes {
     /// multiply-adds divided by the rate of its type. The rate is half for 32-bit inputs, twice for 8-bit inputs, and a sixteenth for
     /// 64-bit inputs.
     pub tensor: PipeTiming,
-    /// Least cycles between two matrix products of one warp (MMA) in the tensor pipe: one m16n8k16 of 16-bit inputs. Products of a warp
-    /// group (HGMMA), whose operands are in shared memory, have the interval of `tensor`.
+    /// Least cycles between two matrix products of one warp (MMA) in the tensor pipe: one m16n8k16 of 16-bit inputs with 32-bit sums. Products
+    /// of a warp group (HGMMA), whose operands are in shared memory, have the interval of `tensor`.
     pub mma_interval: u32,
+    /// Least cycles between two products of one warp with 16-bit sums: one m16n8k16.
+    pub mma_f16_interval: u32,
+    /// Least cycles between two products of integers of one warp: one m16n8k32 of 8-bit inputs.
+    pub mma_int_interval: u32,
+    /// Least cycles between two products of 64-bit floats of one warp: one m8n8k4.
+    pub mma_fp64_interval: u32,
     /// Issue to dependent issue of an integer multiply-add, cycles.
     pub imad_latency: u32,
     /// Issue interval of an integer multiply-add, cycles.
@@ -34,8 +40,12 @@ pub struct Pipes {
     pub fmnmx_latency: u32,
     /// Issue to dependent issue of a count of bits, cycles.
     pub popc_latency: u32,
-    /// Issue to dependent issue of a search for lanes with equal values, cycles.
+    /// Issue to dependent issue of a search for lanes with equal values, where all lanes have one value, cycles.
     pub match_latency: u32,
+    /// Cycles that MATCH.ANY takes longer for each further value.
+    pub match_per_value: u32,
+    /// Pipe of a conversion from a 32-bit integer to a 32-bit float.
+    pub i2f_pipe: I2fPipe,
     /// Issue of a 64-bit compare to issue of an instruction that reads its predicate as data, cycles.
     pub fp64_compare_latency: u32,
     /// Issue to dependent issue of a vote, cycles.
@@ -55,6 +65,16 @@ impl Pipes {
             interval: self.imad_interval,
         }
     }
+}
+
+/// A pipe for conversions from 32-bit integers to 32-bit floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum I2fPipe {
+    /// The SFU, as for all other conversions (I2F).
+    Sfu,
+    /// The integer pipe, with its latency and interval (I2FP).
+    Int,
 }
 
 /// Timing of one pipe.

@@ -29,6 +29,11 @@ impl<T> DelayQueue<T> {
         self.messages.len()
     }
 
+    /// Number of messages of an SM.
+    pub(super) fn n_of(&self, sm: usize) -> usize {
+        self.messages.iter().filter(|(_, of, _)| *of == sm).count()
+    }
+
     /// Adds a message of an SM.
     pub(super) fn push(&mut self, now: Cycle, sm: usize, message: T) {
         self.messages.push_back((now + self.latency, sm, message));

@@ -165,6 +165,7 @@ impl<'a> Gpc<'a> {
             bytes_per_cycle: config.cluster.bytes_per_cycle,
             // The network runs at the core clock, unlike the crossbar to the L2.
             clock: Domain::new(1, 1),
+            window: 1,
         };
         let requests = network(Direction::Request);
         // First the LSU of each SM, then the engine of each: a packet's `sm` is the number of its input.

@@ -6,6 +6,8 @@
 //!   l1 <--- response ---- [response] <-------- slice 1 --+-- channel 1
 //! ```
 //!
+//! With `l2.far_lines` `copied` each slice has links to its twin in the other partition, in the same tile.
+//!
 //! Slices and channels form gcd(slices, channels) groups ([`AddressMap`]). In a group every slice reaches every channel.
 //!
 //! The latencies of a configuration are totals, in core cycles on an idle machine. Each is the sum of its stages:
@@ -15,8 +17,11 @@
 //! | `l2.hit_latency` | outside the L1, 1 to leave the L1, path to the slice, slice, path back, 1 through the L1 |
 //! | `hbm.access_latency` | `l2.hit_latency`, 1 to leave the slice, 2 links, path, 1 command cycle, tRCD, CL, burst, `hbm.latency_extra` |
 //!
+//! `l2.far_latency` adds to both. With copies it is the way from the near slice to its twin and back.
+//!
 //! A path is two links. The slice's pipe adds the cycles beyond the longest links, and those of a far partition.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use warpwave_hw::link::{InPort, OutPort};
@@ -25,13 +30,14 @@ use warpwave_hw::tile::{Tile, TileBuilder};
 use warpwave_hw::time::Domain;
 
 use super::wiring::{
-    Block, Blocks, FETCH, FILL, SLICE_COMMAND, SLICE_REQUEST, SLICE_RESPONSE, XBAR_REQUEST, XBAR_RESPONSE, slice_link,
-    sm_link,
+    Block, Blocks, FETCH, FILL, SLICE_COMMAND, SLICE_REQUEST, SLICE_RESPONSE, TWIN_REQUEST, TWIN_RESPONSE,
+    XBAR_REQUEST, XBAR_RESPONSE, slice_link, sm_link, twin_link,
 };
 use crate::cache::replacement::NewReplacement;
 use crate::config::{AROUND_CHANNEL, GpuConfig, Hbm, OUTSIDE_L1};
 use crate::hbm::channel::{self, Channel};
 use crate::l2::atomic::AtomicPace;
+use crate::l2::slice::twin::{TwinLatency, TwinPorts};
 use crate::l2::slice::{self, Slice};
 use crate::proto::header::Direction;
 use crate::proto::mem::{Packet, SliceCommand};
@@ -89,93 +95,172 @@ impl<'a> MemorySide<'a> {
 
     /// Builds all tiles. Returns them, and the host's links to the slices.
     pub(super) fn build(mut self, storage: &Arc<Storage>) -> (Vec<Tile>, Vec<OutPort<SliceCommand>>) {
-        let group_components = self.map.slices_per_group() + self.map.channels_per_group();
-        let groups_per_tile = (TILE_COMPONENTS / group_components).max(1);
-        let groups: Vec<u32> = (0..self.map.groups()).collect();
         let mut tiles = Vec::new();
         let mut slices = Slices::default();
-        for groups in groups.chunks(groups_per_tile as usize) {
+        for groups in self.groups_of_tiles() {
             let mut tile = TileBuilder::new();
-            for &group in groups {
-                self.build_group(&mut tile, group, storage, &mut slices);
-            }
+            self.build_groups(&mut tile, &groups, storage, &mut slices);
             tiles.push(tile.build());
+        }
+        slices.0.sort_by_key(|slice| slice.number);
+        let mut commands = Vec::new();
+        let (mut to_slices, mut from_slices) = (Vec::new(), Vec::new());
+        for slice in slices.0 {
+            to_slices.push(slice.to_slice);
+            from_slices.push(slice.from_slice);
+            commands.push(slice.commands);
         }
         let GpuConfig { xbar, .. } = self.blocks.config;
         let network = |direction, bytes_per_cycle| crossbar::Config {
             direction,
             bytes_per_cycle,
             clock: l2_clock(self.blocks.config),
+            window: xbar.input_window as usize,
         };
         let path = self.blocks.path.child("xbar");
         let config = network(Direction::Request, xbar.request_bytes_per_cycle);
-        let requests = Crossbar::new(path.child("request"), config, self.from_sms, slices.to_slices);
+        let requests = Crossbar::new(path.child("request"), config, self.from_sms, to_slices);
         self.blocks.fill(&mut self.request, Block::XbarRequest, requests);
         let config = network(Direction::Response, xbar.response_bytes_per_cycle);
-        let responses = Crossbar::new(path.child("response"), config, slices.from_slices, self.to_sms);
+        let responses = Crossbar::new(path.child("response"), config, from_slices, self.to_sms);
         self.blocks.fill(&mut self.response, Block::XbarResponse, responses);
         tiles.splice(0..0, [self.request.build(), self.response.build()]);
-        (tiles, slices.commands)
+        (tiles, commands)
     }
 
-    /// Adds the slices and channels of a group to a tile.
-    fn build_group(&self, tile: &mut TileBuilder, group: u32, storage: &Arc<Storage>, slices: &mut Slices) {
+    /// The groups of each memory tile. A slice and its twin are in one tile.
+    fn groups_of_tiles(&self) -> Vec<Vec<u32>> {
+        let n = self.map.groups();
+        let has_twins = self.map.twin(0).is_some();
+        if has_twins && !n.is_multiple_of(2) {
+            // The partitions divide a group, so twins connect all groups.
+            return vec![(0..n).collect()];
+        }
+        // A unit is a group, or two groups of twins.
+        let units: Vec<Vec<u32>> = match has_twins {
+            true => (0..n / 2).map(|group| vec![group, group + n / 2]).collect(),
+            false => (0..n).map(|group| vec![group]).collect(),
+        };
+        let group_components = self.map.slices_per_group() + self.map.channels_per_group();
+        let unit_components = group_components * units[0].len() as u32;
+        let units_per_tile = (TILE_COMPONENTS / unit_components).max(1);
+        units
+            .chunks(units_per_tile as usize)
+            .map(|units| units.concat())
+            .collect()
+    }
+
+    /// Adds the slices and channels of groups to a tile.
+    fn build_groups(&self, tile: &mut TileBuilder, groups: &[u32], storage: &Arc<Storage>, slices: &mut Slices) {
         let Blocks { config, path: root, .. } = &self.blocks;
         let (n_slices, n_channels) = (self.map.slices_per_group(), self.map.channels_per_group());
         let blocks = |name, number, block, tile: &mut TileBuilder| {
             let mut blocks = Blocks::new(config, root.at(name, number as usize));
             blocks.reserve(tile, &[block]);
-            blocks
+            (number, blocks)
         };
-        let channels = group * n_channels..(group + 1) * n_channels;
         // Slots before links: a link needs the slots of both its ends.
-        let channels: Vec<_> = channels.map(|n| blocks("channel", n, Block::Channel, tile)).collect();
-        let mut of_channel: Vec<Vec<channel::SlicePorts>> = (0..n_channels).map(|_| Vec::new()).collect();
-        for number in group * n_slices..(group + 1) * n_slices {
-            let slice = blocks("l2_slice", number, Block::Slice, tile);
-            let mut memory = Vec::with_capacity(channels.len());
-            for (n, channel) in channels.iter().enumerate() {
-                let (to_channel, from_slice) = slice.join_nth(channel, &FETCH, n);
-                let (to_slice, from_channel) = slice.join_nth(channel, &FILL, n);
-                memory.push(slice::ChannelPorts {
-                    requests: to_channel,
-                    responses: from_channel,
-                });
-                of_channel[n].push(channel::SlicePorts {
-                    requests: from_slice,
-                    responses: to_slice,
-                });
+        let reserve = |&group: &u32| {
+            let channels = group * n_channels..(group + 1) * n_channels;
+            let channels: Vec<_> = channels.map(|n| blocks("channel", n, Block::Channel, tile)).collect();
+            let slices = group * n_slices..(group + 1) * n_slices;
+            let slices: Vec<_> = slices.map(|n| blocks("l2_slice", n, Block::Slice, tile)).collect();
+            (channels, slices)
+        };
+        let mut groups: Vec<_> = groups.iter().map(reserve).collect();
+        let mut twins = self.connect_twins(groups.iter_mut().flat_map(|(_, slices)| slices).collect());
+        for (channels, of_group) in &groups {
+            let mut of_channel: Vec<Vec<channel::SlicePorts>> = (0..n_channels).map(|_| Vec::new()).collect();
+            for (number, slice) in of_group {
+                let mut memory = Vec::with_capacity(channels.len());
+                for (n, (_, channel)) in channels.iter().enumerate() {
+                    let (to_channel, from_slice) = slice.join_nth(channel, &FETCH, n);
+                    let (to_slice, from_channel) = slice.join_nth(channel, &FILL, n);
+                    memory.push(slice::ChannelPorts {
+                        requests: to_channel,
+                        responses: from_channel,
+                    });
+                    of_channel[n].push(channel::SlicePorts {
+                        requests: from_slice,
+                        responses: to_slice,
+                    });
+                }
+                let ports = self.slice_ports((*number, slice), memory, twins.remove(number), slices);
+                let component = Slice::new(slice.path.clone(), self.slice_config(*number), ports);
+                slice.fill(tile, Block::Slice, component);
             }
-            let ports = self.slice_ports(&slice, memory, slices);
-            let component = Slice::new(slice.path.clone(), self.slice_config(number), ports);
-            slice.fill(tile, Block::Slice, component);
-        }
-        for (channel, ports) in channels.iter().zip(of_channel) {
-            let of_channel = channel_config(config, &self.map);
-            let component = Channel::new(channel.path.clone(), of_channel, ports, storage.clone());
-            channel.fill(tile, Block::Channel, component);
+            for ((_, channel), ports) in channels.iter().zip(of_channel) {
+                let of_channel = channel_config(config, &self.map);
+                let component = Channel::new(channel.path.clone(), of_channel, ports, storage.clone());
+                channel.fill(tile, Block::Channel, component);
+            }
         }
     }
 
-    fn slice_ports(&self, slice: &Blocks<'_>, memory: Vec<slice::ChannelPorts>, slices: &mut Slices) -> slice::Ports {
+    /// Makes the links between the slices of a tile and their twins. Returns the ports of each slice.
+    fn connect_twins(&self, mut slices: Vec<&mut (u32, Blocks<'_>)>) -> BTreeMap<u32, TwinPorts> {
+        let numbers: Vec<u32> = slices.iter().map(|(number, _)| *number).collect();
+        let twin_of = |number: u32| {
+            let twin = u32::from(self.map.twin(number as u16)?);
+            Some(
+                numbers
+                    .iter()
+                    .position(|&of| of == twin)
+                    .expect("twins are in one tile"),
+            )
+        };
+        // Senders and receivers, by slice.
+        let (mut senders, mut receivers) = (BTreeMap::new(), BTreeMap::new());
+        for (n, &number) in numbers.iter().enumerate() {
+            let Some(twin) = twin_of(number) else { continue };
+            let [slice, other] = slices.get_disjoint_mut([n, twin]).expect("a twin is another slice");
+            slice.1.borrow(Block::TwinSlice, &other.1, Block::Slice);
+            let (to_requests, requests) = slice.1.join(&TWIN_REQUEST);
+            let (to_responses, responses) = slice.1.join(&TWIN_RESPONSE);
+            senders.insert(number, (to_requests, to_responses));
+            receivers.insert(numbers[twin], (requests, responses));
+        }
+        let both = senders.into_iter().zip(receivers);
+        let ports = both.map(|((number, (to_requests, to_responses)), (_, (requests, responses)))| {
+            let ports = TwinPorts {
+                to_requests,
+                requests,
+                to_responses,
+                responses,
+            };
+            (number, ports)
+        });
+        ports.collect()
+    }
+
+    fn slice_ports(
+        &self,
+        (number, slice): (u32, &Blocks<'_>),
+        memory: Vec<slice::ChannelPorts>,
+        twin: Option<TwinPorts>,
+        slices: &mut Slices,
+    ) -> slice::Ports {
         let (to_slice, requests) = slice.join_to(&self.blocks, &SLICE_REQUEST);
         let (responses, from_slice) = slice.join_to(&self.blocks, &SLICE_RESPONSE);
         let (command, commands) = slice.join_to(&self.blocks, &SLICE_COMMAND);
-        slices.to_slices.push(to_slice);
-        slices.from_slices.push(from_slice);
-        slices.commands.push(command);
+        slices.0.push(SliceEnds {
+            number,
+            to_slice,
+            from_slice,
+            commands: command,
+        });
         slice::Ports {
             requests,
             responses,
             commands,
             memory,
+            twin,
         }
     }
 
     fn slice_config(&self, number: u32) -> slice::Config {
         let config = self.blocks.config;
         let l2 = &config.l2;
-        let n_sms = config.n_sms();
         let side = number * l2.partitions / l2.slices;
         let outside = OUTSIDE_L1 + IN_L1 + 2 * (sm_link(config) + slice_link(config));
         let khz = config.clocks.l2_khz;
@@ -186,8 +271,7 @@ impl<'a> MemorySide<'a> {
             latency: domain_cycles(l2.hit_latency.saturating_sub(outside), khz, config).max(1),
             l2_data_latency: core_cycles(l2.slice_latency, khz, config),
             far_latency: domain_cycles(l2.far_latency, khz, config),
-            // SMs are split over the partitions in order, as slices are.
-            near_sms: (side * n_sms / l2.partitions) as u16..((side + 1) * n_sms / l2.partitions) as u16,
+            near_sms: config.sms_of_partition(side),
             mshr_sectors: l2.mshr_entries,
             mshr_targets: l2.mshr_targets,
             memory_depth: l2.memory_queue,
@@ -199,18 +283,33 @@ impl<'a> MemorySide<'a> {
                 float_add: l2.float_add_centicycles,
             },
             clock: l2_clock(config),
+            twin: self.map.twin(number as u16).map(|_| twin_latency(config)),
             map: self.map.clone(),
         }
     }
 }
 
-/// The crossbar's and the host's ends of the links to the slices, in slice order.
-#[derive(Default)]
-struct Slices {
-    to_slices: Vec<OutPort<Box<Packet>>>,
-    from_slices: Vec<InPort<Box<Packet>>>,
-    commands: Vec<OutPort<SliceCommand>>,
+/// What `l2.far_latency` leaves beyond the two links of a crossing, about half of it each way.
+fn twin_latency(config: &GpuConfig) -> TwinLatency {
+    let beyond_links = config.l2.far_latency - 2 * twin_link(config);
+    let cycles = domain_cycles(beyond_links, config.clocks.l2_khz, config).max(2);
+    TwinLatency {
+        request: cycles / 2,
+        response: cycles - cycles / 2,
+    }
 }
+
+/// The crossbar's and the host's ends of the links to a slice.
+struct SliceEnds {
+    number: u32,
+    to_slice: OutPort<Box<Packet>>,
+    from_slice: InPort<Box<Packet>>,
+    commands: OutPort<SliceCommand>,
+}
+
+/// The ends of all slices, in the order of the tiles.
+#[derive(Default)]
+struct Slices(Vec<SliceEnds>);
 
 fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
     let outside_banks = outside_banks(gpu);

@@ -312,6 +312,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         // With `check.weak`, packets leave the L1 out of order.
         disorder: config.check,
         return_queue: l1.return_queue,
+        partition: config.partition_of(sm),
         map: map.clone(),
     }
 }

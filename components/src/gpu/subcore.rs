@@ -161,6 +161,10 @@ fn build_pipes(
         let has_groups = row.pipe == Pipe::Tensor && config.cluster.max_ctas > 0;
         let group = has_groups.then(|| keep_input(&mut ends.products, here.join_among(&[pipe, sm], &PRODUCTS)));
         let component = MathPipe::new(pipe.path.clone(), math::Ports { input, output, group });
+        let component = match row.pipe {
+            Pipe::Sfu => component.with_match_per_value(config.sm.pipes.match_per_value),
+            _ => component,
+        };
         pipe.fill(tile, Block::MathPipe, component);
         pipes.push(to_pipe);
         results.push(result);

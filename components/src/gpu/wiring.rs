@@ -43,6 +43,8 @@ pub(super) enum Block {
     XbarRequest,
     XbarResponse,
     Slice,
+    /// The slice of the other partition with copies of this slice's lines.
+    TwinSlice,
     Channel,
 }
 
@@ -139,13 +141,15 @@ links! {
     PIPE_DONE:          Box<WarpInst>   = "out",                 1,            4,             MathPipe -> Dispatch;
 }
 
-// Owner: an L2 slice. FETCH and FILL exist once for each channel of its group.
+// Owner: an L2 slice. FETCH and FILL exist once for each channel of its group. The last two exist with `l2.far_lines` `copied`.
 links! {
     SLICE_REQUEST:      Box<Packet>     = "request",             slice_link,   slice_queue,   XbarRequest -> Slice;
     SLICE_RESPONSE:     Box<Packet>     = "response",            slice_link,   slice_depth,   Slice -> XbarResponse;
     SLICE_COMMAND:      SliceCommand    = "command",             1,            2,             Host -> Slice;
     FETCH:              Box<Packet>     = "fetch",               1,            fetch_depth,   Slice -> Channel;
     FILL:               Box<Packet>     = "fill",                1,            2,             Channel -> Slice;
+    TWIN_REQUEST:       Box<Packet>     = "twin_request",        twin_link,    twin_depth,    Slice -> TwinSlice;
+    TWIN_RESPONSE:      Box<Packet>     = "twin_response",       twin_link,    twin_depth,    Slice -> TwinSlice;
 }
 
 /// Longest latency of a link between tiles, in cycles. GigaThread, slice and shared memory delay messages by the rest.
@@ -223,6 +227,16 @@ fn slice_depth(config: &GpuConfig) -> u32 {
     port_depth(slice_link(config), config.xbar.queue_depth)
 }
 
+/// Latency of each link between a slice and its twin, in core cycles: about a quarter of `l2.far_latency`. The slices' pipes delay
+/// packets by the rest.
+pub(super) fn twin_link(config: &GpuConfig) -> u32 {
+    (config.l2.far_latency / 4).clamp(1, LONGEST_LINK)
+}
+
+fn twin_depth(config: &GpuConfig) -> u32 {
+    port_depth(twin_link(config), config.l2.queue_depth)
+}
+
 /// Depth of a link between tiles: the receiver's queue, and the messages sent during one round trip of a credit.
 fn port_depth(latency: u32, queue: u32) -> u32 {
     2 * latency + queue
@@ -267,6 +281,13 @@ impl<'a> Blocks<'a> {
     /// Reserves the next slots of a tile for these blocks.
     pub(super) fn reserve(&mut self, tile: &mut TileBuilder, blocks: &[Block]) {
         self.slots.extend(blocks.iter().map(|&block| (block, tile.slot())));
+    }
+
+    /// Names the slot of a block of `other` as this owner's `block`.
+    pub(super) fn borrow(&mut self, block: Block, other: &Blocks<'_>, of_other: Block) {
+        let found = other.slots.iter().find(|(of, _)| *of == of_other);
+        let (_, slot) = found.unwrap_or_else(|| panic!("{}: {of_other:?} has no slot", other.path));
+        self.slots.push((block, slot.clone()));
     }
 
     /// Adds the host, which is outside all tiles.

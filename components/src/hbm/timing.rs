@@ -121,6 +121,10 @@ impl BankTimers {
     /// Command cycles of the check bits that follow the next burst.
     #[inline]
     fn check_bits(&mut self) -> u64 {
+        // A part without check bits counts nothing: its counter would never be cleared.
+        if self.check_interval == 0 {
+            return 0;
+        }
         self.unchecked += 1;
         if self.unchecked != self.check_interval {
             return 0;
@@ -178,5 +182,23 @@ impl BankTimers {
         // The refresh holds all banks at once.
         let ready = start + u64::from(self.t.t_rfc);
         self.banks.iter_mut().for_each(|bank| bank.activate_at = ready);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset;
+
+    #[test]
+    fn part_without_check_bits_has_none_after_any_number_of_bursts() {
+        let mut hbm = preset::load("tiny", &[]).expect("tiny is built in").config.hbm;
+        hbm.check_interval = 0;
+        let mut timers = BankTimers::new(&hbm);
+        // The counter of bursts is one burst before its end.
+        timers.unchecked = u32::MAX;
+        timers.activate(0, 0, 0);
+        let burst = u64::from(hbm.burst_bytes / hbm.bus_bytes_per_command_cycle);
+        assert_eq!(timers.column(0, false, 100).0, burst);
     }
 }

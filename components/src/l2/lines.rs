@@ -2,9 +2,12 @@
 //!
 //! The address map gives each line its set, by the same kind of interleave as its slice.
 //!
+//! A line of another slice is a *copy*: its home is in the other partition, and it is never dirty.
+//!
 //! Invariants: a dirty sector has at least one valid byte. A line with a fetch in flight is pinned: it cannot be the victim.
 
 use bitvec::prelude::{BitVec, bitvec};
+use warpwave_hw::invariant::Invariants;
 
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
@@ -30,6 +33,10 @@ struct LineState {
     fetch: u32,
     /// Dirty sectors: memory does not have their bytes yet.
     dirty: u8,
+    /// True for a copy of a line of the other partition.
+    is_copy: bool,
+    /// Sectors of a copy in flight whose bytes may serve the packets that wait for them, and no later ones.
+    stale: u8,
 }
 
 /// All lines of one slice, addressed by way.
@@ -37,6 +44,8 @@ pub(super) struct Lines {
     tags: Tags,
     sets: Interleave,
     states: Box<[LineState]>,
+    /// Copies with a fetch in flight, by set.
+    copies_in_flight: Box<[u8]>,
     /// The sets that may have a dirty sector. A write-back of all lines skips the others.
     dirty_sets: BitVec,
     bytes: LineStore,
@@ -54,11 +63,14 @@ impl Lines {
             set: tags.set_of(way) as u32,
             fetch: NO_FETCH,
             dirty: 0,
+            is_copy: false,
+            stale: 0,
         };
         Lines {
             states: (0..ways).map(state).collect(),
             tags,
             sets,
+            copies_in_flight: vec![0; shape.sets].into(),
             dirty_sets: bitvec![0; shape.sets],
             bytes: LineStore::new(ways),
             atomic_sectors_changed: 0,
@@ -89,12 +101,57 @@ impl Lines {
         self.tags.victim(set, |way| self.states[way].fetch == NO_FETCH)
     }
 
+    /// The way that an absent copy takes, as [`Lines::victim`]. One way of each set has no copy in flight, so that a line of this slice
+    /// never waits for the other partition. Returns `None` if the copy would take that way.
+    pub(super) fn copy_victim(&self, local: u64) -> Option<usize> {
+        let set = self.sets.map(local).0 as usize;
+        let in_flight = usize::from(self.copies_in_flight[set]);
+        if in_flight + 1 >= self.tags.ways() {
+            return None;
+        }
+        self.victim(local)
+    }
+
     /// Puts a line without valid bytes in a way. This evicts the line there.
-    pub(super) fn allocate(&mut self, way: usize, line: u32) {
+    pub(super) fn allocate(&mut self, way: usize, line: u32, is_copy: bool) {
         self.tags.insert(way, line);
         self.bytes.prepare(way);
         let state = &mut self.states[way];
-        (state.valid, state.dirty) = ([0; SECTORS], 0);
+        (state.valid, state.dirty, state.is_copy, state.stale) = ([0; SECTORS], 0, is_copy, 0);
+    }
+
+    /// Sectors of a copy whose fill serves only the packets that wait for it.
+    #[inline]
+    pub(super) fn stale(&self, way: usize) -> u8 {
+        self.states[way].stale
+    }
+
+    /// Drops the bytes of `sectors` of a copy. Marks its sectors `in_flight` stale.
+    pub(super) fn drop_copy(&mut self, way: usize, sectors: u8, in_flight: u8) {
+        let state = &mut self.states[way];
+        debug_assert!(state.is_copy && state.dirty == 0, "only a clean copy is dropped");
+        each_sector(sectors).for_each(|sector| state.valid[sector] = 0);
+        state.stale |= in_flight;
+        self.free_empty_copy(way);
+    }
+
+    /// Drops the stale sectors among `sectors`, which have arrived.
+    pub(super) fn drop_stale(&mut self, way: usize, sectors: u8) {
+        let state = &mut self.states[way];
+        let stale = state.stale & sectors;
+        if stale != 0 {
+            state.stale &= !stale;
+            each_sector(stale).for_each(|sector| state.valid[sector] = 0);
+            self.free_empty_copy(way);
+        }
+    }
+
+    /// Invalidates a copy without valid sectors and without a fetch in flight.
+    fn free_empty_copy(&mut self, way: usize) {
+        let state = &self.states[way];
+        if state.valid == [0; SECTORS] && state.fetch == NO_FETCH {
+            self.tags.invalidate(way);
+        }
     }
 
     /// Invalidates every line without dirty sectors and without a fetch in flight.
@@ -154,7 +211,26 @@ impl Lines {
 
     /// Pins a line for the fetches of an MSHR entry, or unpins it.
     pub(super) fn set_fetch(&mut self, way: usize, entry: Option<u32>) {
-        self.states[way].fetch = entry.unwrap_or(NO_FETCH);
+        let state = &mut self.states[way];
+        if state.is_copy {
+            let in_flight = &mut self.copies_in_flight[state.set as usize];
+            *in_flight = *in_flight + u8::from(entry.is_some()) - u8::from(state.fetch != NO_FETCH);
+        }
+        state.fetch = entry.unwrap_or(NO_FETCH);
+    }
+
+    /// Checks that copies are clean, and the counts of those in flight.
+    pub(super) fn invariants(&self, check: &mut Invariants) {
+        let mut in_flight = 0;
+        for way in 0..self.states.len() {
+            let state = &self.states[way];
+            if state.is_copy && self.tags.line(way).is_some() {
+                check.equal(format!("dirty sectors of the copy in way {way}"), state.dirty.into(), 0);
+                in_flight += u64::from(state.fetch != NO_FETCH);
+            }
+        }
+        let counted = self.copies_in_flight.iter().map(|&n| u64::from(n)).sum();
+        check.equal("copies in flight", counted, in_flight);
     }
 
     /// The bytes of a line.
@@ -225,14 +301,14 @@ mod tests {
     /// Allocates `line`, which has the number `local` in the slice.
     fn insert(lines: &mut Lines, line: u32, local: u64) -> usize {
         let way = lines.victim(local).expect("no line is pinned");
-        lines.allocate(way, line);
+        lines.allocate(way, line, false);
         way
     }
 
     #[test]
     fn fill_keeps_the_written_bytes_of_a_sector() {
         let mut lines = lines(1024, 2);
-        lines.allocate(0, 5);
+        lines.allocate(0, 5, false);
         lines.write(0, 0b0010, 0b10 << 32, &[0x11; LINE]);
         assert_eq!((lines.full(0), lines.dirty(0), lines.valid(0)), (0, 0b0010, 1 << 33));
         lines.merge(0, 0b0010, &[0x22; LINE]);
@@ -349,7 +425,7 @@ mod tests {
                         let way = lines.victim(line.into()).expect("no line is pinned");
                         prop_assert_eq!(lines.states[way].set, lines.sets.map(line.into()).0);
                         prop_assert_eq!(lines.line(way), held[way]);
-                        lines.allocate(way, line);
+                        lines.allocate(way, line, false);
                         held[way] = Some(line);
                     }
                 }

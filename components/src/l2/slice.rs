@@ -17,6 +17,7 @@
 //! | `responses` to the crossbar | the same packets |
 //! | `commands` from the host | write-back and invalidate, between launches only |
 //! | `memory`, two links for each channel that the slice can reach | fetches and write-backs out; fills and acknowledgements back |
+//! | `twin`, two links each way to a slice of the other partition | fetches of copies, passed requests, recalls ([`twin`]) |
 //!
 //! | Operation | Cycles of the slice's clock |
 //! |---|---|
@@ -26,8 +27,8 @@
 //! | data array | busy for ceil(sector bytes / `bytes_per_cycle`) per access and per fill |
 //! | data array, atomic | busy for n times the pace of its operation ([`AtomicPace`]); n: the most lanes on one word |
 //!
-//! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, send to memory, take from memory,
-//! execute a host command, look up a request.
+//! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, exchange with the twin, send to
+//! memory, take from memory, execute a host command, look up a request.
 //!
 //! Policy: write-back, write-validate. A miss allocates the line at its lookup. A store fetches nothing and marks its bytes valid. A load
 //! of a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. Any access to a sector in flight waits for
@@ -36,7 +37,8 @@
 //! # Invariants
 //! - Requests of one SM for one sector take effect in the order of arrival.
 //! - Each request gets exactly one response. The response to a store means that its bytes are in the slice.
-//! - The newest data of a line is in memory, in dirty sectors of the slice, or in a write-back in flight.
+//! - The newest data of a line is in memory, in dirty sectors of its home slice, or in a write-back in flight.
+//! - A valid sector of a copy has the bytes of its home ([`twin`]).
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
 
@@ -44,8 +46,10 @@ mod lookup;
 mod memory;
 mod responses;
 mod stats;
+mod tag_state;
+pub mod twin;
 
-pub use stats::Stats;
+pub use stats::{Stats, TwinStats};
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -61,15 +65,16 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use self::lookup::{SliceTagState, TAG_STATES};
 use self::responses::{NEVER, Responses};
+use self::tag_state::{SliceTagState, TAG_STATES};
+use self::twin::{Twin, TwinLatency, TwinPorts};
 use super::atomic::AtomicPace;
 use super::lines::Lines;
 use crate::cache::mshr::MshrTable;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::TagStage;
 use crate::cache::tags::Shape;
-use crate::proto::mem::{Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
+use crate::proto::mem::{LINE, Packet, SECTOR, SECTORS, SliceCommand, n_sectors};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
 
@@ -87,7 +92,7 @@ pub struct Config {
     /// Core cycles from the hit or the last fill to the stamp [`L2Data`](crate::proto::mem::Stage::L2Data). It affects latency reports, not
     /// timing. Preset key `l2.slice_latency`.
     pub l2_data_latency: u32,
-    /// Extra slice-clock cycles of a response to an SM of another L2 partition. Preset key `l2.far_latency`.
+    /// Extra slice-clock cycles of a response to an SM of another L2 partition, without a twin. Preset key `l2.far_latency`.
     pub far_latency: u32,
     /// SMs of the slice's own L2 partition.
     pub near_sms: Range<u16>,
@@ -104,6 +109,8 @@ pub struct Config {
     pub atomic: AtomicPace,
     /// The slice's clock.
     pub clock: Domain,
+    /// Latencies to the twin in the other partition, for a slice that keeps copies of its lines.
+    pub twin: Option<TwinLatency>,
     /// Map of lines to slices and channels.
     pub map: Arc<AddressMap>,
 }
@@ -128,9 +135,11 @@ pub struct Ports {
     pub commands: InPort<SliceCommand>,
     /// To and from each channel that the slice can reach.
     pub memory: Vec<ChannelPorts>,
+    /// To and from the twin, with [`Config::twin`].
+    pub twin: Option<TwinPorts>,
 }
 
-warpwave_hw::show_ports!(Ports: requests, responses, commands, memory);
+warpwave_hw::show_ports!(Ports: requests, responses, commands, memory, twin);
 
 /// Rare inputs of this tick. Each is tested once, not at every edge of the tick.
 #[derive(Clone, Copy)]
@@ -164,11 +173,14 @@ struct State {
     /// Packets to reuse for fetches and write-backs.
     pool: PacketPool,
     stats: Stats,
+    /// With a twin in the other partition: the copies.
+    twin: Option<Twin>,
 }
 
 impl State {
     fn new(config: &Config) -> Self {
         let shape = Shape::new(config.bytes, config.associativity);
+        let ways = shape.sets * shape.ways;
         State {
             lines: Lines::new(shape, &config.replacement, config.map.sets(shape.sets as u32)),
             mshr: MshrTable::new(config.mshr_sectors, config.mshr_targets),
@@ -183,8 +195,25 @@ impl State {
             next_edge: 0,
             pool: PacketPool::default(),
             stats: Stats::default(),
+            twin: config
+                .twin
+                .map(|latency| Twin::new(latency, ways, config.mshr_sectors, config.mshr_targets)),
         }
     }
+
+    /// Notes that a message has left the slice or come back: stalled requests are looked up again.
+    #[inline]
+    fn note_progress(&mut self) {
+        self.tag.note_progress();
+        if let Some(twin) = &mut self.twin {
+            twin.tag.note_progress();
+        }
+    }
+}
+
+/// Address of a line.
+fn address(line: u32) -> u64 {
+    u64::from(line) * LINE as u64
 }
 
 /// One slice of the L2.
@@ -209,6 +238,7 @@ impl Slice {
             "{path}: the MSHRs hold {} sectors, fewer than the {SECTORS} of a line",
             config.mshr_sectors
         );
+        assert_eq!(config.twin.is_some(), ports.twin.is_some(), "{path}: a twin has links");
         let mut memory_arrivals = ArrivalMask::default();
         ports
             .memory
@@ -228,11 +258,19 @@ impl Slice {
         &self.state.stats
     }
 
+    /// The counters of the copies, for a slice with a twin.
+    pub fn twin_counters(&self) -> Option<&TwinStats> {
+        self.state.twin.as_ref().map(|twin| &twin.stats)
+    }
+
     /// Runs the stages at one edge of the slice's clock, from the last to the first.
     #[inline(always)]
     fn step(&mut self, now: Cycle, edge: u64, inputs: RareInputs) {
         if self.state.responses.due() <= edge {
             self.respond(now, edge);
+        }
+        if self.state.twin.is_some() {
+            self.exchange_with_twin(now, edge);
         }
         if !self.state.to_memory.is_empty() {
             self.send_to_memory(now);
@@ -264,7 +302,8 @@ impl Slice {
         let state = &self.state;
         let tag = state.tag.state();
         // After a hit or a miss, the next edge looks up the next request, or shows the tag stage idle.
-        let busy = matches!(tag, SliceTagState::Hit | SliceTagState::Miss)
+        let busy = matches!(tag, SliceTagState::Hit | SliceTagState::Miss | SliceTagState::Pass)
+            || self.is_twin_busy(now)
             || !tag.holds_request() && self.ports.requests.is_ready(now)
             || !state.to_memory.is_empty()
             || inputs.memory && self.ports.memory.iter().any(|ports| ports.responses.is_ready(now))
@@ -275,13 +314,24 @@ impl Slice {
         // A request that waits for the data array is looked up at the first edge at which the array is free.
         let data_free = match tag {
             SliceTagState::DataBusy => state.data_free_at,
+            _ if state
+                .twin
+                .as_ref()
+                .is_some_and(|twin| twin.tag.state() == SliceTagState::DataBusy) =>
+            {
+                state.data_free_at
+            }
             _ => NEVER,
         };
+        let of_twin = self.twin_activity(now);
         // A blocked response is past its due edge. Room in the link wakes the slice.
         if state.responses.is_blocked() {
-            return self.tick_at(data_free).or(self.ports.responses.await_room(now));
+            return self
+                .tick_at(data_free)
+                .or(self.ports.responses.await_room(now))
+                .or(of_twin);
         }
-        self.tick_at(data_free.min(state.responses.due()))
+        self.tick_at(data_free.min(state.responses.due())).or(of_twin)
     }
 
     /// A tick at `edge`, or at the next edge if `edge` has passed.
@@ -320,6 +370,10 @@ impl Component for Slice {
         self.ports.requests.clear();
         self.ports.commands.clear();
         self.ports.memory.iter_mut().for_each(|ports| ports.responses.clear());
+        if let Some(twin) = &mut self.ports.twin {
+            twin.requests.clear();
+            twin.responses.clear();
+        }
         self.state = State::new(&self.config);
     }
 
@@ -329,6 +383,7 @@ impl Component for Slice {
             && state.mshr.n_in_flight() == 0
             && state.responses.len() == 0
             && state.to_memory.is_empty()
+            && state.twin.as_ref().is_none_or(Twin::is_quiescent)
             // A write-back that has left is the channel's work.
             && state.write_back.is_none()
     }
@@ -361,6 +416,9 @@ impl Component for Slice {
             Some(state.responses.len() as u64),
         );
         probe.bit("writes_back", Some(state.write_back.is_some()));
+        if let Some(twin) = &state.twin {
+            twin.probe(config, probe);
+        }
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
@@ -369,10 +427,17 @@ impl Component for Slice {
 
     fn invariants(&self, check: &mut Invariants) {
         self.state.mshr.invariants(check);
+        if let Some(twin) = &self.state.twin {
+            twin.invariants(check);
+            self.state.lines.invariants(check);
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {
         self.state.stats.report(report);
+        if let Some(twin) = &self.state.twin {
+            twin.stats.report(report);
+        }
         report.count("atomic_sectors_changed", self.state.lines.atomic_sectors_changed());
     }
 
@@ -384,6 +449,9 @@ impl Component for Slice {
                 "{}: {packets} packets wait for {sectors} sectors from memory",
                 self.path
             ));
+        }
+        if let Some(twin) = &self.state.twin {
+            twin.waits(&self.path, say);
         }
         if responses.len() > 0 {
             let packets = responses.len();

@@ -7,7 +7,9 @@ use std::num::NonZeroU64;
 
 use warpwave_isa::lane::LaneMask;
 
-/// Maximum number of instructions of a program: the program counter has 23 bits in a message.
+use crate::proto::warp::MAX_SLOTS;
+
+/// Maximum number of instructions of a program: the program counter has 22 bits in a message.
 pub const MAX_INSTRUCTIONS: usize = 1 << (WARP - PC);
 
 /// Groups of asynchronous operations per warp: 3 bits in a message.
@@ -15,7 +17,7 @@ pub const GROUPS: u8 = 1 << (63 - GROUP);
 
 /// Lowest bit of each field. From the top: bit 63 is set, then group, warp, program counter, and the lanes from bit 0 on.
 const PC: u32 = 32;
-const WARP: u32 = 55;
+const WARP: u32 = 54;
 const GROUP: u32 = 60;
 /// The bit that is set in every word. It makes the word nonzero, so an `Option` needs no more bytes.
 const SET: NonZeroU64 = NonZeroU64::new(1 << 63).expect("a bit is set");
@@ -25,11 +27,11 @@ const SET: NonZeroU64 = NonZeroU64::new(1 << 63).expect("a bit is set");
 pub struct Issue(NonZeroU64);
 
 impl Issue {
-    /// Issue of the instruction at `pc` of the warp in slot `warp`, below 32. The guard is not applied to `active`. `group` is the group
+    /// Issue of the instruction at `pc` of the warp in slot `warp`, below [`MAX_SLOTS`]. The guard is not applied to `active`. `group` is the group
     /// of an asynchronous operation. `pc` is below [`MAX_INSTRUCTIONS`], `group` below [`GROUPS`].
     #[inline]
     pub fn new(warp: u8, pc: u32, active: LaneMask, group: u8) -> Self {
-        debug_assert!(warp < 32 && (pc as usize) < MAX_INSTRUCTIONS && group < GROUPS);
+        debug_assert!(usize::from(warp) < MAX_SLOTS && (pc as usize) < MAX_INSTRUCTIONS && group < GROUPS);
         let fields = u64::from(pc) << PC | u64::from(warp) << WARP | u64::from(group) << GROUP;
         Issue(SET | fields | u64::from(active.0))
     }
@@ -38,7 +40,7 @@ impl Issue {
     #[inline]
     pub fn warp(self) -> u8 {
         // The remainder drops the fields above.
-        (self.0.get() >> WARP) as u8 % 32
+        (self.0.get() >> WARP) as u8 % MAX_SLOTS as u8
     }
 
     /// The instruction.
@@ -108,7 +110,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_overlap() {
-        for (warp, pc, lanes, group) in [(0, 0, 0, 0), (31, (1 << 23) - 1, u32::MAX, 7), (5, 1 << 22, 1 << 31, 4)] {
+        for (warp, pc, lanes, group) in [(0, 0, 0, 0), (63, (1 << 22) - 1, u32::MAX, 7), (5, 1 << 21, 1 << 31, 4)] {
             let issue = Issue::new(warp, pc, LaneMask(lanes), group);
             assert_eq!(
                 (issue.warp(), issue.pc(), issue.active().0, issue.group()),

@@ -41,6 +41,21 @@ pub enum PacketKind {
     },
 }
 
+/// Role of a packet between the two partitions of an L2 that keeps copies of far lines (`l2.far_lines`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Crossing {
+    /// A packet that never crosses: the home slice of its line is in the partition of its SM, or no slice keeps copies.
+    Near,
+    /// A request of an SM for a line whose home slice is in the other partition. In the response to a load: its data have crossed.
+    Far,
+    /// A load that the near slice sends to the home slice, for a copy. The response is the fill.
+    Fetch,
+    /// A request of the home slice to the near slice: drop the copy.
+    Recall,
+    /// The answer to a recall: the near slice has no copy.
+    Recalled,
+}
+
 /// Command of the host to an L2 slice, between launches. It keeps device memory and L2 consistent, outside simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceCommand {
@@ -188,6 +203,8 @@ pub struct Packet {
     pub l2_hit: bool,
     /// In a write to memory: true for a dirty line that the host has written back after a launch. For statistics.
     pub is_flush: bool,
+    /// Role between the two partitions of the L2. The sender to the crossbar sets it.
+    pub crossing: Crossing,
     /// True if the packet stores its stamps. It does so for subscribers and histograms.
     pub is_timed: bool,
     /// Stamps of a timed packet. Undefined in others.
@@ -214,6 +231,7 @@ impl Packet {
             l1_hit: false,
             l2_hit: false,
             is_flush: false,
+            crossing: Crossing::Near,
             is_timed: true,
             stamps: Stamps::NONE,
         }

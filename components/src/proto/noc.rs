@@ -15,8 +15,8 @@ pub use hash::Hash;
 pub use interleave::Interleave;
 pub use modulo::Modulo;
 
-use super::mem::LINE;
-use crate::config::{GpuConfig, Mapping};
+use super::mem::{Crossing, LINE};
+use crate::config::{FarLines, GpuConfig, Mapping};
 
 /// The slice of a line, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,8 @@ pub struct AddressMap {
     mappings: Mappings,
     groups: u32,
     slices_per_group: u32,
+    /// Slices of a partition, if slices keep copies of lines of the other one.
+    slices_per_partition: Option<u16>,
 }
 
 impl AddressMap {
@@ -71,7 +73,39 @@ impl AddressMap {
             l2: config.l2.mapping,
             hbm: config.hbm.mapping,
         };
-        AddressMap::with_mappings(config.l2.slices, config.hbm.channels, mappings)
+        let map = AddressMap::with_mappings(config.l2.slices, config.hbm.channels, mappings);
+        match config.l2.far_lines {
+            FarLines::AtHome => map,
+            FarLines::Copied => map.with_copies(),
+        }
+    }
+
+    /// The map with two partitions, each with half of the slices. A slice has copies of the lines of its twin in the other partition.
+    pub fn with_copies(self) -> Self {
+        let slices_per_partition = Some((self.slices.places() / 2) as u16);
+        AddressMap {
+            slices_per_partition,
+            ..self
+        }
+    }
+
+    /// The slice of the other partition with copies of the lines of `slice`, if slices keep copies.
+    pub fn twin(&self, slice: u16) -> Option<u16> {
+        let half = self.slices_per_partition?;
+        Some(if slice < half { slice + half } else { slice - half })
+    }
+
+    /// The slice to which an SM of `partition` sends a request for a line, and the role of the request.
+    #[inline]
+    pub fn route(&self, line: u64, partition: u32) -> (u16, Crossing) {
+        let home = self.home(line).slice;
+        match self.slices_per_partition {
+            Some(half) if u32::from(home / half) != partition => match home < half {
+                true => (home + half, Crossing::Far),
+                false => (home - half, Crossing::Far),
+            },
+            _ => (home, Crossing::Near),
+        }
     }
 
     /// A map with these interleaves over `slices` slices and `channels` channels.
@@ -83,6 +117,7 @@ impl AddressMap {
             mappings,
             groups,
             slices_per_group: slices / groups,
+            slices_per_partition: None,
         }
     }
 
@@ -174,6 +209,22 @@ mod tests {
                     "{slices}, {channels}, {mappings:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn far_line_goes_to_the_twin_of_its_home() {
+        let plain = AddressMap::new(6, 3);
+        let map = plain.clone().with_copies();
+        let twins: Vec<_> = (0..6).map(|slice| map.twin(slice)).collect();
+        assert_eq!(twins, [3, 4, 5, 0, 1, 2].map(Some));
+        assert_eq!(plain.twin(0), None);
+        for line in (0..1000).map(|n| n * LINE as u64) {
+            let home = plain.home(line).slice;
+            assert_eq!(plain.route(line, 1), (home, Crossing::Near), "no copies");
+            let (near, far) = (u32::from(home) / 3, 1 - u32::from(home) / 3);
+            assert_eq!(map.route(line, near), (home, Crossing::Near));
+            assert_eq!(map.route(line, far), ((home + 3) % 6, Crossing::Far));
         }
     }
 

@@ -1,6 +1,6 @@
 //! A pool of packets: a block that creates packets uses them again.
 
-use crate::proto::mem::{Packet, PacketKind};
+use crate::proto::mem::{Crossing, Packet, PacketKind};
 use warpwave_hw::grow::push;
 
 /// Free packets. Once there are as many as were ever in flight, no more are allocated.
@@ -20,6 +20,7 @@ impl PacketPool {
         packet.tag = tag;
         // The last use may have set it.
         packet.is_flush = false;
+        packet.crossing = Crossing::Near;
         packet.start_stamps(is_timed);
         packet
     }

@@ -136,7 +136,7 @@ impl Predecoded {
             number: 0,
             pred_defs: decoded.pred_defs,
             pred_touches: decoded.pred_touches,
-            pipe: decoded.pipe,
+            pipe: timing.pipe,
             interval: u16::try_from(timing.interval).expect("the check of a configuration bounds intervals"),
             result: timing.result,
             is_local_or_global: timing.is_local_or_global,

@@ -1,5 +1,7 @@
 //! Cycles and routing of one instruction, for the scheduler and the LSU.
 
+use warpwave_isa::opcode::Pipe;
+
 /// Cycles from the return of an instruction by a unit of the SM to the issue of a dependent one: two links.
 pub(crate) const RETURN_CYCLES: u64 = 2;
 
@@ -11,7 +13,9 @@ pub struct Timing {
     /// Issue interval of its pipe, in cycles.
     pub interval: u32,
     /// Cycles that the register banks need for its operands, at least 1.
-    pub operand_cycles: u32,
+    pub operand_cycles: u16,
+    /// Its pipe.
+    pub pipe: Pipe,
     /// Kind of stall of a dependent instruction.
     pub result: ResultWait,
     /// True if it is complete for its warp once it is sent.

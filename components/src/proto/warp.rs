@@ -14,6 +14,15 @@ use warpwave_isa::reg::Reg;
 use crate::proto::addresses::WarpAddresses;
 use crate::proto::launch::{Grid, Route, Timing};
 
+/// A set of warp slots of a sub-core, bit i for slot i.
+pub type SlotMask = u64;
+
+/// Maximum number of warp slots of a sub-core.
+pub const MAX_SLOTS: usize = SlotMask::BITS as usize;
+
+/// Width of a warp slot in a waveform.
+pub(crate) const SLOT_WIDTH: u32 = MAX_SLOTS.ilog2();
+
 /// The start of a warp. The CTA manager sends it to the scheduler and to the dispatch unit of the sub-core.
 #[derive(Clone, Debug)]
 pub struct WarpStart {
@@ -39,9 +48,9 @@ pub enum WarpCommand {
     /// A warp starts.
     Start(WarpStart),
     /// The block barrier of these warps is open, bit i for slot i.
-    Release(u32),
+    Release(SlotMask),
     /// The cluster barrier of these warps is open, bit i for slot i.
-    OpenCluster(u32),
+    OpenCluster(SlotMask),
 }
 
 /// Values of special registers and of BAR.RED. From the CTA manager to a dispatch unit.
@@ -52,7 +61,7 @@ pub enum WarpInfo {
     /// The counting barrier of these warps is open.
     Counted {
         /// The warps, bit i for slot i.
-        warps: u32,
+        warps: SlotMask,
         /// Number of threads with a true predicate.
         count: u32,
     },
@@ -175,7 +184,7 @@ impl IssueInfo {
     #[inline]
     pub fn of(inst: &Inst, decoded: &Decoded, timing: &Timing) -> Self {
         IssueInfo {
-            pipe: decoded.pipe,
+            pipe: timing.pipe,
             dst: inst.dst,
             // RZ drops the result.
             result_words: if inst.dst.is_zero() { 0 } else { decoded.result_words },

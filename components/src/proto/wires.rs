@@ -51,14 +51,14 @@ payload! {
     Trap: "pc" = |trap| trap.pc.into(), corrupt = |trap| trap.pc ^= 1;
     WarpCommand: "warp" = |command| match command {
         WarpCommand::Start(start) => start.warp.into(),
-        WarpCommand::Release(warps) | WarpCommand::OpenCluster(warps) => (*warps).into(),
+        WarpCommand::Release(warps) | WarpCommand::OpenCluster(warps) => *warps,
     }, corrupt = |command| match command {
         WarpCommand::Start(start) => start.warp ^= 1,
         WarpCommand::Release(warps) | WarpCommand::OpenCluster(warps) => *warps ^= 1,
     };
     WarpInfo: "warp" = |info| match info {
         WarpInfo::Start(start) => start.warp.into(),
-        WarpInfo::Counted { warps, .. } => (*warps).into(),
+        WarpInfo::Counted { warps, .. } => *warps,
     }, corrupt = |info| match info {
         WarpInfo::Start(start) => start.warp ^= 1,
         WarpInfo::Counted { count, .. } => *count ^= 1,

@@ -81,6 +81,8 @@ struct State {
     grid: Option<u32>,
     /// Fills with the cycle of their sending, by requester. A hit overtakes misses.
     delays: Vec<VecDeque<(Cycle, ConstantLine)>>,
+    /// Fills sent.
+    sent: u64,
     /// The requester served last.
     last: usize,
     /// The line looked up in the last tick, for the waveform.
@@ -96,6 +98,7 @@ impl State {
             arrives: vec![Cycle::ZERO; shape.sets * shape.ways],
             grid: None,
             delays: vec![VecDeque::new(); requesters],
+            sent: 0,
             last: 0,
             line: None,
             stats: Stats::default(),
@@ -139,6 +142,7 @@ impl ConstantCache {
             if delay.front().is_some_and(|&(due, _)| due <= now) && port.has_room(now) {
                 let (_, line) = delay.pop_front().expect("a fill is due");
                 port.send(now, line);
+                self.state.sent += 1;
             }
         }
     }
@@ -253,6 +257,13 @@ impl Component for ConstantCache {
         let stats = &self.state.stats;
         let found = stats.requests_hit + stats.requests_merged;
         check.at_most("constant lines found", found, stats.requests);
+        let waiting: usize = self.state.delays.iter().map(VecDeque::len).sum();
+        check.equal(
+            "fills sent and waiting",
+            self.state.sent + waiting as u64,
+            stats.requests,
+        );
+        self.state.tags.invariants(check);
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -48,14 +48,11 @@ use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
-use crate::proto::warp::{WarpCommand, WarpEvent, WarpInfo};
+use crate::proto::warp::{MAX_SLOTS, SlotMask, WarpCommand, WarpEvent, WarpInfo};
 use crate::sm::barrier::{Arrival, Barriers};
 use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
 use warp_messages::{shared_base, trapped, warp_start};
-
-/// Maximum number of warp slots of a sub-core.
-pub const MAX_WARPS: usize = 32;
 
 /// Parameters of a CTA manager.
 #[derive(Clone, Debug)]
@@ -118,7 +115,7 @@ impl Cta {
     }
 
     /// Warp slots of these warps (bit i for warp i), as a mask for each sub-core.
-    fn slots_of(&self, warps: u64) -> [u32; 8] {
+    fn slots_of(&self, warps: u64) -> [SlotMask; 8] {
         let mut slots = [0; 8];
         for (subcore, slot) in ones(warps).map(|warp| self.warp_slots[warp]) {
             slots[subcore as usize] |= 1 << slot;
@@ -146,15 +143,17 @@ struct State {
     /// CTA slots whose warps have all ended, not yet reported.
     ended: u64,
     /// Free warp slots of each sub-core, bit i for slot i.
-    free_warps: Vec<u32>,
+    free_warps: Vec<SlotMask>,
     /// CTA slot and warp index of each warp slot of each sub-core.
-    owners: Vec<[(u8, u8); MAX_WARPS]>,
+    owners: Vec<[(u8, u8); MAX_SLOTS]>,
     /// First cycle in which the barrier unit is free to count one more arrival.
     count_free: Cycle,
     /// Complete barriers whose latency is not over.
     releases: Vec<PendingRelease>,
     /// Cluster messages that wait for a link.
     clusters: Clusters,
+    /// The first trap, while the link to GigaThread is full.
+    trap: Option<Trap>,
     /// First cycle of the current interval with a CTA on the SM.
     active_since: Option<Cycle>,
     stats: Stats,
@@ -167,12 +166,12 @@ impl State {
             used_slots: 0,
             starting: 0,
             ended: 0,
-            // A 64-bit shift, since a sub-core can have 32 slots.
-            free_warps: vec![(u64::MAX >> (64 - config.warps_per_subcore)) as u32; config.subcores],
-            owners: vec![[(0, 0); MAX_WARPS]; config.subcores],
+            free_warps: vec![SlotMask::MAX >> (MAX_SLOTS - config.warps_per_subcore); config.subcores],
+            owners: vec![[(0, 0); MAX_SLOTS]; config.subcores],
             count_free: Cycle::ZERO,
             releases: Vec::with_capacity(config.max_ctas),
             clusters: Clusters::default(),
+            trap: None,
             active_since: None,
             stats: Stats::default(),
         }
@@ -183,7 +182,7 @@ impl CtaManager {
     /// A manager without CTAs.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(
-            config.warps_per_subcore <= MAX_WARPS && config.subcores <= 8 && config.max_ctas <= 64,
+            config.warps_per_subcore <= MAX_SLOTS && config.subcores <= 8 && config.max_ctas <= 64,
             "{path}: too many warps, sub-cores or CTAs"
         );
         CtaManager {
@@ -368,7 +367,8 @@ impl CtaManager {
         let state = &self.state;
         let next_release = state.releases.iter().map(|release| release.at).min();
         let can_admit = self.has_free_slot() && self.ports.launch.is_ready(now);
-        let busy = state.starting != 0 || can_admit || state.ended != 0 || state.clusters.is_busy();
+        let can_send = state.ended != 0 || state.trap.is_some();
+        let busy = state.starting != 0 || can_admit || can_send || state.clusters.is_busy();
         Activity::busy_if(busy).or(next_release.map_or(Activity::Idle, Activity::Until))
     }
 }
@@ -382,6 +382,7 @@ impl Component for CtaManager {
 
     fn tick(&mut self, now: Cycle) -> Activity {
         // Traps first: they end the launch, so they take room in the link to GigaThread before any end of a CTA.
+        self.send_trap(now);
         if let Some(trap) = self.ports.trap.recv(now) {
             self.report_trap(*trap, now);
         }
@@ -410,7 +411,7 @@ impl Component for CtaManager {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.used_slots == 0 && state.releases.is_empty() && !state.clusters.is_busy()
+        state.used_slots == 0 && state.releases.is_empty() && state.trap.is_none() && !state.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -117,6 +117,8 @@ pub struct Config {
     pub disorder: Check,
     /// Depth of the return queue, in packets. While the queue is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
+    /// Partition of the L2 in which the SM is.
+    pub partition: u32,
     /// Map of lines to L2 slices.
     pub map: Arc<AddressMap>,
 }
@@ -341,6 +343,7 @@ impl Component for L1 {
     fn invariants(&self, check: &mut Invariants) {
         let state = &self.state;
         state.mshr.table.invariants(check);
+        state.lines.invariants(check);
         let late = state
             .hits
             .iter()

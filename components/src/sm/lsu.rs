@@ -55,7 +55,6 @@ use warpwave_hw::bits::ones;
 use warpwave_hw::component::{Activity, Component};
 use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::arrivals::ArrivalMask;
-use warpwave_hw::link::delay::DelayLines;
 use warpwave_hw::link::wires::{LinkObserver, Show};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -72,7 +71,7 @@ use crate::proto::mem::{Packet, shown};
 use crate::proto::pool::PacketPool;
 use crate::proto::tag_banks::Lookups;
 use crate::proto::timing::RETURN_CYCLES;
-use crate::proto::warp::{LsuAck, WarpInst};
+use crate::proto::warp::{LsuAck, SLOT_WIDTH, WarpInst};
 use crate::sm::lsu::cluster::Clusters;
 use crate::sm::lsu::pending::PendingTable;
 use constants::Constants;
@@ -160,8 +159,6 @@ struct State {
     )]
     complete: Vec<Box<WarpInst>>,
     fences: Fences,
-    /// Constant loads with a latency beyond the longest of a link.
-    late: DelayLines<Box<WarpInst>>,
     constants: Constants,
     clusters: Clusters,
     /// Free packets.
@@ -205,8 +202,7 @@ impl State {
             // Room for every access of the table and one fence per warp.
             complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
             fences: Fences::new(warps),
-            late: DelayLines::new(subcores),
-            constants: Constants::new(&config.constant),
+            constants: Constants::new(&config.constant, subcores),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             pool: PacketPool::default(),
             remote_packets: 0,
@@ -275,7 +271,7 @@ impl Lsu {
             // A full table waits for a response, which causes a tick.
             Activity::Idle
         };
-        let next = next.or(state.late.activity(&self.ports.output, now));
+        let next = next.or(state.constants.activity(&self.ports.output, now));
         match state.fences.is_empty() {
             true => next,
             false => next.or(state.fences.next_end(now)),
@@ -327,7 +323,7 @@ impl Component for Lsu {
     fn tick(&mut self, now: Cycle) -> Activity {
         self.state.last_tick = LastTick::default();
         // From the last stage of an access to its first, so an accepted access sends its first packet one cycle later.
-        self.state.late.run(&mut self.ports.output, now);
+        self.state.constants.send_due(&mut self.ports.output, now);
         // Frees entries of the pending request table, which the accept stage tests below.
         self.receive(now);
         self.receive_constants(now);
@@ -354,7 +350,6 @@ impl Component for Lsu {
             && state.complete.is_empty()
             && !state.builder.is_valid
             && state.fences.is_empty()
-            && state.late.is_empty()
             && state.constants.is_empty()
     }
 
@@ -363,7 +358,7 @@ impl Component for Lsu {
         let (accepted, sent, response) = (last.accepted, last.sent, last.response);
         probe.bit("accept_valid", Some(accepted.is_some()));
         probe.vector("accept_subcore", 3, accepted.map(|(subcore, ..)| u64::from(subcore)));
-        probe.vector("accept_warp", 5, accepted.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector("accept_warp", SLOT_WIDTH, accepted.map(|(_, warp, _)| u64::from(warp)));
         probe.vector("accept_pc", 32, accepted.map(|(.., pc)| u64::from(pc)));
         probe.bit("packet_valid", Some(sent.is_some()));
         probe.vector("packet_line", 48, sent.map(|(line, _)| shown(line)));

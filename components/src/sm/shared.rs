@@ -19,7 +19,7 @@
 //! | each further pass | adds `conflict_latency_per_pass`; the banks are busy for one of these cycles |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
-//! | test of an mbarrier | `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
+//! | test of an mbarrier | at least `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
 //!
 //! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
 //!
@@ -52,7 +52,7 @@ use crate::config;
 use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::{Route, Timing};
 use crate::proto::timing::RETURN_CYCLES;
-use crate::proto::warp::WarpInst;
+use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 use lines::Lines;
 use mbarrier::ParkedTests;
 
@@ -301,9 +301,10 @@ impl Component for SharedMemory {
         self.begin(now);
         // Parked tests run after the accesses of this cycle. They see an arrival at an mbarrier in the same cycle.
         if !self.state.parked.is_empty() {
-            self.state
-                .parked
-                .respond(&self.state.bytes, &mut self.ports.output, now);
+            let State {
+                parked, bytes, late, ..
+            } = &mut self.state;
+            parked.respond(bytes, late, &mut self.ports.output, now);
         }
         self.activity(now)
     }
@@ -321,7 +322,7 @@ impl Component for SharedMemory {
     fn probe(&self, probe: &mut dyn Probe) {
         let shown = self.state.shown;
         probe.bit("busy", Some(shown.is_some()));
-        probe.vector("warp", 5, shown.map(|(warp, ..)| u64::from(warp)));
+        probe.vector("warp", SLOT_WIDTH, shown.map(|(warp, ..)| u64::from(warp)));
         probe.vector("pc", 32, shown.map(|(_, pc, _)| u64::from(pc)));
         let passes = shown.map_or(0, |(.., passes)| u64::from(passes));
         probe.state("banks", &BANK_STATES, Some(bank_state(passes)));

@@ -1,13 +1,13 @@
 //! Timing of an instruction: latency, issue interval and stall class, from its opcode row and the preset.
 
 use warpwave_isa::control::{self, ControlWord, Latency};
-use warpwave_isa::inst::{Inst, MmaShape};
+use warpwave_isa::inst::{Inst, MmaShape, Ty};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
 use warpwave_isa::reg::RegSet;
 use warpwave_isa::space::Space;
 
-use crate::config::{PipeTiming, Pipes, Sm, pipe_row};
+use crate::config::{I2fPipe, PipeTiming, Pipes, Sm, pipe_row};
 use crate::proto::launch::{ResultWait, Route, Timing};
 
 /// Timing of every instruction of a program, by program counter.
@@ -25,7 +25,7 @@ pub fn controls(program: &Program, sm: &Sm) -> Vec<ControlWord> {
 
 /// Latency of an instruction's result for a reader that takes it as data: variable for units behind a queue, else fixed.
 pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
-    if is_long(inst) || is_short(inst) {
+    if is_long(inst) || is_short(inst, &sm.pipes) {
         Latency::Variable
     } else {
         Latency::Fixed(cycles(inst, sm).latency)
@@ -37,7 +37,7 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
     let PipeTiming { latency, interval } = cycles(inst, sm);
     let result = if is_long(inst) {
         ResultWait::Long
-    } else if is_short(inst) {
+    } else if is_short(inst, &sm.pipes) {
         ResultWait::Short
     } else {
         ResultWait::Fixed
@@ -46,6 +46,7 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
         latency,
         interval,
         operand_cycles: bank_cycles(&decoded.uses, sm.register_banks, sm.register_read_ports),
+        pipe: pipe(inst, &sm.pipes),
         result,
         is_posted: is_posted(inst),
         is_local_or_global: is_local_or_global(inst),
@@ -56,7 +57,7 @@ fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
 /// Latency and interval of one instruction.
 fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     let pipes = &sm.pipes;
-    let pipe = inst.op.info().pipe;
+    let pipe = pipe(inst, pipes);
     match (pipe, pipe_row(pipe).preset) {
         (Pipe::Fp32, _) if is_imad(inst.op) => pipes.imad(),
         // A comparison returns earlier than arithmetic (`jia18`).
@@ -72,14 +73,10 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
             latency: sfu_latency(inst.op, pipes),
             ..pipes.sfu
         },
-        (Pipe::Tensor, _) => {
-            let interval = match inst.op {
-                Opcode::Mma | Opcode::MmaSp => pipes.mma_interval,
-                _ => pipes.tensor.interval,
-            };
-            let latency = pipes.tensor.latency;
-            tensor(inst.mods.mma, PipeTiming { latency, interval })
-        }
+        (Pipe::Tensor, _) => PipeTiming {
+            latency: pipes.tensor.latency,
+            interval: tensor_interval(inst, pipes),
+        },
         (_, Some(preset)) => (preset.timing)(pipes),
         (Pipe::Control, None) => PipeTiming {
             latency: sm.branch_latency,
@@ -92,12 +89,21 @@ fn cycles(inst: &Inst, sm: &Sm) -> PipeTiming {
     }
 }
 
+/// Pipe of an instruction: that of its opcode. A conversion of a 32-bit integer to a 32-bit float has that of the preset.
+pub fn pipe(inst: &Inst, pipes: &Pipes) -> Pipe {
+    let is_word = inst.mods.ty == Ty::F32 && matches!(inst.mods.from, Ty::S32 | Ty::U32);
+    match pipes.i2f_pipe {
+        I2fPipe::Int if inst.op == Opcode::I2f && is_word => Pipe::Int,
+        _ => inst.op.info().pipe,
+    }
+}
+
 /// Cycles to read these registers: those of the bank with the most registers, at least 1.
-fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u32 {
+fn bank_cycles(registers: &RegSet, banks: u32, ports: u32) -> u16 {
     // A set: a register that two operands name is read once.
     let in_bank = |bank: u32| registers.iter().filter(|&n| n as u32 % banks == bank).count() as u32;
     let fullest = (0..banks).map(in_bank).max().unwrap_or(0);
-    fullest.div_ceil(ports).max(1)
+    fullest.div_ceil(ports).max(1) as u16
 }
 
 /// Issue to dependent issue of an instruction of the integer pipe.
@@ -122,19 +128,20 @@ fn is_imad(op: Opcode) -> bool {
     matches!(op, Opcode::Imad | Opcode::ImadWide | Opcode::Idp4a)
 }
 
-/// Timing of a matrix product. Its interval is proportional to the bytes of its k dimension, relative to 16 elements of 16 bits.
-fn tensor(shape: MmaShape, unit: PipeTiming) -> PipeTiming {
-    let (words_of_a, ..) = shape.words();
-    let halves = match shape {
-        // FP64 has a sixteenth of the rate of FP16 on A100, and this shape an eighth of the multiply-adds of m16n8k16.
-        MmaShape::M8n8k4F64 => 4,
-        _ => u32::from(words_of_a / 2),
+/// Issue interval of a matrix product, by the unit, the type of its sums, and its shape.
+fn tensor_interval(inst: &Inst, pipes: &Pipes) -> u32 {
+    // Of a product of 32 bytes of k: 16 elements of 16 bits, or 32 of 8 bits.
+    let shape = inst.mods.mma;
+    let interval = match inst.op {
+        Opcode::Hgmma | Opcode::HgmmaSp => pipes.tensor.interval,
+        _ if shape == MmaShape::M8n8k4F64 => return pipes.mma_fp64_interval,
+        _ if shape.has_half_accumulators(inst.mods.ty) => pipes.mma_f16_interval,
+        _ if shape.has_integers() => pipes.mma_int_interval,
+        _ => pipes.mma_interval,
     };
-    PipeTiming {
-        latency: unit.latency,
-        // The preset's interval is for 16 elements of 16 bits: two halves.
-        interval: (unit.interval * halves / 2).max(1),
-    }
+    // A has 4 words for 32 bytes of k, and 2 for 16 bytes.
+    let (words_of_a, ..) = shape.words();
+    (interval * u32::from(words_of_a) / 4).max(1)
 }
 
 /// Issue to dependent issue of an instruction of the LSU. Accesses to local and global memory take at least an L1 hit.
@@ -158,9 +165,9 @@ fn is_long(inst: &Inst) -> bool {
 }
 
 /// True if the result comes from a unit of the SM with a queue: it stalls its reader as short scoreboard.
-fn is_short(inst: &Inst) -> bool {
+fn is_short(inst: &Inst, pipes: &Pipes) -> bool {
     // Profilers count the SFU here too, although its pipe has a fixed latency in this model.
-    matches!(inst.op.info().pipe, Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
+    matches!(pipe(inst, pipes), Pipe::Lsu | Pipe::Sfu) && !is_long(inst)
 }
 
 /// True if the instruction counts as local and global memory in the LSU queue.

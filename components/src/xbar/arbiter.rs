@@ -36,16 +36,39 @@ impl RoundRobin {
         self.n
     }
 
-    /// Removes and returns the first request after the input served last, with wrap-around.
+    /// The first request of a free input after the input served last, with wrap-around. It stays until [`RoundRobin::withdraw`].
     #[inline]
-    pub(super) fn grant(&mut self) -> Option<usize> {
-        // `start` can be one past the last input: then this slice is empty.
-        let after = self.requests[self.start..].first_one().map(|n| self.start + n);
-        let input = after.or_else(|| self.requests.first_one())?;
+    pub(super) fn grant(&self, free: &BitVec<u64>) -> Option<usize> {
+        self.first_from(self.start, free).or_else(|| self.first_from(0, free))
+    }
+
+    /// The first request of a free input from `start` on.
+    #[inline]
+    fn first_from(&self, start: usize, free: &BitVec<u64>) -> Option<usize> {
+        // `start` can be one past the last input: then no word is left, or the mask leaves no bit.
+        let words = self.requests.as_raw_slice().iter().zip(free.as_raw_slice());
+        let mut mask = !0 << (start % 64);
+        for (n, (requests, free)) in words.enumerate().skip(start / 64) {
+            let found = requests & free & mask;
+            if found != 0 {
+                return Some(n * 64 + found.trailing_zeros() as usize);
+            }
+            mask = !0;
+        }
+        None
+    }
+
+    /// Makes an input the last one served.
+    #[inline]
+    pub(super) fn serve(&mut self, input: usize) {
+        self.start = input + 1;
+    }
+
+    /// Removes the request of an input.
+    #[inline]
+    pub(super) fn withdraw(&mut self, input: usize) {
         self.requests.set(input, false);
         self.n -= 1;
-        self.start = input + 1;
-        Some(input)
     }
 }
 
@@ -53,26 +76,47 @@ impl RoundRobin {
 mod tests {
     use super::*;
 
+    /// Grants a request, serves it and removes it.
+    fn take(arbiter: &mut RoundRobin, free: &BitVec<u64>) -> Option<usize> {
+        let input = arbiter.grant(free)?;
+        arbiter.serve(input);
+        arbiter.withdraw(input);
+        Some(input)
+    }
+
     #[test]
     fn all_inputs_request_always_each_is_served_in_turn() {
-        let mut arbiter = RoundRobin::new(130);
-        (0..130).for_each(|input| arbiter.request(input));
-        for round in 0..3 {
-            for input in 0..130 {
-                assert_eq!(arbiter.grant(), Some(input), "round {round}");
-                arbiter.request(input);
+        for inputs in [64, 128, 130] {
+            let (mut arbiter, free) = (RoundRobin::new(inputs), BitVec::repeat(true, inputs));
+            (0..inputs).for_each(|input| arbiter.request(input));
+            for round in 0..3 {
+                for input in 0..inputs {
+                    assert_eq!(take(&mut arbiter, &free), Some(input), "round {round}");
+                    arbiter.request(input);
+                }
             }
         }
     }
 
     #[test]
     fn input_that_requests_again_waits_for_the_others() {
-        let mut arbiter = RoundRobin::new(128);
+        let (mut arbiter, free) = (RoundRobin::new(128), BitVec::repeat(true, 128));
         [3, 64, 127].into_iter().for_each(|input| arbiter.request(input));
-        assert_eq!(arbiter.grant(), Some(3));
+        assert_eq!(take(&mut arbiter, &free), Some(3));
         arbiter.request(3);
-        let order: Vec<_> = std::iter::from_fn(|| arbiter.grant()).collect();
+        let order: Vec<_> = std::iter::from_fn(|| take(&mut arbiter, &free)).collect();
         assert_eq!(order, [64, 127, 3]);
         assert_eq!(arbiter.n_requests(), 0);
+    }
+
+    #[test]
+    fn busy_input_is_passed_over_and_keeps_its_request() {
+        let (mut arbiter, mut free) = (RoundRobin::new(70), BitVec::repeat(true, 70));
+        [5, 66].into_iter().for_each(|input| arbiter.request(input));
+        free.set(5, false);
+        assert_eq!(take(&mut arbiter, &free), Some(66));
+        assert_eq!(arbiter.grant(&free), None);
+        free.set(5, true);
+        assert_eq!((arbiter.n_requests(), take(&mut arbiter, &free)), (1, Some(5)));
     }
 }

@@ -1,20 +1,25 @@
 //! One crossbar network, for requests (SM to slice) or responses (slice to SM). Each port moves one packet at a time.
 //!
 //! ```text
-//!   in[0] --[head]--+                     +--[round robin]--> out[0]
-//!   in[1] --[head]--+---- request,     ---+--[round robin]--> out[1]
-//!    ...            |      grant          |       ...
-//!   in[n] --[head]--+                     +--[round robin]--> out[m]
+//!   in[0] --[window]--+                       +--[round robin]--> out[0]
+//!   in[1] --[window]--+---- request,       ---+--[round robin]--> out[1]
+//!    ...              |     grant, accept     |       ...
+//!   in[n] --[window]--+                       +--[round robin]--> out[m]
 //! ```
 //!
 //! The [`Header`] in the link's sideband names the output. Only an atomic's packet is read here, for its size.
 //!
-//! `tick` runs two stages for each edge of the crossbar's clock in the cycle:
+//! The window of an input has its oldest packets. Those for different outputs pass each other (Hluchyj and Karol, 1988). A window of 1 is a
+//! plain queue, where the head blocks the packets behind it.
+//!
+//! `tick` runs three stages for each edge of the crossbar's clock in the cycle. They are one iteration of iSLIP (McKeown, 1999), where an
+//! input prefers its oldest packet.
 //!
 //! | Stage | What it does |
 //! |---|---|
-//! | request | the visible head of each free input requests its output |
-//! | grant | each free output with room grants one request, and the packet leaves |
+//! | request | each input moves one visible packet into its window; the window's oldest packet for an output requests it |
+//! | grant | each free output with room grants the request of one free input |
+//! | accept | each input accepts the grant of its oldest packet, which leaves |
 //!
 //! | Operation | Cycles of the crossbar's clock |
 //! |---|---|
@@ -23,7 +28,8 @@
 //!
 //! # Invariants
 //! - Packets from one input to one output stay in order.
-//! - Round robin: an output serves each waiting input before it serves one twice.
+//! - Round robin: an output serves each waiting input that is free before it serves one twice.
+//! - Packets pass an older one of their input at most `MOST_PASSES` times. So each packet leaves.
 
 use bitvec::prelude::BitVec;
 use warpwave_hw::component::{Activity, Component};
@@ -49,7 +55,12 @@ pub struct Config {
     pub bytes_per_cycle: u32,
     /// Clock of the network.
     pub clock: Domain,
+    /// Packets of each input that arbitration considers. 1: the head alone.
+    pub window: usize,
 }
+
+/// Number of packets that may pass an older packet of their input. Then the input waits for the older one. Assumed.
+const MOST_PASSES: u32 = 64;
 
 /// The links of a network. A header names an output by its index.
 struct Ports {
@@ -68,20 +79,53 @@ warpwave_hw::counters! {
         pub output_cycles: u64,
         /// Cycles in which an output was requested and free, but its link was full.
         pub blocked_cycles: u64,
-        /// Cycles that heads of inputs waited for an output that served another packet, summed over the heads.
+        /// Cycles that requests waited while their output or their input served another packet, summed over the requests.
         pub conflict_cycles: u64,
     }
 }
 
-/// An input. Its head is the oldest visible packet in its link.
-#[derive(Clone, Copy, Default)]
+/// A packet in the window of its input.
+struct Waiting {
+    packet: Box<Packet>,
+    output: u16,
+    /// Data bytes.
+    bytes: u32,
+}
+
+/// An input.
 struct Input {
     /// First edge at which the input is free again.
     free_at: u64,
-    /// Data bytes of the head, valid while it waits for its output.
-    bytes: u32,
-    /// True while the head waits for its output.
-    is_waiting: bool,
+    /// The oldest packets, in the order of arrival.
+    window: Vec<Waiting>,
+    /// Packets that passed the oldest one.
+    passes: u32,
+    /// Index in the window of the oldest packet with a grant at this edge.
+    granted: Option<usize>,
+}
+
+impl Input {
+    fn new(window: usize) -> Self {
+        Input {
+            free_at: 0,
+            window: Vec::with_capacity(window),
+            passes: 0,
+            granted: None,
+        }
+    }
+
+    /// Index of the oldest packet for an output.
+    fn oldest(&self, output: usize) -> Option<usize> {
+        self.window
+            .iter()
+            .position(|waiting| usize::from(waiting.output) == output)
+    }
+
+    /// Takes a packet out of the window.
+    fn take(&mut self, index: usize) -> Waiting {
+        self.passes = if index == 0 { 0 } else { self.passes + 1 };
+        self.window.remove(index)
+    }
 }
 
 /// An output and its arbiter.
@@ -99,25 +143,31 @@ struct Output {
 struct State {
     inputs: Vec<Input>,
     outputs: Vec<Output>,
+    /// Inputs that are free at this edge.
+    free: BitVec<u64>,
+    /// Inputs with a grant at this edge.
+    granted: Vec<usize>,
     /// Outputs with a request.
     requested: BitVec<u64>,
     /// First edge that has not passed.
     next_edge: u64,
-    /// The last edge at which a busy port becomes free. Until then an input may hold a visible packet that has not requested its output.
+    /// The last edge at which a busy port becomes free. Until then a link may hold a visible packet that is not in a window.
     last_free_at: u64,
     stats: Stats,
 }
 
 impl State {
-    fn new(n_inputs: usize, n_outputs: usize) -> Self {
+    fn new(n_inputs: usize, n_outputs: usize, window: usize) -> Self {
         let output = Output {
             free_at: 0,
             arbiter: RoundRobin::new(n_inputs),
             blocked: false,
         };
         State {
-            inputs: vec![Input::default(); n_inputs],
+            inputs: (0..n_inputs).map(|_| Input::new(window)).collect(),
             outputs: vec![output; n_outputs],
+            free: BitVec::repeat(true, n_inputs),
+            granted: Vec::with_capacity(n_inputs),
             requested: BitVec::repeat(false, n_outputs),
             next_edge: 0,
             last_free_at: 0,
@@ -150,7 +200,7 @@ impl Crossbar {
             "{path}: more outputs than a header can name"
         );
         Crossbar {
-            state: State::new(inputs.len(), outputs.len()),
+            state: State::new(inputs.len(), outputs.len(), config.window),
             path,
             config,
             ports: Ports { inputs, outputs },
@@ -162,82 +212,120 @@ impl Crossbar {
         &self.state.stats
     }
 
-    /// The visible head of each free input requests its output.
+    /// Moves one visible packet of each input into its window. It requests its output, unless an older packet does so.
     fn request(&mut self, now: Cycle, edge: u64) {
-        for n in 0..self.state.inputs.len() {
-            let Input {
-                free_at, is_waiting, ..
-            } = self.state.inputs[n];
-            if !is_waiting
-                && free_at <= edge
-                && let Some(sideband) = self.ports.inputs[n].sideband(now)
+        let state = &mut self.state;
+        for (n, (input, port)) in state.inputs.iter_mut().zip(&mut self.ports.inputs).enumerate() {
+            state.free.set(n, input.free_at <= edge);
+            if input.window.len() < self.config.window
+                && let Some(sideband) = port.sideband(now)
             {
-                self.request_output(n, Header::from_sideband(sideband), now);
+                let (header, packet) = (Header::from_sideband(sideband), port.take(now));
+                let output = header.output();
+                if input.oldest(output).is_none() {
+                    state.outputs[output].arbiter.request(n);
+                    state.requested.set(output, true);
+                }
+                // The header of an atomic does not hold its size.
+                let bytes = header.data_bytes(|| atomic_bytes(&packet, self.config.direction));
+                input.window.push(Waiting {
+                    packet,
+                    output: output as u16,
+                    bytes,
+                });
             }
         }
     }
 
-    #[inline]
-    fn request_output(&mut self, n: usize, header: Header, now: Cycle) {
-        let (port, direction, state) = (&mut self.ports.inputs[n], self.config.direction, &mut self.state);
-        // The header of an atomic does not hold its size.
-        let read_atomic_bytes = || atomic_bytes(port.peek(now).expect("the head of an input stays"), direction);
-        state.inputs[n].bytes = header.data_bytes(read_atomic_bytes);
-        state.inputs[n].is_waiting = true;
-        state.outputs[header.output()].arbiter.request(n);
-        state.requested.set(header.output(), true);
-    }
-
-    /// Each free output with room grants one request.
+    /// Each free output with room grants the request of one free input.
     fn grant(&mut self, now: Cycle, edge: u64) {
-        // Iterates over a copy of each word, because a grant clears bits.
-        for word in 0..self.state.requested.as_raw_slice().len() {
-            for bit in ones(self.state.requested.as_raw_slice()[word]) {
-                self.grant_output(word * 64 + bit, now, edge);
+        let state = &mut self.state;
+        for n in indices(&state.requested) {
+            let (output, port) = (&mut state.outputs[n], &mut self.ports.outputs[n]);
+            let is_free = output.free_at <= edge;
+            output.blocked = is_free && !port.has_room(now);
+            if !is_free || output.blocked {
+                continue;
+            }
+            let Some(granted) = output.arbiter.grant(&state.free) else {
+                continue;
+            };
+            let input = &mut state.inputs[granted];
+            let index = input.oldest(n).expect("a request has a packet");
+            if index > 0 && input.passes >= MOST_PASSES {
+                continue;
+            }
+            match input.granted {
+                Some(older) if older < index => {}
+                older => {
+                    input.granted = Some(index);
+                    if older.is_none() {
+                        state.granted.push(granted);
+                    }
+                }
             }
         }
     }
 
-    #[inline]
-    fn grant_output(&mut self, n: usize, now: Cycle, edge: u64) {
-        let (state, port) = (&mut self.state, &mut self.ports.outputs[n]);
-        let output = &mut state.outputs[n];
-        let is_free = output.free_at <= edge;
-        output.blocked = is_free && !port.has_room(now);
-        // Requests at a blocked output count as blocked, not as conflicts.
-        if output.blocked {
-            state.stats.blocked_cycles += 1;
-            return;
-        }
-        // A busy output grants nothing, but its requests count as conflicts.
-        if is_free {
-            let granted = output.arbiter.grant().expect("an output in `requested` has a request");
-            let input = &mut state.inputs[granted];
-            let cycles = busy_cycles(input.bytes, self.config.bytes_per_cycle);
+    /// Each input accepts the grant of its oldest packet.
+    fn accept(&mut self, now: Cycle, edge: u64) {
+        let state = &mut self.state;
+        for n in state.granted.drain(..) {
+            let input = &mut state.inputs[n];
+            let index = input.granted.take().expect("the input has a grant");
+            let Waiting { packet, output, bytes } = input.take(index);
+            let to = usize::from(output);
+            let output = &mut state.outputs[to];
+            // A grant that is not accepted leaves the turn as it is.
+            output.arbiter.serve(n);
+            if input.oldest(to).is_none() {
+                output.arbiter.withdraw(n);
+            }
+            let cycles = busy_cycles(bytes, self.config.bytes_per_cycle);
             input.free_at = edge + cycles;
-            input.is_waiting = false;
             output.free_at = edge + cycles;
             state.last_free_at = state.last_free_at.max(edge + cycles);
             state.stats.packets += 1;
-            state.stats.data_bytes += u64::from(input.bytes);
+            state.stats.data_bytes += u64::from(bytes);
             state.stats.output_cycles += cycles;
             // Cut-through: the packet leaves at once, and its busy cycles delay only later packets.
-            port.send(now, self.ports.inputs[granted].take(now));
-        }
-        let n_waiting = output.arbiter.n_requests();
-        state.stats.conflict_cycles += u64::from(n_waiting);
-        if n_waiting == 0 {
-            state.requested.set(n, false);
+            self.ports.outputs[to].send(now, packet);
         }
     }
 
-    /// True if no head waits and no input is busy. The arrival of a packet wakes the crossbar.
+    /// Counts requests that wait, and forgets outputs without one.
+    fn count(&mut self) {
+        let state = &mut self.state;
+        for word in 0..state.requested.as_raw_slice().len() {
+            // Iterates over a copy of the word, because this clears bits.
+            for bit in ones(state.requested.as_raw_slice()[word]) {
+                let n = word * 64 + bit;
+                let output = &state.outputs[n];
+                let n_waiting = output.arbiter.n_requests();
+                // Requests at a blocked output count as blocked, not as conflicts.
+                match output.blocked {
+                    true => state.stats.blocked_cycles += 1,
+                    false => state.stats.conflict_cycles += u64::from(n_waiting),
+                }
+                if n_waiting == 0 {
+                    state.requested.set(n, false);
+                }
+            }
+        }
+    }
+
+    /// True if no packet waits and no port is busy. The arrival of a packet wakes the crossbar.
     fn is_idle(&self) -> bool {
         self.state.last_free_at < self.state.next_edge && self.state.requested.not_any()
     }
 
+    /// Number of inputs with a packet in the window.
     fn n_waiting(&self) -> usize {
-        self.state.inputs.iter().filter(|input| input.is_waiting).count()
+        self.state
+            .inputs
+            .iter()
+            .filter(|input| !input.window.is_empty())
+            .count()
     }
 }
 
@@ -255,8 +343,10 @@ impl Component for Crossbar {
         for edge in edges {
             self.request(now, edge);
             self.grant(now, edge);
+            self.accept(now, edge);
+            self.count();
         }
-        // After a cycle without an edge, the next edge must run: a head may have become visible.
+        // After a cycle without an edge, the next edge must run: a packet may have become visible.
         match has_edge && self.is_idle() {
             true => Activity::Idle,
             false => Activity::Until(self.config.clock.cycle_of(self.state.next_edge)),
@@ -264,11 +354,11 @@ impl Component for Crossbar {
     }
 
     fn reset(&mut self) {
-        self.state = State::new(self.ports.inputs.len(), self.ports.outputs.len());
+        self.state = State::new(self.ports.inputs.len(), self.ports.outputs.len(), self.config.window);
         self.ports.clear_inputs();
     }
 
-    /// Quiescent if no head waits: the crossbar stores no packet.
+    /// Quiescent if the windows are empty.
     fn is_quiescent(&self) -> bool {
         self.n_waiting() == 0
     }
@@ -276,17 +366,11 @@ impl Component for Crossbar {
     fn probe(&self, probe: &mut dyn Probe) {
         let state = &self.state;
         probe.vector("inputs_waiting", 16, Some(self.n_waiting() as u64));
-        for (
-            n,
-            &Input {
-                free_at, is_waiting, ..
-            },
-        ) in state.inputs.iter().enumerate()
-        {
+        for (n, Input { free_at, window, .. }) in state.inputs.iter().enumerate() {
             probe.enter("in", n);
-            probe.bit("waits", Some(is_waiting));
+            probe.bit("waits", Some(!window.is_empty()));
             // `free_at` is 0 until the input has sent its first packet.
-            probe.bit("sends", Some(!is_waiting && free_at >= state.next_edge && free_at > 0));
+            probe.bit("sends", Some(*free_at >= state.next_edge && *free_at > 0));
             probe.leave();
         }
         for (n, output) in state.outputs.iter().enumerate() {
@@ -309,7 +393,8 @@ impl Component for Crossbar {
             .iter()
             .map(|output| u64::from(output.arbiter.n_requests()))
             .sum();
-        check.equal("requests at the outputs", requests, self.n_waiting() as u64);
+        let wanted = self.state.inputs.iter().map(|input| n_outputs(&input.window)).sum();
+        check.equal("requests at the outputs", requests, wanted);
         for (n, output) in self.state.outputs.iter().enumerate() {
             let is_requested = self.state.requested[n];
             check.equal(
@@ -328,10 +413,26 @@ impl Component for Crossbar {
         for (n, output) in self.state.outputs.iter().enumerate() {
             let waiting = output.arbiter.n_requests();
             if waiting > 0 {
-                say(format!("{}: {waiting} packets wait for output {n}", self.path));
+                say(format!(
+                    "{}: packets of {waiting} inputs wait for output {n}",
+                    self.path
+                ));
             }
         }
     }
+}
+
+/// The indices of the bits that are set.
+#[inline]
+fn indices(bits: &BitVec<u64>) -> impl Iterator<Item = usize> {
+    let words = bits.as_raw_slice().iter().enumerate();
+    words.flat_map(|(n, word)| ones(*word).map(move |bit| n * 64 + bit))
+}
+
+/// Number of different outputs of waiting packets.
+fn n_outputs(window: &[Waiting]) -> u64 {
+    let is_first = |n: &usize| window[..*n].iter().all(|older| older.output != window[*n].output);
+    (0..window.len()).filter(is_first).count() as u64
 }
 
 /// Cycles that a packet occupies its ports.

@@ -28,6 +28,8 @@ pub struct Input {
     outputs: usize,
     #[arbitrary(with = one_of(&[32, 1, 7, 128]))]
     bytes_per_cycle: u32,
+    #[arbitrary(with = one_of(&[1, 2, 4]))]
+    window: usize,
     #[arbitrary(with = within(1..=3))]
     depth: u32,
     #[arbitrary(with = clock)]
@@ -56,7 +58,7 @@ struct Neighbours {
     turns: Turns,
 }
 
-/// The inputs that each output served, in order. Exact on the global clock, with receivers that always take.
+/// The inputs that each output served, in order. Exact on the global clock, with a window of one packet and receivers that always take.
 #[derive(Default)]
 struct Turns {
     is_exact: bool,
@@ -121,8 +123,8 @@ impl Neighbours {
         self.left = self.input.requests.len();
         let takes_always = self.input.paces.iter().all(|pace| *pace == Pace::ALWAYS);
         self.turns = Turns {
-            // Otherwise the cycle in which a packet left is not known exactly.
-            is_exact: takes_always && self.input.clock == Domain::GLOBAL,
+            // Otherwise the cycle in which a packet left is not known exactly, or a packet may pass an older one.
+            is_exact: takes_always && self.input.clock == Domain::GLOBAL && self.input.window == 1,
             sent_at: vec![0; self.left],
             free_at: vec![0; inputs],
             served: vec![Vec::new(); outputs],
@@ -212,6 +214,7 @@ pub fn check(input: Input) {
             direction: input.direction,
             bytes_per_cycle: input.bytes_per_cycle,
             clock: input.clock,
+            window: input.window,
         };
         let paced = sinks.into_iter().zip(input.paces.iter().cycle());
         let mut world = Neighbours {

@@ -210,7 +210,7 @@ impl Neighbours {
             WarpCommand::Release(slots) => slots,
             WarpCommand::OpenCluster(_) => panic!("the grid has no clusters"),
         };
-        for slot in (0..32).filter(|slot| slots >> slot & 1 == 1) {
+        for slot in (0..64).filter(|slot| slots >> slot & 1 == 1) {
             let mut warp = self.subcores[n].warps.remove(&slot).expect("a released warp runs");
             assert!(warp.acts_at.is_none(), "a warp that does not wait is released");
             let cta = &self.ctas[&warp.cta];
@@ -230,7 +230,7 @@ impl Neighbours {
         match info {
             WarpInfo::Start(start) => self.start(n, 1, &start, now),
             WarpInfo::Counted { warps, count } => {
-                for slot in (0..32).filter(|slot| warps >> slot & 1 == 1) {
+                for slot in (0..64).filter(|slot| warps >> slot & 1 == 1) {
                     self.subcores[n].counts.insert(slot, count);
                 }
             }

@@ -177,6 +177,7 @@ pub fn check(input: Input) {
                 requests: to_memory,
                 responses: from_memory,
             }],
+            twin: None,
         };
         let (sets, ways) = shape.sets_ways;
         let config = Config {
@@ -197,6 +198,7 @@ pub fn check(input: Input) {
                 other: shape.atomic_pace.1,
             },
             clock: input.clock,
+            twin: None,
             map: Arc::new(AddressMap::new(1, 1)),
         };
         let mut world = Neighbours {

@@ -238,7 +238,7 @@ pub enum CacheOp {
     ReadOnly,
 }
 
-/// Scope of a fence or atomic.
+/// Scope of a fence, an atomic, or a strong load or store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Scope {
     /// The CTA.
@@ -301,7 +301,7 @@ pub struct Mods {
     pub bank: u8,
     /// Cache behaviour of a load or store.
     pub cache: CacheOp,
-    /// Scope of a fence or atomic.
+    /// Scope of a fence, an atomic, or a strong load or store.
     pub scope: Scope,
     /// Shape of a tensor product.
     pub mma: MmaShape,

@@ -153,6 +153,26 @@ impl MmaShape {
         }
     }
 
+    /// True if the factors and the sums are integers.
+    pub const fn has_integers(self) -> bool {
+        use MmaShape::*;
+        !matches!(
+            self,
+            M8n8k4F64
+                | M8n8k4F16
+                | M16n8k16F16
+                | M16n8k8F16
+                | M16n8k16Bf16
+                | M16n8k8Bf16
+                | M16n8k8Tf32
+                | M16n8k4Tf32
+                | M16n8k32E4m3
+                | M16n8k32E5m2
+                | M16n8k32E4m3E5m2
+                | M16n8k32E5m2E4m3
+        )
+    }
+
     /// True if type `ty` gives this shape half accumulators. Only products of f16 and of 8-bit floats have them.
     pub const fn has_half_accumulators(self, ty: Ty) -> bool {
         use MmaShape::*;
@@ -194,6 +214,18 @@ mod tests {
             assert_eq!(shapes.map(MmaShape::metadata_lanes), [lanes; 3], "{shapes:?}");
         }
         assert_eq!(M8n8k4F64.metadata_lanes(), 0);
+    }
+
+    #[test]
+    fn integers_are_signed_unsigned_or_single_bits() {
+        for shape in MmaShape::ALL {
+            let name = format!("{shape:?}");
+            // After the k of the name: the types of the factors, or the operation on single bits.
+            let is_integer = ["S4", "U4", "S8", "U8", "And", "Xor"]
+                .iter()
+                .any(|ty| name.ends_with(ty));
+            assert_eq!(shape.has_integers(), is_integer, "{name}");
+        }
     }
 
     #[test]

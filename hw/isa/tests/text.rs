@@ -64,6 +64,11 @@ fn wrong_text_is_refused_with_its_reason() {
         ("MOV.FAST R1, R2", "unknown modifier `.FAST`"),
         ("MOV R1", "expected a source at the end"),
         ("MOV R255, R1", "expected a register, found `R255`"),
+        // The fourth register of the group is RZ, and the next register would have the number 256.
+        ("LD.B32X4 R252, [R2]", "expected registers up to R254, found `R252`"),
+        ("LD.B32X4 R253, [R2]", "expected registers up to R254, found `R253`"),
+        ("ST.B64 [R2], R254", "expected registers up to R254, found `R254`"),
+        ("LD.B32 R0, [R254]", "expected registers up to R254, found `R254`"),
         ("MOV P0, R1", "expected a register, found `P0`"),
         ("LD.B32 R1, R2", "expected an address, found `R2`"),
         ("@P9 EXIT", "expected a predicate, found `P9`"),

@@ -54,7 +54,7 @@ pub struct Fault {
     /// The fault acts on the first message sent in this cycle or later.
     pub from: Cycle,
     /// Cycles of a delay, or of the longest stall.
-    pub cycles: u64,
+    pub cycles: u32,
     /// Seed of the stalls.
     pub seed: u64,
 }
@@ -121,6 +121,8 @@ struct Checked {
     /// When the fault acted.
     acted: Option<Cycle>,
     finding: Option<Finding>,
+    /// Number of times that the link was cleared.
+    clears: u64,
 }
 
 impl LinkCheck {
@@ -136,6 +138,7 @@ impl LinkCheck {
             held: None,
             acted: None,
             finding: None,
+            clears: 0,
         })))
     }
 
@@ -186,6 +189,15 @@ impl Checked {
         self.last = Some(digest);
     }
 
+    /// Expects nothing more: a reset has emptied the link. The fault does not act a second time.
+    fn clear(&mut self) {
+        self.number += self.expected.len() as u64;
+        self.expected.clear();
+        self.taken = self.carried;
+        (self.last, self.held, self.finding) = (None, None, None);
+        self.clears += 1;
+    }
+
     /// Keeps the first violation.
     fn find(&mut self, at: Cycle, number: u64, violation: Violation) {
         let link = self.link.clone();
@@ -232,6 +244,8 @@ pub(super) struct FaultySender<T> {
     next: Option<Outgoing<T>>,
     /// True if the last message sent differs from `next`. To exchange equal messages would change nothing.
     differs: bool,
+    /// [`Checked::clears`] at the last message.
+    clears: u64,
 }
 
 impl<T> FaultySender<T> {
@@ -242,6 +256,7 @@ impl<T> FaultySender<T> {
             check: link.check,
             next: None,
             differs: false,
+            clears: 0,
         }
     }
 }
@@ -249,6 +264,10 @@ impl<T> FaultySender<T> {
 impl<T: Payload> Filter<T> for FaultySender<T> {
     fn before(&mut self, now: Cycle, mut outgoing: Outgoing<T>) -> Option<(Outgoing<T>, u64)> {
         let mut checked = self.check.checked();
+        // A reset drops the message that waits to be overtaken.
+        if self.clears != checked.clears {
+            (self.clears, self.next) = (checked.clears, None);
+        }
         let sent = digest(&outgoing.message);
         // Before the fault acts: the receiver is to see what the sender meant.
         checked.expected.push_back(sent);
@@ -261,7 +280,7 @@ impl<T: Payload> Filter<T> for FaultySender<T> {
         }
         let mut delay = 0;
         match self.fault.kind {
-            FaultKind::Delay if acts => delay = self.fault.cycles,
+            FaultKind::Delay if acts => delay = self.fault.cycles.into(),
             FaultKind::Stall if now >= self.fault.from => delay = self.stall.delay(now),
             FaultKind::Drop if acts => return None,
             FaultKind::Corrupt if acts => outgoing.message.corrupt(),
@@ -304,6 +323,10 @@ pub(super) struct CheckedReceiver(pub LinkCheck);
 impl<T: Payload> Monitor<T> for CheckedReceiver {
     fn taken(&mut self, now: Cycle, message: &T) {
         self.0.checked().take(now, digest(message));
+    }
+
+    fn cleared(&mut self, _: usize, _: Cycle) {
+        self.0.checked().clear();
     }
 }
 
@@ -441,5 +464,44 @@ mod tests {
         output.send(Cycle(3), 103);
         assert_eq!(check.finding(Cycle(4), false), None);
         assert_eq!(check.finding(Cycle(4), true).unwrap().violation, Violation::Lost);
+    }
+
+    /// Sends 103 and 104 with a fault from cycle 3 on, clears the link in cycle 6, and sends 210 and 211. Returns what arrives after the
+    /// clear, and the finding at the end.
+    fn run_cleared(kind: FaultKind) -> (Vec<u64>, Option<Finding>) {
+        let (mut output, mut input, check) = faulty(kind);
+        let sent = [(3, 103), (4, 104), (10, 210), (11, 211)];
+        let mut arrived = Vec::new();
+        for now in (1..30).map(Cycle) {
+            if now.0 == 6 {
+                input.clear();
+                assert_eq!(check.finding(now, true), None, "{kind:?}");
+            }
+            for &(_, message) in sent.iter().filter(|(at, _)| *at == now.0) {
+                output.send(now, message);
+            }
+            if now.0 > 6 {
+                arrived.extend(std::iter::from_fn(|| input.recv(now)));
+            }
+        }
+        (arrived, check.finding(Cycle(30), true))
+    }
+
+    #[test]
+    fn cleared_link_expects_nothing_and_holds_nothing_back() {
+        use FaultKind::*;
+        for kind in [Delay, Stall, Drop, Duplicate, Corrupt, Reorder] {
+            assert_eq!(run_cleared(kind), (vec![210, 211], None), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn message_held_back_before_a_clear_is_not_sent_after_it() {
+        let (mut output, mut input, check) = faulty(FaultKind::Reorder);
+        output.send(Cycle(3), 103);
+        input.clear();
+        output.send(Cycle(10), 210);
+        let arrived: Vec<u64> = std::iter::from_fn(|| input.recv(Cycle(12))).collect();
+        assert_eq!((arrived, check.finding(Cycle(13), true)), (vec![210], None));
     }
 }

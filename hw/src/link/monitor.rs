@@ -13,6 +13,8 @@ pub trait Monitor<T>: Send {
     fn sent(&mut self, _now: Cycle, _message: &T) {}
     /// A message was taken in this cycle.
     fn taken(&mut self, _now: Cycle, _message: &T) {}
+    /// A reset has dropped the `n` messages in the link. The last of them would have been visible in cycle `until`.
+    fn cleared(&mut self, _n: usize, _until: Cycle) {}
 }
 
 /// Two monitors of one end.
@@ -27,6 +29,11 @@ impl<T> Monitor<T> for Joined<T> {
     fn taken(&mut self, now: Cycle, message: &T) {
         self.0.taken(now, message);
         self.1.taken(now, message);
+    }
+
+    fn cleared(&mut self, n: usize, until: Cycle) {
+        self.0.cleared(n, until);
+        self.1.cleared(n, until);
     }
 }
 
@@ -119,5 +126,9 @@ impl<T: Clone + PartialEq + Debug + Send> Monitor<T> for Checker<T> {
                 .is_some_and(|(sent_at, sent)| sent == message && now.since(*sent_at) >= u64::from(*latency)),
             "cycle {now}: {path}: {message:?} taken, but the oldest in flight is {oldest:?} and the latency is {latency}"
         );
+    }
+
+    fn cleared(&mut self, _: usize, _: Cycle) {
+        self.in_flight.lock().expect("no monitor panics").clear();
     }
 }

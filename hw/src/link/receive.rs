@@ -121,7 +121,9 @@ impl<T> InPort<T> {
 
     /// Drops all messages, as a reset does. All slots are free at once.
     pub fn clear(&mut self) {
+        let (mut n, mut until) = (0, Cycle::ZERO);
         while !self.is_empty() {
+            (n, until) = (n + 1, self.stamp().visible_from());
             drop(self.head.take().or_else(|| self.channel.try_recv().ok()));
             self.stamp().free(Cycle::ZERO);
             // Both ends count slots alike, so the receiver goes on from the sender's next slot.
@@ -134,6 +136,9 @@ impl<T> InPort<T> {
         self.stamps[HEADER].set_header(number);
         if number != 0 {
             self.tile.note_empty(self.receiver, number as u32);
+        }
+        if let Some(monitor) = &mut self.monitor {
+            monitor.cleared(n, until);
         }
     }
 

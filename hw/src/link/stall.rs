@@ -9,12 +9,12 @@ use crate::time::Cycle;
 #[derive(Clone, Debug)]
 pub struct Stall {
     seed: u64,
-    largest: u64,
+    largest: u32,
 }
 
 impl Stall {
     /// Creates uniform delays of 0 to `largest` cycles. A link cuts them off at the horizon of a tile.
-    pub fn new(seed: u64, largest: u64) -> Self {
+    pub fn new(seed: u64, largest: u32) -> Self {
         Stall { seed, largest }
     }
 
@@ -25,7 +25,7 @@ impl Stall {
         let state = self.seed.wrapping_add(step);
         let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % (self.largest + 1)
+        (mixed ^ mixed >> 31) % (u64::from(self.largest) + 1)
     }
 }
 

@@ -87,6 +87,11 @@ impl Stamp {
         is_ready(self.0.load(Ordering::Acquire), now)
     }
 
+    /// The cycle from which the message of a full slot is visible.
+    pub(crate) fn visible_from(&self) -> Cycle {
+        Cycle((self.0.load(Ordering::Acquire) & !FULL) >> SIDEBAND_BITS)
+    }
+
     /// The sideband of the message, if it is visible.
     #[inline]
     pub(crate) fn sideband(&self, now: Cycle) -> Option<u16> {

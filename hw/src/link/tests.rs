@@ -181,3 +181,14 @@ fn take_before_the_message_is_visible_panics() {
     out.send(Cycle(0), 7);
     inp.take(Cycle(1));
 }
+
+#[test]
+fn checker_expects_no_message_that_a_clear_has_dropped() {
+    let (mut out, mut inp) = joined(1, 4);
+    let checker = monitor::Checker::attach(&config(1, 4), &mut out, &mut inp);
+    (0..3).for_each(|n| out.send(Cycle(0), n));
+    inp.clear();
+    assert_eq!(checker.n_in_flight(), 0);
+    out.send(Cycle(9), 7);
+    assert_eq!(inp.recv(Cycle(10)), Some(7));
+}

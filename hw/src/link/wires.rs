@@ -18,7 +18,8 @@ pub struct LinkEvent {
     pub at: Cycle,
     /// The link's number, which the observer chose.
     pub link: u32,
-    /// For a send, the message's number. `None` for a message taken.
+    /// For a send, the message's number. `None` for a message taken. A message that a reset drops has no such event: the
+    /// waveform ends before the reset.
     pub sent: Option<u64>,
 }
 

@@ -10,6 +10,8 @@ use warpwave::reference::Checks;
 use warpwave::watch::transaction::Wanted;
 use warpwave_ptx::OPTIONAL_PASSES;
 
+use super::sweep::args::STORE;
+
 /// A GPU modelled cycle by cycle: runs PTX kernels and explains where the cycles went.
 #[derive(Parser)]
 #[command(name = "warpwave", version, arg_required_else_help = true)]
@@ -125,14 +127,20 @@ pub struct Validate {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["gpu", "quick", "set"])]
     pub write: Option<PathBuf>,
     /// Write the microbenchmarks of --gpu into a folder, for `measure.py` on a real GPU; the model does not run
-    #[arg(long, value_name = "DIR", requires = "gpu", conflicts_with_all = ["quick", "set", "csv", "html", "check", "write"])]
+    #[arg(long, value_name = "DIR", requires = "gpu", conflicts_with_all = ["quick", "set", "csv", "html", "check", "write", "fresh"])]
     pub plan: Option<PathBuf>,
     /// Compare with the figures that `measure.py` left in this folder, not with published ones
     #[arg(long, value_name = "DIR", requires = "gpu", conflicts_with_all = ["plan", "write", "check"])]
     pub measured: Option<PathBuf>,
     /// Write the measured figures alone as CSV; the model does not run
-    #[arg(long, value_name = "FILE", requires = "measured", conflicts_with_all = ["csv", "html", "quick"])]
+    #[arg(long, value_name = "FILE", requires = "measured", conflicts_with_all = ["csv", "html", "quick", "fresh"])]
     pub silicon: Option<PathBuf>,
+    /// Folder that keeps the figure of each point; no point is computed twice
+    #[arg(long, value_name = "DIR", default_value = STORE)]
+    pub store: PathBuf,
+    /// Compute every point, whatever the store has
+    #[arg(long)]
+    pub fresh: bool,
     /// No progress line
     #[arg(long)]
     pub no_progress: bool,
@@ -245,7 +253,7 @@ pub struct Run {
     /// Write launches, data and results to this folder, for `measure.py` on a real GPU
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub plan: Option<PathBuf>,
-    /// Check shared memory for races, and for reads of unwritten bytes (uninit)
+    /// Check shared and global memory for races, and shared memory for reads of unwritten bytes (uninit)
     #[arg(
         long,
         value_name = "races,uninit",
@@ -254,6 +262,16 @@ pub struct Run {
         help_heading = "Run"
     )]
     pub check: Vec<Check>,
+    /// Words of global memory that --check races may remember in a launch: 4194304 by default
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "check",
+        value_parser = clap::value_parser!(u64).range(1..),
+        allow_negative_numbers = true,
+        help_heading = "Run"
+    )]
+    pub check_words: Option<u64>,
     /// Hide the progress line
     #[arg(long, help_heading = "Run")]
     pub no_progress: bool,
@@ -284,6 +302,7 @@ impl Run {
         let checks = Checks {
             races: self.has_check(Check::Races),
             uninit: self.has_check(Check::Uninit),
+            max_words: self.check_words,
         };
         (checks.races || checks.uninit).then_some(checks)
     }

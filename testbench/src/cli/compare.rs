@@ -11,7 +11,6 @@ use warpwave::compare::{Comparison, Lines, Side, page};
 use warpwave::report::json;
 use warpwave::scenario::Draft;
 use warpwave::watch::profile::Profile;
-use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::preset;
 
 use super::args::{DEFAULT_GPU, key_value};
@@ -153,19 +152,14 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
         .config;
     let scenario = draft.build(Some(&config)).map_err(Failure::input)?;
     let mut bench = lab::bench(&scenario, &config, ignore_target)?;
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut profile = Profile::default();
     let options = Options {
         // Two sides run at once.
         threads: 1,
         max_cycles: scenario.max_cycles,
     };
-    let run = bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut profile as &mut dyn Listener]);
-        // Ctrl-C stops both sides, since they share the flag.
-        !progress::is_stopped()
-    });
-    collector.collect(bench.gpu().clock().now(), &mut [&mut profile as &mut dyn Listener]);
+    // Ctrl-C stops both sides, since they share the flag.
+    let run = bench.run_with_events(options, &mut [&mut profile], &mut |_| !progress::is_stopped());
     if let Some((launch, error)) = &run.stopped {
         return Err(launch_error::stopped(&scenario, &bench, *launch, (error, "")));
     }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::hang::{LastWrite, LastWrites};
 use warpwave::scenario::Scenario;
-use warpwave::watch::EventCollector;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Hang, LaunchError};
 use warpwave_hw::error::SimError;
@@ -89,14 +88,12 @@ fn unrecorded<'h>(hang: &'h Hang, args: &args::Run, has_record: bool) -> Option<
 
 /// Runs up to cycle `end`.
 fn follow(second: &mut Bench<'_>, run: &Run, end: Cycle, writes: &mut LastWrites, mut wave: Option<&mut Wave>) {
-    let mut collector = EventCollector::begin(second.gpu_mut());
     // No limit: the closure below stops the run at `end`.
     let options = Options {
         threads: run.threads,
         max_cycles: None,
     };
-    second.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [writes]);
+    second.run_with_events(options, &mut [writes], &mut |progress| {
         let is_written = wave.as_mut().is_none_or(|wave| wave.collect(progress.now));
         is_written && progress.now < end && !is_stopped()
     });

@@ -73,9 +73,9 @@ impl ReportFiles {
     }
 
     /// Writes the files.
-    pub fn write(mut self, args: &args::Run, scenario: &Scenario, run: &Run, now: Cycle) -> Result<(), Failure> {
-        // The events of the last window.
-        self.collect(now);
+    pub fn write(mut self, args: &args::Run, scenario: &Scenario, run: &Run) -> Result<(), Failure> {
+        // The events of the last window: the run has ended, so no event follows.
+        self.collect(Cycle::NEVER);
         if let (Some(folder), Some(requests)) = (&args.hist, &self.requests) {
             make(folder)?;
             let paths = hist::paths(run.totals.latencies(), requests);

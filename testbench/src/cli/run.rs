@@ -245,7 +245,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     let is_cut = wave.has_failed();
     let now = bench.gpu().clock().now();
     let waveform = wave.finish(run.stopped.is_none().then_some(now));
-    let report_files = reports.write(args, scenario, &run, now);
+    let report_files = reports.write(args, scenario, &run);
     let files = write_files(args, scenario, bench, &run);
     let written = [flight, waveform, report_files, files].into_iter().fold(Ok(()), worse);
     if is_cut {

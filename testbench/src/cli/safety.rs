@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use warpwave::bench::Run;
+use warpwave::host::Region;
 use warpwave::lockstep::race_cycles::race_cycles;
 use warpwave::lockstep::{self, CheckedLaunch};
-use warpwave::reference::{Access, Checks, Kind, Race, Unwritten};
+use warpwave::reference::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, Unwritten};
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
@@ -25,17 +26,25 @@ type RaceCycles = [Option<Cycle>; 2];
 pub fn check(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
     // A program that hangs on the machine may hang here too.
     let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
-    let checked = lockstep::check_shared(scenario, &run.config, checks, limit);
+    let checked = lockstep::check_memory(scenario, &run.config, checks, limit);
     let checked = checked.map_err(|error| Failure::bench(scenario, &error))?;
     let cycles = cycles(scenario, run, &checked)?;
     let mut races = String::new();
-    for (launch, CheckedLaunch { program, findings }) in checked.iter().enumerate() {
+    for (launch, checked) in checked.iter().enumerate() {
+        let CheckedLaunch { program, findings, .. } = checked;
         let place = format!("{}: launch[{launch}]", scenario.name);
+        if findings.unchecked > 0 {
+            let n = findings.unchecked;
+            let limit = "set a higher limit with --check-words";
+            warn(&format!(
+                "{place}: {n} accesses of global memory are not checked for races: the limit of words is reached\n  {limit}"
+            ));
+        }
         for read in &findings.unwritten {
             warn(&format!("{place}: {}", unwritten(scenario, program, read)));
         }
         for (race, cycles) in findings.races.iter().zip(&cycles[launch]) {
-            let _ = write!(races, "\n{place}: {}", raced(scenario, program, race, *cycles));
+            let _ = write!(races, "\n{place}: {}", raced(scenario, checked, race, *cycles));
         }
     }
     if checked.iter().all(|launch| launch.findings.is_empty()) {
@@ -45,11 +54,26 @@ pub fn check(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failu
         0 => Ok(()),
         n => Err(Failure {
             code: WRONG,
-            text: format!(
-                "{}: {n} pairs of instructions race in shared memory{races}",
-                scenario.name
-            ),
+            text: format!("{}: {} in {} memory{races}", scenario.name, pairs(n), spaces(&checked)),
         }),
+    }
+}
+
+fn pairs(n: usize) -> String {
+    match n {
+        1 => "1 pair of instructions races".to_owned(),
+        n => format!("{n} pairs of instructions race"),
+    }
+}
+
+/// The state spaces of all races.
+fn spaces(checked: &[CheckedLaunch]) -> &'static str {
+    let races = |findings: &Findings, space| findings.races.iter().any(|race| race.space == space);
+    let has = |space| checked.iter().any(|launch| races(&launch.findings, space));
+    match (has(RaceSpace::Shared), has(RaceSpace::Global)) {
+        (true, true) => "shared and global",
+        (false, true) => "global",
+        _ => "shared",
     }
 }
 
@@ -65,25 +89,76 @@ fn cycles(scenario: &Scenario, run: &Run, checked: &[CheckedLaunch]) -> Result<V
     cycles.map_err(|error| Failure::bench(scenario, &error))
 }
 
-fn raced(scenario: &Scenario, program: &Program, race: &Race, cycles: RaceCycles) -> String {
-    let ([x, y, z], kernel) = (race.block, program.name());
-    let word = word(program, race.address);
-    let mut out = format!("race for {word}, block ({x}, {y}, {z}) of `{kernel}`");
-    for (access, cycle) in [&race.first, &race.second].into_iter().zip(cycles) {
-        let _ = write!(out, "\n  {}", accessed(scenario, program, access, cycle));
-    }
-    let help = match race.first.kind {
-        Kind::Copy => "wait for the copy (cp.async.wait_group), then synchronize the threads with a barrier",
-        _ => "put a barrier between the accesses (bar.sync; bar.warp.sync within a warp)",
+fn raced(scenario: &Scenario, checked: &CheckedLaunch, race: &Race, cycles: RaceCycles) -> String {
+    let ([x, y, z], program) = (race.second.block, &checked.program);
+    let kernel = program.name();
+    let mut out = match race.space {
+        RaceSpace::Shared => {
+            let word = word(program, race.address as u32);
+            format!("race for {word}, block ({x}, {y}, {z}) of `{kernel}`")
+        }
+        RaceSpace::Global => format!("race for {} in `{kernel}`", global_word(&checked.regions, race.address)),
     };
+    for (access, cycle) in [&race.first, &race.second].into_iter().zip(cycles) {
+        let block = match race.space {
+            RaceSpace::Shared => String::new(),
+            RaceSpace::Global => {
+                let [x, y, z] = access.block;
+                format!(", lane {}, of block ({x}, {y}, {z})", access.lane)
+            }
+        };
+        let _ = write!(out, "\n  {}", accessed(scenario, program, access, &block, cycle));
+    }
+    let help = help(race);
     let _ = write!(out, "\n  {} in all, without an order: {help}", cases(race.count));
     out
+}
+
+/// What is missing between the accesses of a race.
+fn help(race: &Race) -> &'static str {
+    match (race.space, race.missing) {
+        (RaceSpace::Shared, _) if race.first.kind == Kind::Copy => {
+            "wait for the copy (cp.async.wait_group), then synchronize the threads with a barrier"
+        }
+        (RaceSpace::Shared, _) => "put a barrier between the accesses (bar.sync; bar.warp.sync within a warp)",
+        (_, Missing::WarpBarrier) => "both threads are in one warp; put bar.warp.sync between the accesses",
+        (_, Missing::Barrier) => "both threads are in one block; put bar.sync between the accesses",
+        (_, Missing::AccessScope) => "the scope of an access excludes the other block; use .gpu in place of .cta",
+        (_, Missing::FenceScope) => "the scope of a fence or flag excludes the other block; use .gpu in place of .cta",
+        (_, Missing::Acquire) => {
+            "the second thread reads a flag without an acquire; use ld.acquire.gpu, or fence.acq_rel.gpu after the read of the flag"
+        }
+        (_, Missing::Release) => {
+            "the first thread writes a flag without a release; use st.release.gpu, or fence.acq_rel.gpu (__threadfence) before the \
+             write of the flag"
+        }
+        (_, Missing::Synchronization) => {
+            "nothing orders the two blocks; use atomics, a release and an acquire, or another launch"
+        }
+    }
+}
+
+/// A word of global memory, with the buffer or variable that contains it.
+fn global_word(regions: &[Region], address: u64) -> String {
+    let inside = |region: &&Region| (region.first..region.first + region.bytes).contains(&address);
+    match regions.iter().find(inside) {
+        Some(Region { name, first, .. }) if *first == address => {
+            format!("the word at {address:#x} of global memory (`{name}`)")
+        }
+        Some(Region { name, first, .. }) => {
+            format!(
+                "the word at {address:#x} of global memory (`{name}` + {})",
+                address - first
+            )
+        }
+        None => format!("the word at {address:#x} of global memory"),
+    }
 }
 
 fn unwritten(scenario: &Scenario, program: &Program, read: &Unwritten) -> String {
     let [x, y, z] = read.block;
     let word = word(program, read.address);
-    let access = accessed(scenario, program, &read.access, None);
+    let access = accessed(scenario, program, &read.access, "", None);
     format!(
         "{word}, block ({x}, {y}, {z}), is read before all of it is written\n  {access}\n  {} in all; on a real \
          GPU its value is undefined",
@@ -107,7 +182,7 @@ fn word(program: &Program, address: u32) -> String {
     }
 }
 
-fn accessed(scenario: &Scenario, program: &Program, access: &Access, cycle: Option<Cycle>) -> String {
+fn accessed(scenario: &Scenario, program: &Program, access: &Access, block: &str, cycle: Option<Cycle>) -> String {
     let ([x, y, z], warp) = (access.thread, access.warp);
     let verb = match access.kind {
         Kind::Read => "read",
@@ -117,5 +192,5 @@ fn accessed(scenario: &Scenario, program: &Program, access: &Access, cycle: Opti
     };
     let place = launch_error::place(scenario, program, access.pc).replace("\n  ", "\n    ");
     let cycle = cycle.map_or_else(String::new, |cycle| format!(" in cycle {cycle}"));
-    format!("{verb} by thread ({x}, {y}, {z}) of warp {warp}{cycle} at {place}")
+    format!("{verb} by thread ({x}, {y}, {z}) of warp {warp}{block}{cycle} at {place}")
 }

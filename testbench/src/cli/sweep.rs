@@ -75,7 +75,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         .collect();
     // Before the store is opened: a refused sweep leaves no folder behind.
     check_settings(draft, &jobs)?;
-    let store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
+    let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
     let keyed = jobs.into_iter().map(|(point, job)| {
         let key = keys.of(&job).map_err(Failure::input)?;

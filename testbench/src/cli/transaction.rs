@@ -1,9 +1,8 @@
 //! The request of `--transaction`. A first run finds it, so that the waveform of the second run can show it from its issue on.
 
-use warpwave::bench::{Bench, Options};
+use warpwave::bench::Options;
 use warpwave::report::transaction;
 use warpwave::scenario::Scenario;
-use warpwave::watch::EventCollector;
 use warpwave::watch::requests::{begin, end};
 use warpwave::watch::transaction::TransactionFinder;
 use warpwave_components::config::GpuConfig;
@@ -36,7 +35,8 @@ pub fn find(
         bench.sample(Cycle(sample.start)..Cycle(sample.end));
     }
     let mut finder = TransactionFinder::new(wanted, window);
-    search(&mut bench, options, &mut finder);
+    // Runs to the end, or to the interrupt. A stopped run has requests too.
+    bench.run_with_events(options, &mut [&mut finder], &mut |_| !is_stopped());
     let found = finder.finish();
     let Some((id, request)) = found.first() else {
         return Err(Failure::input(
@@ -54,16 +54,4 @@ pub fn find(
         end(request)
     ));
     Ok(transaction::signals(&found, bench.programs(), config))
-}
-
-/// Runs to the end, or to the interrupt. A stopped run has requests too.
-fn search(bench: &mut Bench<'_>, options: Options, finder: &mut TransactionFinder) {
-    let mut collector = EventCollector::begin(bench.gpu_mut());
-    bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut *finder]);
-        !is_stopped()
-    });
-    // Collects before the given cycle, so `+ 1` includes the last one.
-    let end = Cycle(bench.gpu().clock().now().0 + 1);
-    collector.collect(end, &mut [finder]);
 }

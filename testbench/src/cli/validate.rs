@@ -4,11 +4,12 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread::available_parallelism;
+use std::time::Instant;
 
 use warpwave::plan;
 use warpwave::validate::{
-    FAMILIES, Family, Lab, Point, Results, Row, Summary, csv, deviations, differences, figures, page, record, rows,
-    table,
+    self, FAMILIES, Family, FamilyRows, Lab, Point, Results, Row, Summary, csv, deviations, differences, figures, page,
+    record, rows, table,
 };
 
 use super::args::Validate;
@@ -32,7 +33,8 @@ pub fn validate(options: &Validate) -> Result<(), Failure> {
         return write(path, &figures(&points));
     }
     progress::catch_interrupt();
-    let results = run(options, &families, measured.as_ref())?;
+    let begin = Instant::now();
+    let Ran { results, wanted } = run(options, &families, measured.as_ref())?;
     let summaries: Vec<_> = results
         .iter()
         .map(|(family, rows)| (*family, Summary::of(rows)))
@@ -44,10 +46,19 @@ pub fn validate(options: &Validate) -> Result<(), Failure> {
         print("\n")?;
     }
     print(&table(&summaries))?;
+    let rows = || results.iter().flat_map(|(_, rows)| rows);
+    let (done, stored) = (rows().count(), rows().filter(|row| row.is_stored).count());
+    print(&format!(
+        "\n{done} points: {} computed in {:.1} s, {stored} from {}\n",
+        done - stored,
+        begin.elapsed().as_secs_f64(),
+        options.store.display()
+    ))?;
     write_files(options, &results, &summaries)?;
     // Files are written even then: the rows that ran are complete.
     if progress::is_stopped() {
-        let text = "interrupted: the rows that had not begun are left out".to_owned();
+        let left = wanted - done;
+        let text = format!("{left} of {wanted} points are not computed; the same command goes on with them");
         return Err(Failure {
             code: INTERRUPTED,
             text,
@@ -93,11 +104,14 @@ fn measured_points(family: &Family, options: &Validate, results: &Results) -> Re
     family.measured(gpu, results).map_err(Failure::input)
 }
 
-fn run(
-    options: &Validate,
-    families: &[&'static Family],
-    measured: Option<&Results>,
-) -> Result<Vec<(&'static Family, Vec<Row>)>, Failure> {
+/// What a run gave.
+struct Ran {
+    results: Vec<FamilyRows<'static>>,
+    /// Number of points of these families, computed or not.
+    wanted: usize,
+}
+
+fn run(options: &Validate, families: &[&'static Family], measured: Option<&Results>) -> Result<Ran, Failure> {
     let lab = Lab::with_sets(options.set.clone());
     let is_wanted = |family: &Family, point: &Point| {
         let is_of_gpu = options.gpu.as_ref().is_none_or(|wanted| *wanted == point.gpu);
@@ -112,8 +126,8 @@ fn run(
         Ok((family, wanted.collect::<Vec<_>>()))
     };
     let families = families.iter().map(points).collect::<Result<Vec<_>, Failure>>()?;
-    let all: usize = families.iter().map(|(_, points)| points.len()).sum();
-    if all == 0 {
+    let wanted: usize = families.iter().map(|(_, points)| points.len()).sum();
+    if wanted == 0 {
         let text = "no row of these families is left; --gpu and --quick leave rows out";
         return Err(Failure::input(text));
     }
@@ -124,16 +138,26 @@ fn run(
             .try_for_each(|point| lab.check(&point.gpu))
             .map_err(Failure::input)?;
     }
+    // Written from here on: a run with a fault above leaves no folder behind.
+    let failed = |error| Failure::write(&options.store, error);
+    let lab = lab.keep_in(&options.store).map_err(failed)?;
+    if options.fresh {
+        for (family, point) in families
+            .iter()
+            .flat_map(|(family, points)| points.iter().map(move |point| (family, point)))
+        {
+            lab.forget(family, point).map_err(failed)?;
+        }
+    }
     let threads = options.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
     let threads = threads.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
-    let count = Count::new(all, !options.no_progress);
-    let run = |(family, points): (&'static Family, Vec<Point>)| {
-        let each = |row: &Row| count.add(&format!("{}: {} {}", family.name, row.point.gpu, row.point.series));
-        (family, family.run(&lab, points, threads, each))
-    };
-    let results = families.into_iter().map(run);
+    let count = Count::new(wanted, !options.no_progress);
+    let each =
+        |family: &Family, row: &Row| count.add(&format!("{}: {} {}", family.name, row.point.gpu, row.point.series));
+    let results = validate::run(&lab, families, threads, each);
     // A family without a row of this GPU, or without a quick row, is left out.
-    Ok(results.filter(|(_, rows)| !rows.is_empty()).collect())
+    let results = results.into_iter().filter(|(_, rows)| !rows.is_empty()).collect();
+    Ok(Ran { results, wanted })
 }
 
 fn write_files(

@@ -93,6 +93,18 @@ pub enum HostError {
         /// The most similar buffer or variable.
         nearest: Option<String>,
     },
+    /// An address lies behind its variable.
+    #[error(
+        "an address is {offset} bytes from the start of module variable `{name}`, which has {bytes}; give a smaller offset"
+    )]
+    OffsetOutside {
+        /// The variable.
+        name: String,
+        /// The offset in bytes.
+        offset: u64,
+        /// Bytes of the variable.
+        bytes: u64,
+    },
     /// Scenario and program give different sizes of a variable.
     #[error("module variable `{name}` has {want} bytes, but the scenario gives {found}; change dtype or shape")]
     GlobalSize {

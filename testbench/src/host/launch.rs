@@ -264,7 +264,7 @@ fn texture(image: &Image, placement: &Placement) -> Texture {
 fn bytes_of(arg: &Arg, placement: &Placement, textures: &[Texture]) -> Result<Vec<u8>, HostError> {
     Ok(match arg {
         Arg::Buffer(index) => placement.buffers[*index].to_le_bytes().to_vec(),
-        Arg::Address(to, offset) => (placement.address_of(to)? + offset).to_le_bytes().to_vec(),
+        Arg::Address(to, offset) => placement.address_of(to, *offset)?.to_le_bytes().to_vec(),
         Arg::Scalar(_, bytes) | Arg::Bytes(bytes) => bytes.clone(),
         Arg::Struct(fields) => structure(fields, placement, textures)?,
         Arg::TensorMap(tiles) => tensor_map(tiles, placement).to_bytes().to_vec(),

@@ -59,6 +59,7 @@ impl Placement {
             pointers: &scenario.pointers,
         };
         let (globals, banks) = module::place(&given, program, storage, &mut regions)?;
+        check_offsets(scenario, &regions)?;
         // After all allocations: a pointer may lead to a buffer or variable that comes later.
         let targets = scenario.pointers.iter();
         let targets = targets.map(|pointers| address_of(&pointers.to, &regions, scenario.buffers.len()));
@@ -102,9 +103,12 @@ impl Placement {
         filled(init, CheckedData::Buffer(buffer), &scenario.pointers, &self.targets)
     }
 
-    /// The address of a target that an argument of a launch names.
-    pub(super) fn address_of(&self, to: &Target) -> Result<u64, HostError> {
-        address_of(to, &self.regions, self.buffers.len())
+    /// The address `offset` bytes from a target, both of an argument of a launch.
+    pub(super) fn address_of(&self, to: &Target, offset: u64) -> Result<u64, HostError> {
+        if let Target::Variable(name) = to {
+            check_offset(variable(name, &self.regions, self.buffers.len())?, offset)?;
+        }
+        Ok(address_of(to, &self.regions, self.buffers.len())? + offset)
     }
 
     /// The data that a run may change, with addresses: buffers, then module variables in device memory.
@@ -124,18 +128,52 @@ pub(super) struct Given<'a> {
 
 /// The address of a target. `regions` has the buffers of the scenario, then the variables of the module.
 pub(super) fn address_of(to: &Target, regions: &[Region], n_buffers: usize) -> Result<u64, HostError> {
-    let name = match to {
-        Target::Buffer(index) => return Ok(regions[*index].first),
-        Target::Variable(name) => name,
-    };
-    let variables = &regions[n_buffers..];
-    let found = variables.iter().find(|region| region.name == *name);
-    found
-        .map(|region| region.first)
-        .ok_or_else(|| HostError::UnknownAddress {
-            nearest: nearest(name, regions.iter().map(|region| region.name.as_str())),
-            name: name.clone(),
-        })
+    match to {
+        Target::Buffer(index) => Ok(regions[*index].first),
+        Target::Variable(name) => variable(name, regions, n_buffers).map(|region| region.first),
+    }
+}
+
+/// The module variable of this name.
+fn variable<'a>(name: &str, regions: &'a [Region], n_buffers: usize) -> Result<&'a Region, HostError> {
+    let found = regions[n_buffers..].iter().find(|region| region.name == name);
+    found.ok_or_else(|| HostError::UnknownAddress {
+        nearest: nearest(name, regions.iter().map(|region| region.name.as_str())),
+        name: name.to_owned(),
+    })
+}
+
+/// Checks the addresses in initial elements that lead to module variables. The scenario knows the sizes of buffers alone.
+fn check_offsets(scenario: &Scenario, regions: &[Region]) -> Result<(), HostError> {
+    for Pointers { data, at, to } in &scenario.pointers {
+        let Target::Variable(name) = to else { continue };
+        let variable = variable(name, regions, scenario.buffers.len())?;
+        let init = match *data {
+            CheckedData::Buffer(n) => &scenario.buffers[n].init,
+            CheckedData::Global(n) => &scenario.globals[n].init,
+        };
+        let mut offsets = at.iter().map(|&at| offset_at(init, at));
+        offsets.try_for_each(|offset| check_offset(variable, offset))?;
+    }
+    Ok(())
+}
+
+/// Checks an offset into a variable. The end of the variable is allowed, as for buffers.
+fn check_offset(variable: &Region, offset: u64) -> Result<(), HostError> {
+    match offset <= variable.bytes {
+        true => Ok(()),
+        false => Err(HostError::OffsetOutside {
+            name: variable.name.clone(),
+            offset,
+            bytes: variable.bytes,
+        }),
+    }
+}
+
+/// The offset in an element that is an address, at byte `at` of the initial bytes.
+fn offset_at(init: &[u8], at: u64) -> u64 {
+    let element = &init[at as usize..][..8];
+    u64::from_le_bytes(element.try_into().expect("an address has 8 bytes"))
 }
 
 /// Initial bytes with the addresses of their targets added to the offsets.
@@ -148,10 +186,9 @@ pub(super) fn filled<'a>(init: &'a [u8], data: CheckedData, pointers: &[Pointers
         .filter(|(pointers, _)| pointers.data == data);
     for (Pointers { at, .. }, target) in of_it {
         for &at in at {
+            let address = target + offset_at(&bytes, at);
             // The first address copies the bytes: the scenario's stay as they are.
-            let element = &mut bytes.to_mut()[at as usize..][..8];
-            let offset = u64::from_le_bytes(element.try_into().expect("an address has 8 bytes"));
-            element.copy_from_slice(&(target + offset).to_le_bytes());
+            bytes.to_mut()[at as usize..][..8].copy_from_slice(&address.to_le_bytes());
         }
     }
     bytes

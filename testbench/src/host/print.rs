@@ -21,14 +21,19 @@ struct Record {
 /// Returns the output in the buffer at address `buffer`, and empties the buffer.
 pub fn take(storage: &Storage, buffer: u64) -> String {
     let text = text(&|at, bytes| storage.read(at, bytes), storage, buffer);
-    if !text.is_empty() {
-        // Zeros: the first word restarts the allocation, and a size of 0 ends the list of records.
-        let mut used = [0; 4];
-        storage.read(buffer, &mut used);
-        let end = u32::from_le_bytes(used).min(BUFFER_BYTES - FIRST_RECORD) + FIRST_RECORD;
-        storage.write(buffer, &vec![0; end as usize]);
+    let mut used = [0; 4];
+    storage.read(buffer, &mut used);
+    // Not without records: a write of the host makes the next launch invalidate the L2.
+    if used != [0; 4] {
+        clear(storage, buffer);
     }
     text
+}
+
+/// Empties the buffer at address `buffer`, also of half-written records.
+pub fn clear(storage: &Storage, buffer: u64) {
+    // Zeros: the first word restarts the allocation, and a size of 0 ends the list of records.
+    storage.write(buffer, &vec![0; BUFFER_BYTES as usize]);
 }
 
 /// Returns the output in the buffer at address `buffer`. `read` reads the memory, `storage` knows its allocations.

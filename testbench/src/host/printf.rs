@@ -110,10 +110,18 @@ impl Conversion {
                 self.integer(sign, number.unsigned_abs().to_string())
             }
             b'u' => self.integer("", self.unsigned(value.bits).to_string()),
-            b'o' => self.integer(self.alternate_prefix("0"), format!("{:o}", self.unsigned(value.bits))),
-            b'x' => self.integer(self.alternate_prefix("0x"), format!("{:x}", self.unsigned(value.bits))),
-            b'X' => self.integer(self.alternate_prefix("0X"), format!("{:X}", self.unsigned(value.bits))),
-            b'p' => self.padded("", format!("{:#x}", value.bits).as_bytes(), false),
+            b'o' => self.octal(self.unsigned(value.bits)),
+            b'x' => self.hexadecimal(self.unsigned(value.bits)),
+            b'X' => self.hexadecimal(self.unsigned(value.bits)).to_ascii_uppercase(),
+            // CUDA leaves the form to the host's C library. glibc: `(nil)`, or `%#lx`.
+            b'p' if value.bits == 0 => self.padded("", b"(nil)", false),
+            b'p' => {
+                let alternate = Conversion {
+                    alternate: true,
+                    ..self
+                };
+                alternate.hexadecimal(value.bits)
+            }
             b'c' => self.padded("", &[value.bits as u8], false),
             b's' => {
                 let text = value.text.as_deref().unwrap_or(b"(null)");
@@ -124,9 +132,24 @@ impl Conversion {
         }
     }
 
-    /// The prefix of the alternate form (`#`).
-    fn alternate_prefix(self, prefix: &'static str) -> &'static str {
-        if self.alternate { prefix } else { "" }
+    /// Formats `%x`. The alternate form (`#`) has a prefix, which 0 lacks.
+    fn hexadecimal(self, number: u64) -> Vec<u8> {
+        let prefix = if self.alternate && number != 0 { "0x" } else { "" };
+        self.integer(prefix, format!("{number:x}"))
+    }
+
+    /// Formats `%o`. The alternate form (`#`) begins with a 0: C raises the precision for it if necessary.
+    fn octal(mut self, number: u64) -> Vec<u8> {
+        let digits = format!("{number:o}");
+        let zeros = self.precision.unwrap_or(1).saturating_sub(digits.len());
+        if !self.alternate || zeros > 0 {
+            return self.integer("", digits);
+        }
+        if number == 0 {
+            self.precision = self.precision.map(|_| 1);
+            return self.integer("", digits);
+        }
+        self.integer("", format!("0{digits}"))
     }
 
     fn positive_sign(self) -> &'static str {
@@ -175,22 +198,31 @@ impl Conversion {
         };
         let magnitude = value.abs();
         let precision = self.precision.unwrap_or(6);
-        let text = match kind.to_ascii_lowercase() {
-            _ if value.is_nan() => "nan".to_owned(),
-            _ if value.is_infinite() => "inf".to_owned(),
-            b'f' => format!("{magnitude:.precision$}"),
-            b'e' => with_exponent(magnitude, precision),
-            b'g' => self.shorter(magnitude, precision.max(1)),
-            b'a' => hexadecimal(magnitude),
-            _ => String::new(),
-        };
-        let text = if kind.is_ascii_uppercase() {
-            text.to_uppercase()
-        } else {
-            text
+        let (prefix, text) = match kind.to_ascii_lowercase() {
+            _ if value.is_nan() => ("", "nan".to_owned()),
+            _ if value.is_infinite() => ("", "inf".to_owned()),
+            b'f' => ("", self.pointed(format!("{magnitude:.precision$}"))),
+            b'e' => ("", self.pointed(with_exponent(magnitude, precision))),
+            b'g' => ("", self.pointed(self.shorter(magnitude, precision.max(1)))),
+            // The flag `0` pads between the prefix and the digits.
+            b'a' => ("0x", self.pointed(hexadecimal_float(magnitude, self.precision))),
+            _ => ("", String::new()),
         };
         // `inf` and `nan` take blanks, even with the flag `0`.
-        self.padded(sign, text.as_bytes(), value.is_finite())
+        let padded = self.padded(&format!("{sign}{prefix}"), text.as_bytes(), value.is_finite());
+        match kind.is_ascii_uppercase() {
+            true => padded.to_ascii_uppercase(),
+            false => padded,
+        }
+    }
+
+    /// Adds the decimal point that the alternate form (`#`) has even without digits after it.
+    fn pointed(self, text: String) -> String {
+        if !self.alternate || text.contains('.') {
+            return text;
+        }
+        let at = text.find(['e', 'p']).unwrap_or(text.len());
+        format!("{}.{}", &text[..at], &text[at..])
     }
 
     /// Formats `%g`: with an exponent if it is below -4 or at least `precision`, and without trailing zeros.
@@ -237,20 +269,35 @@ fn with_exponent(magnitude: f64, precision: usize) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Formats as `0x1.8p+1` (`%a`).
-fn hexadecimal(magnitude: f64) -> String {
+/// Hexadecimal digits of the fraction of a double.
+const FRACTION_DIGITS: usize = 13;
+
+/// Formats as `1.8p+1` (`%a` without its prefix). Without a precision, all digits but zeros at the end.
+fn hexadecimal_float(magnitude: f64, precision: Option<usize>) -> String {
     let bits = magnitude.to_bits();
     let (exponent, fraction) = ((bits >> 52) as i32, bits & ((1 << 52) - 1));
     let (first, exponent) = match (exponent, fraction) {
-        (0, 0) => (0, 0),
+        (0, 0) => (0u64, 0),
         // Subnormal numbers have no leading 1.
         (0, _) => (0, -1022),
         _ => (1, exponent - 1023),
     };
-    let digits = format!("{fraction:013x}");
-    let digits = digits.trim_end_matches('0');
+    let significand = first << 52 | fraction;
+    let digits = precision.unwrap_or(FRACTION_DIGITS).min(FRACTION_DIGITS);
+    let dropped = 4 * (FRACTION_DIGITS - digits) as u32;
+    // To the nearest, ties to even. A carry may make the first digit 2, as in glibc.
+    let half = (1u64 << dropped) >> 1;
+    let odd = significand >> dropped & 1;
+    let rounded = (significand + half - u64::from(half > 0 && odd == 0)) >> dropped;
+    let (first, rest) = (rounded >> (4 * digits), rounded & ((1 << (4 * digits)) - 1));
+    let digits = match precision {
+        None => format!("{rest:013x}").trim_end_matches('0').to_owned(),
+        Some(0) => String::new(),
+        // Digits beyond those of a double are zeros.
+        Some(precision) => format!("{rest:0digits$x}{}", "0".repeat(precision - digits)),
+    };
     let point = if digits.is_empty() { "" } else { "." };
-    format!("0x{first}{point}{digits}p{exponent:+}")
+    format!("{first}{point}{digits}p{exponent:+}")
 }
 
 #[cfg(test)]
@@ -269,7 +316,7 @@ mod tests {
     #[test]
     fn conversions_are_those_of_c() {
         let word = |value: i32| number(value as u32 as u64);
-        let cases: [(&str, &[Value], &str); 20] = [
+        let cases: [(&str, &[Value], &str); 27] = [
             ("%d %i", &[word(-1), word(i32::MIN)], "-1 -2147483648"),
             (
                 "%u %x %X %o",
@@ -294,6 +341,16 @@ mod tests {
                 "   7|7   |2.2",
             ),
             ("%#x %#o", &[word(31), word(8)], "0x1f 010"),
+            (
+                "%#x|%#X|%#o|%#.0o|%#.0x|%#5x",
+                &[(); 6].map(|()| word(0)),
+                "0|0|0|0||    0",
+            ),
+            (
+                "%#05x|%#X|%#.3o|%#.2o|%#o",
+                &[word(255), word(255), word(8), word(8), word(8)],
+                "0x0ff|0XFF|010|010|010",
+            ),
             ("%c%c", &[word(72), word(105)], "Hi"),
             (
                 "%f %.2f %F",
@@ -321,6 +378,48 @@ mod tests {
                 "0.5 1.23e+03 1.00000 1E-10",
             ),
             ("%a %a", &[float(3.0), float(0.0)], "0x1.8p+1 0x0p+0"),
+            (
+                "%.3a %.0a %.0a %.1a %.15a %.2a",
+                &[
+                    float(3.0),
+                    float(1.5),
+                    float(2.5),
+                    float(1.99),
+                    float(0.1),
+                    float(5e-324),
+                ],
+                "0x1.800p+1 0x2p+0 0x1p+1 0x2.0p+0 0x1.999999999999a00p-4 0x0.00p-1022",
+            ),
+            (
+                "%.1a %.1a %.1a %.0a %.2a",
+                &[
+                    float(1.03125),
+                    float(1.09375),
+                    float(1.15625),
+                    float(15.96875),
+                    float(0.0),
+                ],
+                "0x1.0p+0 0x1.2p+0 0x1.2p+0 0x2p+3 0x0.00p+0",
+            ),
+            (
+                "%010a|%12a|%A|%#.0a|%#a|%#.0f|%#.0e",
+                &[
+                    float(1.0),
+                    float(-1.0),
+                    float(255.5),
+                    float(1.0),
+                    float(1.0),
+                    float(1.0),
+                    float(1.0),
+                ],
+                "0x00001p+0|     -0x1p+0|0X1.FFP+7|0x1.p+0|0x1.p+0|1.|1.e+00",
+            ),
+            (
+                "%p|%8p|%-8p|%018p",
+                &[number(0), number(0), number(0), number(0x7f00)],
+                "(nil)|   (nil)|(nil)   |0x0000000000007f00",
+            ),
+            ("%#g %#.0g", &[float(1.0), float(1.0)], "1.00000 1."),
             ("%f %5.1f", &[float(f64::NAN), float(-f64::INFINITY)], "nan  -inf"),
             ("100%% %p", &[number(0x7f00)], "100% 0x7f00"),
             ("%s|", &[number(0)], "(null)|"),

@@ -7,10 +7,9 @@ use warpwave_isa::program::Program;
 
 use super::CheckedLaunch;
 use crate::bench::{Bench, BenchError, Options};
-use crate::reference::{Access, Race};
+use crate::reference::Access;
 use crate::scenario::Scenario;
 use crate::watch::issues::{Execution, Issues};
-use crate::watch::{EventCollector, Listener};
 
 /// Runs the scenario on the machine once more. Returns the issue cycles of both accesses of each race, by launch.
 ///
@@ -31,21 +30,13 @@ pub fn race_cycles(
         .enumerate()
         .map(|(launch, found)| {
             let races = found.findings.races.iter();
-            let of = |race: &Race, access| execution(launch as u32, race, access, (&found.program, &programs[launch]));
-            races
-                .map(|race| [of(race, &race.first), of(race, &race.second)])
-                .collect()
+            let of = |access| execution(launch as u32, access, (&found.program, &programs[launch]));
+            races.map(|race| [of(&race.first), of(&race.second)]).collect()
         })
         .collect();
     let mut issues = Issues::new(executions.iter().flatten().flatten().flatten().copied());
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options { threads: 1, max_cycles };
-    bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut issues as &mut dyn Listener]);
-        true
-    });
-    // Cycles before the given one are collected, so `+ 1` includes the last cycle.
-    collector.collect(bench.gpu().clock().now() + 1, &mut [&mut issues as &mut dyn Listener]);
+    bench.run_with_events(options, &mut [&mut issues], &mut |_| true);
     let cycle = |execution: Option<Execution>| issues.cycle(&execution?);
     let cycles = executions
         .iter()
@@ -54,10 +45,10 @@ pub fn race_cycles(
 }
 
 /// An access of a race as an execution on the machine. `None` if the machine's program has no such instruction.
-fn execution(launch: u32, race: &Race, access: &Access, programs: (&Program, &Program)) -> Option<Execution> {
+fn execution(launch: u32, access: &Access, programs: (&Program, &Program)) -> Option<Execution> {
     Some(Execution {
         launch,
-        block: race.block,
+        block: access.block,
         warp: access.warp,
         pc: machine_pc(programs, access.pc)?,
         nth: access.nth,

@@ -23,7 +23,7 @@ mod traffic;
 use std::cell::RefCell;
 
 use arbitrary::{Arbitrary, Unstructured};
-use warpwave_components::config::GpuConfig;
+use warpwave_components::config::{FarLines, GpuConfig};
 use warpwave_components::gpu::{Factory, Gpu};
 use warpwave_components::preset;
 use warpwave_components::proto::mem::LINE;
@@ -75,6 +75,8 @@ struct Shape {
     xbar_bytes_per_cycle: u32,
     l2: L2Shape,
     hbm: HbmShape,
+    #[arbitrary(with = one_of(&[1, 2, 8]))]
+    xbar_input_window: u32,
 }
 
 #[derive(Arbitrary, Clone, Debug)]
@@ -107,8 +109,11 @@ struct L2Shape {
     associativity: u32,
     #[arbitrary(with = one_of(&[4, 1, 3]))]
     sets: u32,
-    #[arbitrary(with = one_of(&[0, 30]))]
+    #[arbitrary(with = one_of(&[0, 30, 4]))]
     far_latency: u32,
+    /// Copies of far lines, with two partitions and a latency between them.
+    #[arbitrary(with = one_of(&FarLines::ALL))]
+    far_lines: FarLines,
     #[arbitrary(with = one_of(&[32, 4, 6]))]
     mshr_entries: u32,
     #[arbitrary(with = one_of(&[16, 1]))]
@@ -209,6 +214,7 @@ impl Shape {
         config.xbar.latency = self.xbar_latency;
         config.xbar.queue_depth = self.xbar_queue_depth;
         config.xbar.request_bytes_per_cycle = self.xbar_bytes_per_cycle;
+        config.xbar.input_window = self.xbar_input_window;
         config.l2.slices = l2.slices;
         config.l2.associativity = l2.associativity;
         // Few sets: a hundred lines must force evictions.
@@ -220,6 +226,10 @@ impl Shape {
         };
         // The configuration allows it only with two partitions.
         config.l2.far_latency = l2.far_latency * (config.l2.partitions - 1);
+        config.l2.far_lines = match config.l2.far_latency {
+            0 => FarLines::AtHome,
+            _ => l2.far_lines,
+        };
         config.l2.mshr_entries = l2.mshr_entries;
         config.l2.queue_depth = l2.queue_depth;
         config.l2.bytes_per_cycle = l2.bytes_per_cycle;

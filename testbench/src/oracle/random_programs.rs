@@ -79,8 +79,9 @@ pub fn random_programs(program: RandomProgram) {
     let checks = Checks {
         races: true,
         uninit: true,
+        ..Checks::default()
     };
-    match lockstep::check_shared(&scenario, &config, checks, LIMIT) {
+    match lockstep::check_memory(&scenario, &config, checks, LIMIT) {
         Ok(checked) if checked.iter().all(|launch| launch.findings.is_empty()) => {}
         Ok(checked) => fails(format!("the race detector finds {:?}", checked[0].findings)),
         Err(error) => fails(format!("{error:?}")),

@@ -16,7 +16,8 @@ use warpwave_isa::space::{
 
 use super::cta::Cta;
 use super::memory::Memory;
-use super::race_detector::LaneAccess;
+use super::race_detector::global::{GlobalAccess, shared_word};
+use super::race_detector::{Kind, LaneAccess, Strength};
 use super::step;
 
 /// True if the opcode accesses memory or constants.
@@ -69,8 +70,14 @@ impl Lsu<'_, '_> {
                 }
                 Ok(())
             }
-            // The reference has no caches, and each access is performed at once. So fences and cache controls do nothing.
-            Opcode::Cctl | Opcode::CctlIvall | Opcode::Membar => Ok(()),
+            // The reference has no caches, and each access is performed at once. So fences and cache controls change no memory.
+            Opcode::Cctl => Ok(()),
+            Opcode::CctlIvall | Opcode::Membar => {
+                if let Some(detector) = &mut self.cta.global {
+                    detector.fence(self.warp, lanes, self.inst);
+                }
+                Ok(())
+            }
             Opcode::Ublkcp | Opcode::Ublkred => self.bulk_copy(lanes),
             Opcode::Hgmma | Opcode::HgmmaSp => {
                 self.multiply(results);
@@ -106,6 +113,9 @@ impl Lsu<'_, '_> {
                 let state = u64::from_le_bytes((&*state).try_into().expect("a test reads eight bytes"));
                 if mbarrier::is_over(state, self.word(1, 0, lane)) {
                     results.preds[0].0 |= 1 << lane;
+                    if let Some(detector) = &mut self.cta.global {
+                        detector.pass_mbarrier(self.warp, lane, address as u32);
+                    }
                 }
             }
             _ => self.atomic(lane, address, results)?,
@@ -207,6 +217,7 @@ impl Lsu<'_, '_> {
             self.check_alignment(lane, Space::Global, from[lane], n)?;
             if size > 0 {
                 bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);
+                self.show_to_global(lane, (Kind::Read, Strength::Weak), from[lane], size, None);
             }
             self.show_to_detector(lane, Space::Shared, to[lane], n, Some(&bytes[..n]));
             self.bytes(lane, Space::Shared, to[lane], n)?
@@ -215,9 +226,35 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
-    /// Passes an access to the race detector, before it changes memory. An access that traps is not passed.
+    /// Passes an access of a copy or an image to the race detector of global memory, before it changes memory.
+    pub(super) fn show_to_global(
+        &mut self,
+        lane: usize,
+        (kind, strength): (Kind, Strength),
+        address: u64,
+        n: usize,
+        new: Option<&[u8]>,
+    ) {
+        let pc = self.cta.warps[self.warp].flow.pc();
+        if let Some(detector) = &mut self.cta.global
+            && let Some(old) = self.memory.get(address, n)
+        {
+            detector.check(&GlobalAccess {
+                warp: self.warp,
+                lane,
+                pc,
+                kind,
+                strength,
+                address,
+                old,
+                new,
+            });
+        }
+    }
+
+    /// Passes an access to the race detectors, before it changes memory. An access that traps is not passed.
     fn show_to_detector(&mut self, lane: usize, space: Space, address: u64, n: usize, new: Option<&[u8]>) {
-        if self.cta.detector.is_none() {
+        if self.cta.detector.is_none() && self.cta.global.is_none() {
             return;
         }
         let (space, at) = resolve(space, address);
@@ -238,6 +275,14 @@ impl Lsu<'_, '_> {
         };
         if let Some(detector) = &mut self.cta.detector {
             detector.on_access(&lane_access);
+        }
+        let shared = shared_word(space, self.cta.rank, at);
+        if let Some(detector) = &mut self.cta.global {
+            match shared {
+                Some((rank, at)) => detector.on_shared(&lane_access, rank, at),
+                None if space == Space::Global => detector.on_access(&lane_access),
+                None => {}
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{PARAM_WINDOW, Space, WINDOW_BYTES, split_window};
 
 use super::access::Lsu;
+use super::race_detector::{Kind, Strength};
 
 /// A copy of a lane, ready to move bytes.
 struct LaneCopy {
@@ -71,6 +72,9 @@ impl Lsu<'_, '_> {
             // The upper half of an mbarrier is its transaction count.
             let after = mbarrier::arrive(before, u64::from(copy.bytes.wrapping_neg()) << 32, false);
             state.copy_from_slice(&after.to_le_bytes());
+            if let Some(detector) = &mut self.cta.global {
+                detector.arrive_at_mbarrier(self.warp, rank as usize, at as u32);
+            }
         }
         Ok(())
     }
@@ -138,6 +142,10 @@ impl Lsu<'_, '_> {
     fn write_shared(&mut self, copy: &LaneCopy, rank: u32) -> Result<(), Box<Trap>> {
         let lane = copy.lane;
         for &piece in &copy.pieces {
+            if let Some(from) = piece.global {
+                let bytes = piece.bytes as usize;
+                self.show_to_global(lane, (Kind::Read, Strength::Weak), from, bytes, None);
+            }
             for n in 0..piece.bytes {
                 let byte = match piece.global {
                     Some(at) => self.inside(lane, Space::Global, at + u64::from(n), 1)?[0],
@@ -167,7 +175,13 @@ impl Lsu<'_, '_> {
                 let mut bytes = [0; 16];
                 let n_bytes = usize::from(size);
                 bytes[..n_bytes].copy_from_slice(self.inside(lane, Space::Cluster, from, n_bytes)?);
-                let to = self.inside(lane, Space::Global, global + u64::from(n), n_bytes)?;
+                let to = global + u64::from(n);
+                let (access, new) = match reduction {
+                    Some(_) => ((Kind::Atomic, Strength::Gpu), None),
+                    None => ((Kind::Write, Strength::Weak), Some(&bytes[..n_bytes])),
+                };
+                self.show_to_global(lane, access, to, n_bytes, new);
+                let to = self.inside(lane, Space::Global, to, n_bytes)?;
                 if let Some(ty) = reduction {
                     let mut old = [0; 16];
                     old[..n_bytes].copy_from_slice(to);

@@ -6,6 +6,7 @@ use warpwave_components::proto::launch::Grid;
 
 use super::cta::{Cta, Turn};
 use super::memory::Memory;
+use super::race_detector::global::GlobalDetector;
 use super::warp::Warp;
 use super::{Checks, Findings, ReferenceError};
 
@@ -14,6 +15,7 @@ const MEMBER_TURN: u64 = 1 << 12;
 
 /// A running cluster.
 pub(super) struct Cluster<'a> {
+    number: u64,
     ctas: Vec<Cta<'a>>,
     /// Shared memory by rank. It moves to a CTA for the CTA's turn.
     shared: Vec<Vec<u8>>,
@@ -23,9 +25,10 @@ impl<'a> Cluster<'a> {
     /// Creates the cluster with this number, before its first instruction.
     pub fn new(grid: &'a Grid, number: u64, checks: Option<Checks>) -> Self {
         let ranks = 0..grid.cluster_ctas();
-        // The race detector covers one CTA. It does not see writes of other CTAs, or the cluster barrier.
+        // The race detector of shared memory covers one CTA. It does not see writes of other CTAs, or the cluster barrier.
         let checks = checks.filter(|_| !grid.in_clusters());
         Cluster {
+            number,
             shared: ranks.clone().map(|_| vec![0; grid.shared_bytes as usize]).collect(),
             ctas: ranks
                 .map(|rank| Cta::new(grid, grid.cluster_cta(number, rank), checks))
@@ -34,7 +37,13 @@ impl<'a> Cluster<'a> {
     }
 
     /// Runs until every warp has ended, or for about `turn` warp instructions. Adds their number to `steps`.
-    pub fn run(&mut self, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<Turn, ReferenceError> {
+    pub fn run(
+        &mut self,
+        memory: &mut Memory,
+        global: &mut Option<Box<GlobalDetector<'a>>>,
+        turn: u64,
+        steps: &mut u64,
+    ) -> Result<Turn, ReferenceError> {
         let end = *steps + turn;
         // Without other members a CTA can use the whole turn.
         let alone = self.ctas.len() == 1;
@@ -43,14 +52,15 @@ impl<'a> Cluster<'a> {
             let mut ended = true;
             for rank in 0..self.ctas.len() {
                 let left = end.saturating_sub(*steps);
-                let turn = self.turn(rank, memory, if alone { left } else { left.min(MEMBER_TURN) }, steps)?;
+                let turn = if alone { left } else { left.min(MEMBER_TURN) };
+                let turn = self.turn(rank, (memory, global), turn, steps)?;
                 ended &= turn == Turn::Ended;
             }
             if ended {
                 return Ok(Turn::Ended);
             }
             // No CTA made progress, and the cluster barrier cannot open: nothing else can wake a warp.
-            if !self.open() && *steps == before {
+            if !self.open(global) && *steps == before {
                 let waits = self.ctas.iter().flat_map(Cta::waits).collect();
                 return Err(ReferenceError::Deadlock { waits });
             }
@@ -67,16 +77,30 @@ impl<'a> Cluster<'a> {
         findings
     }
 
-    fn turn(&mut self, rank: usize, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<Turn, ReferenceError> {
+    fn turn(
+        &mut self,
+        rank: usize,
+        (memory, global): (&mut Memory, &mut Option<Box<GlobalDetector<'a>>>),
+        turn: u64,
+        steps: &mut u64,
+    ) -> Result<Turn, ReferenceError> {
         let cta = &mut self.ctas[rank];
         cta.shared = std::mem::take(&mut self.shared);
+        cta.global = global.take();
+        if let Some(detector) = &mut cta.global {
+            detector.enter(cta.index, self.number, rank);
+        }
         let result = cta.run(memory, turn, steps);
         self.shared = std::mem::take(&mut cta.shared);
+        *global = cta.global.take();
+        if let Some(detector) = global {
+            detector.leave(result == Ok(Turn::Ended));
+        }
         result
     }
 
     /// Opens the cluster barrier if every live warp has arrived. Returns true if it opens.
-    fn open(&mut self) -> bool {
+    fn open(&mut self, global: &mut Option<Box<GlobalDetector<'a>>>) -> bool {
         let warps = || {
             self.ctas
                 .iter()
@@ -87,14 +111,29 @@ impl<'a> Cluster<'a> {
         if !warps().all(|warp| warp.has_arrived_in_cluster() && !is_open(warp)) {
             return false;
         }
-        let live = self
-            .ctas
-            .iter_mut()
-            .flat_map(|cta| &mut cta.warps)
-            .filter(|warp| !warp.flow.is_done());
-        for warp in live {
-            warp.cluster.open = true;
-            warp.pass_cluster_barrier();
+        if let Some(detector) = global {
+            detector.cluster_open(self.number);
+        }
+        for (rank, cta) in self.ctas.iter_mut().enumerate() {
+            if let Some(detector) = global {
+                detector.enter(cta.index, self.number, rank);
+            }
+            let live = cta
+                .warps
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, warp)| !warp.flow.is_done());
+            for (n, warp) in live {
+                warp.cluster.open = true;
+                if warp.pass_cluster_barrier()
+                    && let Some(detector) = global
+                {
+                    detector.cluster_wait(n);
+                }
+            }
+            if let Some(detector) = global {
+                detector.leave(false);
+            }
         }
         true
     }

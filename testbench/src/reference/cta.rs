@@ -4,6 +4,7 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use super::memory::Memory;
+use super::race_detector::global::GlobalDetector;
 use super::race_detector::{Checks, RaceDetector};
 use super::warp::Warp;
 use super::{ReferenceError, step};
@@ -36,6 +37,8 @@ struct Barrier {
 pub(super) struct Cta<'a> {
     pub grid: &'a Grid,
     pub position: [u32; 3],
+    /// Its linear index in the grid.
+    pub index: u32,
     /// Its rank in its cluster.
     pub rank: usize,
     /// Shared memory of all CTAs of the cluster, by rank. Present during the CTA's turn only.
@@ -43,6 +46,8 @@ pub(super) struct Cta<'a> {
     pub warps: Vec<Warp>,
     /// Race detector of the shared memory, if checks are on.
     pub detector: Option<Box<RaceDetector>>,
+    /// Race detector of global memory. Present during the CTA's turn only.
+    pub global: Option<Box<GlobalDetector<'a>>>,
     barriers: [Barrier; BLOCK_BARRIERS],
 }
 
@@ -53,10 +58,12 @@ impl<'a> Cta<'a> {
         Cta {
             grid,
             position,
+            index: index as u32,
             rank: grid.cluster_rank(index) as usize,
             shared: Vec::new(),
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
             detector: checks.map(|checks| Box::new(RaceDetector::new(checks, position, grid))),
+            global: None,
             barriers: [Barrier::default(); BLOCK_BARRIERS],
         }
     }
@@ -96,6 +103,9 @@ impl<'a> Cta<'a> {
         if let Some(detector) = &mut self.detector {
             detector.arrive(warp, barrier);
         }
+        if let Some(detector) = &mut self.global {
+            detector.arrive(warp, barrier);
+        }
         let barrier = &mut self.barriers[barrier];
         barrier.arrived += 1;
         barrier.expected = threads.div_ceil(32);
@@ -112,10 +122,14 @@ impl<'a> Cta<'a> {
                 continue;
             }
             let count = std::mem::take(barrier).count;
+            let waiting = self.warps.iter().enumerate();
+            let waiting = waiting.filter(|(_, warp)| warp.waits_at == Some(number));
+            let waiting = waiting.map(|(warp, _)| warp);
             if let Some(detector) = &mut self.detector {
-                let waiting = self.warps.iter().enumerate();
-                let waiting = waiting.filter(|(_, warp)| warp.waits_at == Some(number));
-                detector.open(number, waiting.map(|(warp, _)| warp));
+                detector.open(number, waiting.clone());
+            }
+            if let Some(detector) = &mut self.global {
+                detector.open(number, waiting);
             }
             for warp in self.warps.iter_mut().filter(|warp| warp.waits_at == Some(number)) {
                 warp.waits_at = None;

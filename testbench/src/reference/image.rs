@@ -11,6 +11,7 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Space;
 
 use super::access::{Lsu, set_words};
+use super::race_detector::{Kind, Strength};
 
 impl Lsu<'_, '_> {
     /// Executes TEX, SULD or SUST in one lane.
@@ -35,6 +36,7 @@ impl Lsu<'_, '_> {
         let size = image.texel_bytes() as usize;
         for (texel, bytes) in found[..n].iter().zip(&mut bytes) {
             if let Some(address) = texel.address {
+                self.show_to_global(lane, (Kind::Read, Strength::Weak), address, size, None);
                 let read = self.memory.get(address, size).ok_or(TrapKind::OutOfBounds)?;
                 bytes[..size].copy_from_slice(read);
             }
@@ -62,6 +64,12 @@ impl Lsu<'_, '_> {
         }
         // A store has its data in operand 2. A load does not use the words.
         let values = self.words(2 * usize::from(self.inst.op == Opcode::Sust), lane, access);
+        let stored = (self.inst.op == Opcode::Sust).then(|| store_bytes(access, values));
+        if let Some(address) = address {
+            let kind = if stored.is_some() { Kind::Write } else { Kind::Read };
+            let new = stored.as_ref().map(|bytes| &bytes[..n]);
+            self.show_to_global(lane, (kind, Strength::Weak), address, n, new);
+        }
         let place = match address {
             Some(address) => Some(self.memory.get_mut(address, n).ok_or(TrapKind::OutOfBounds)?),
             None => None,

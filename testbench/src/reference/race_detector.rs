@@ -1,4 +1,6 @@
-//! Race detector for the shared memory of a CTA: unordered accesses, and reads of unwritten bytes.
+//! Race detectors: one for the shared memory of each CTA, and one for global memory (module [`global`]).
+//!
+//! The detector of shared memory also finds reads of unwritten bytes.
 //!
 //! ```text
 //! step ── begin, on_warpsync ──> Order (happens-before)
@@ -10,6 +12,8 @@
 //! its thread waits for it. A write that does not change the value races with no other write.
 //!
 //! It finds only races of this run: other data may take other paths. A doubtful pair counts as ordered, so every reported race is real.
+
+pub(super) mod global;
 
 mod order;
 
@@ -28,13 +32,15 @@ use shadow::{PastAccess, Shadow};
 /// The checks to run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Checks {
-    /// Unordered accesses to shared memory.
+    /// Unordered accesses to shared and global memory.
     pub races: bool,
     /// Reads of unwritten bytes of shared memory.
     pub uninit: bool,
+    /// Words of global memory that a launch checks. `None` is 4,194,304 (16 MiB).
+    pub max_words: Option<u64>,
 }
 
-/// The kind of an access to shared memory.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Reads.
@@ -53,32 +59,77 @@ impl Kind {
     }
 }
 
-/// One access to shared memory.
+/// The strength of an access in the memory model: weak, or strong with a scope.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Strength {
+    /// Weak.
+    Weak,
+    /// Strong at CTA scope.
+    Cta,
+    /// Strong at a wider scope.
+    Gpu,
+}
+
+/// One access to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// Its kind.
     pub kind: Kind,
     /// Index of the instruction in the program.
     pub pc: u32,
+    /// Block in the grid, x, y, z.
+    pub block: [u32; 3],
     /// Thread in the block, x, y, z.
     pub thread: [u32; 3],
     /// Warp in the block.
     pub warp: u32,
+    /// Lane in the warp.
+    pub lane: u32,
     /// Executions of the instruction by this warp so far. Includes this one.
     pub nth: u32,
+}
+
+/// The memory of a race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RaceSpace {
+    /// Shared memory of the block.
+    Shared,
+    /// Global memory.
+    Global,
+}
+
+/// What would order the accesses of a race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// `bar.warp.sync`: both are in one warp.
+    WarpBarrier,
+    /// A barrier of the block.
+    Barrier,
+    /// Both accesses are strong, and the scope of one excludes the other's block.
+    AccessScope,
+    /// Fences are present, and the scope of a fence or a flag excludes the other's block.
+    FenceScope,
+    /// The later thread reads a flag, and needs an acquire after it.
+    Acquire,
+    /// The earlier thread writes a flag, and needs a release before it.
+    Release,
+    /// Anything between two blocks: nothing orders them.
+    Synchronization,
 }
 
 /// Two accesses that no synchronization orders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Race {
-    /// Block in the grid, x, y, z.
-    pub block: [u32; 3],
-    /// First byte of the word in shared memory.
-    pub address: u32,
+    /// Shared or global memory.
+    pub space: RaceSpace,
+    /// First byte of the word.
+    pub address: u64,
     /// The access that the reference performed first.
     pub first: Access,
     /// The later access.
     pub second: Access,
+    /// What would order them.
+    pub missing: Missing,
     /// Number of races of these two instructions, over words and threads. Includes this one.
     pub count: u64,
 }
@@ -103,6 +154,8 @@ pub struct Findings {
     pub races: Vec<Race>,
     /// In the order in which they were found.
     pub unwritten: Vec<Unwritten>,
+    /// Accesses to words of global memory beyond [`Checks::max_words`]. They are not checked.
+    pub unchecked: u64,
 }
 
 impl Findings {
@@ -115,10 +168,16 @@ impl Findings {
     pub(super) fn add(&mut self, other: Findings) {
         other.races.into_iter().for_each(|race| self.add_race(race));
         other.unwritten.into_iter().for_each(|read| self.add_read(read));
+        self.unchecked += other.unchecked;
     }
 
     fn add_race(&mut self, race: Race) {
-        let of = |race: &Race| [race.first, race.second].map(|access| (access.pc, access.kind));
+        let of = |race: &Race| {
+            (
+                race.space,
+                [race.first, race.second].map(|access| (access.pc, access.kind)),
+            )
+        };
         match self.races.iter_mut().find(|known| of(known) == of(&race)) {
             Some(known) => known.count += race.count,
             None => self.races.push(race),
@@ -246,9 +305,10 @@ impl RaceDetector {
         let seen = PastAccess {
             bytes: 0,
             kind,
-            strong,
+            strength: if strong { Strength::Gpu } else { Strength::Weak },
             pending: kind == Kind::Copy,
-            warp: access.warp,
+            cta: 0,
+            warp: access.warp as u32,
             lanes: LaneMask::lane(access.lane),
             step: self.order.step(access.warp),
             pc: access.pc,
@@ -283,22 +343,28 @@ impl RaceDetector {
         }
         if let Some(first) = self.shadow.add(word, seen, changes, &self.order) {
             self.findings.add_race(Race {
-                block: self.block,
-                address: 4 * word,
+                space: RaceSpace::Shared,
+                address: u64::from(4 * word),
                 first: self.access(&first),
                 second: self.access(&seen),
+                missing: match first.warp == seen.warp {
+                    true => Missing::WarpBarrier,
+                    false => Missing::Barrier,
+                },
                 count: 1,
             });
         }
     }
 
     fn access(&self, seen: &PastAccess) -> Access {
-        let linear = seen.warp as u32 * 32 + seen.lanes.lowest().unwrap_or(0) as u32;
+        let lane = seen.lanes.lowest().unwrap_or(0) as u32;
         Access {
             kind: seen.kind,
             pc: seen.pc,
-            thread: thread_position(self.block_size, linear),
-            warp: seen.warp as u32,
+            block: self.block,
+            thread: thread_position(self.block_size, seen.warp * 32 + lane),
+            warp: seen.warp,
+            lane,
             nth: seen.nth,
         }
     }

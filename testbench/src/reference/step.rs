@@ -19,6 +19,9 @@ pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Resul
     if let Some(detector) = &mut cta.detector {
         detector.begin(warp, state.flow.pc(), state.flow.active());
     }
+    if let Some(detector) = &mut cta.global {
+        detector.begin(warp, state.flow.pc(), state.flow.active());
+    }
     let pc = state.flow.pc() as usize;
     let inst = &grid.program.code()[pc];
     let decoded = &grid.program.decoded()[pc];
@@ -64,6 +67,13 @@ fn control(
             _ => {}
         }
     }
+    if let Some(detector) = &mut cta.global {
+        match inst.op {
+            Opcode::Warpsync if inst.mods.count == 1 => detector.on_warpsync(warp, flow.active()),
+            Opcode::ClusterArrive => detector.cluster_arrive(warp),
+            _ => {}
+        }
+    }
     // Masks and barrier numbers must be uniform, so the lowest lane gives them.
     let uniform = |slot: usize| {
         let lane = lanes.lowest().unwrap_or(0);
@@ -83,7 +93,8 @@ fn control(
         }
         Opcode::Exit => {
             let arrived = flow.exit(lanes);
-            cta.warps[warp].pass_cluster_barrier();
+            let passes = cta.warps[warp].pass_cluster_barrier();
+            note_cluster_wait(cta, warp, passes);
             // If the last lanes outside the barrier end, the warp arrives with the others.
             let barrier = cta.warps[warp].last_barrier;
             if arrived
@@ -106,7 +117,10 @@ fn control(
             flow.step();
             cta.warps[warp].cluster.arrived |= lanes;
         }
-        Opcode::ClusterWait => cta.warps[warp].wait_for_cluster(),
+        Opcode::ClusterWait => {
+            let passes = cta.warps[warp].wait_for_cluster();
+            note_cluster_wait(cta, warp, passes);
+        }
         Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
         _ => flow.step(),
     }
@@ -119,6 +133,13 @@ fn control(
                 ..*trap(cta, warp, inst, lanes, TrapKind::SplitExchange)
             }))
         }
+    }
+}
+
+/// Tells the race detector that a warp continues after its cluster barrier.
+fn note_cluster_wait(cta: &mut Cta<'_>, warp: usize, passes: bool) {
+    if let Some(detector) = cta.global.as_mut().filter(|_| passes) {
+        detector.cluster_wait(warp);
     }
 }
 

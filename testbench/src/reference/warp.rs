@@ -129,19 +129,21 @@ impl Warp {
         own.get_mut(at..at.checked_add(n)?)
     }
 
-    /// Makes the active lanes wait at the cluster barrier.
-    pub fn wait_for_cluster(&mut self) {
+    /// Makes the active lanes wait at the cluster barrier. Returns true if they pass it at once.
+    pub fn wait_for_cluster(&mut self) -> bool {
         self.cluster.waits = true;
         self.flow.arrive();
-        self.pass_cluster_barrier();
+        self.pass_cluster_barrier()
     }
 
-    /// Releases the warp from the cluster barrier, if it is open and every live lane waits there.
-    pub fn pass_cluster_barrier(&mut self) {
-        if self.cluster.open && self.cluster.waits && self.flow.is_at_barrier() {
+    /// Releases the warp from the cluster barrier, if it is open and every live lane waits there. Returns true if it does.
+    pub fn pass_cluster_barrier(&mut self) -> bool {
+        let passes = self.cluster.open && self.cluster.waits && self.flow.is_at_barrier();
+        if passes {
             self.cluster = ClusterState::default();
             self.flow.release();
         }
+        passes
     }
 
     /// True if every live lane has arrived at the cluster barrier.

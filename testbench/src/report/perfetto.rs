@@ -15,10 +15,11 @@ pub(super) mod units;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use warpwave_components::config::GpuConfig;
+use warpwave_components::config::{GpuConfig, Pipes};
 use warpwave_components::proto::event::Request;
 use warpwave_components::proto::mem::Stage;
 use warpwave_components::sm::subcore::stall;
+use warpwave_components::sm::timing;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::perfetto::{Args, FlowPoint, PerfettoWriter, Track};
 
@@ -34,6 +35,7 @@ pub fn write(to: impl Write, picture: &Picture, config: &GpuConfig) -> io::Resul
     let mut timeline = Timeline {
         writer: PerfettoWriter::new(to)?,
         units: Units::new(config),
+        pipes: &config.sm.pipes,
         picture,
         named: BTreeSet::new(),
         entered: BTreeSet::new(),
@@ -64,6 +66,7 @@ fn gathered(row: &Row) -> Option<((u16, u8, Cycle), Cycle)> {
 struct Timeline<'a, W> {
     writer: PerfettoWriter<W>,
     units: Units,
+    pipes: &'a Pipes,
     picture: &'a Picture,
     /// Groups and tracks that are already named.
     named: BTreeSet<(u32, Option<u32>)>,
@@ -115,11 +118,11 @@ impl<W: Write> Timeline<'_, W> {
         let Some(program) = self.picture.programs.get(row.grid as usize) else {
             return Ok(());
         };
-        let Some(decoded) = program.decoded().get(row.pc as usize) else {
+        let Some(inst) = program.code().get(row.pc as usize) else {
             return Ok(());
         };
         let text = self.picture.text(row.grid, row.pc);
-        for (track, unit, from, cycles) in self.units.entries(row, decoded.pipe) {
+        for (track, unit, from, cycles) in self.units.entries(row, timing::pipe(inst, self.pipes)) {
             let track = self.name(track, || (format!("SM {}", row.sm), unit))?;
             self.writer
                 .slice(track, &text, from, cycles, &[("pc", u64::from(row.pc).into())])?;

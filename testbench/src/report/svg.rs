@@ -174,9 +174,11 @@ impl Plot {
         let (left, right, top, bottom) = (self.left(), self.right(), MARGINS[2], self.bottom());
         for (value, label) in self.x.ticks() {
             let (x, _) = self.at((value, self.y.from()));
+            // A label at the end of the axis moves left, so that the edge of the chart does not cut it off.
+            let centre = x.min(self.width - CHARACTER * label.chars().count() as f64 / 2.0);
             let _ = writeln!(
                 out,
-                r##"<path d="M{x:.1} {top}V{bottom}" class="grid" stroke="#ddd"/><text x="{x:.1}" y="{:.1}" text-anchor="middle">{label}</text>"##,
+                r##"<path d="M{x:.1} {top}V{bottom}" class="grid" stroke="#ddd"/><text x="{centre:.1}" y="{:.1}" text-anchor="middle">{label}</text>"##,
                 bottom + 16.0
             );
         }
@@ -275,6 +277,22 @@ mod tests {
         plot.line("up", colour(0), &[(0.0, 0.0), (10.0, 10.0)]);
         let text = plot.finish().into_string();
         assert!(text.contains(r#"d="M64.0 134.0L164.0 34.0""#), "{text}");
+    }
+
+    #[test]
+    fn label_at_the_end_of_an_axis_stays_inside_the_chart() {
+        // The area ends at 164 of 180. Two characters have 14 pixels and are centred there; six have 42, so their centre is at 159.
+        let last = |label: &str| {
+            let x = Axis::new("x", Scale::Linear, 0.0, 10.0).with_ticks(vec![(10.0, label.to_owned())]);
+            let size = (64 + 16 + 100, 34 + 42 + 100);
+            let plot = Plot::new("t", size, x, Axis::new("y", Scale::Linear, 0.0, 10.0));
+            plot.finish().into_string()
+        };
+        for (label, centre) in [("10", "164.0"), ("100000", "159.0")] {
+            let text = last(label);
+            let tick = format!(r#"<text x="{centre}" y="150.0" text-anchor="middle">{label}</text>"#);
+            assert!(text.contains(&tick), "{text}");
+        }
     }
 
     #[test]

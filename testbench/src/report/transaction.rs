@@ -97,7 +97,7 @@ impl<'a> RequestSignals<'a> {
         if merged_into.is_some() {
             self.add_constant("merged_into", Kind::Vector(NUMBER_WIDTH), merged_into.map(shown));
         }
-        let slice = format!("l2_slice_{}", units.slice(line));
+        let slice = format!("l2_slice_{}", units.slice(self.id.sm, line));
         let channel = format!("channel_{}", units.channel(line));
         for (name, stages) in [
             ("lsu", &["issue_to_lsu", "lsu_to_l1"][..]),
@@ -191,26 +191,26 @@ mod tests {
         let cycles = [10, 14, 15, 16, 100, 102, 400, 490, 500];
         let missed = load(&missed.into_iter().zip(cycles).collect::<Vec<_>>());
         let merged = load(&[(Issue, 20), (Lsu, 24), (L1, 25), (Response, 490), (Return, 501)]);
-        let id = |number| RequestId { sm: 3, number };
+        let id = |number| RequestId { sm: 1, number };
         let config = preset::load("tiny", &[]).unwrap().config;
         let signals = signals(&[(id(7), missed), (id(8), merged)], &[], &config);
         let of = |path: &str| changes(&signals, &format!("gpu.transaction.{path}"));
         // The miss goes through all units.
-        assert_eq!(of("sm3#7.lsu"), [(10, Some(7)), (15, None)]);
-        assert_eq!(of("sm3#7.l1"), [(15, Some(7)), (16, None)]);
-        assert_eq!(of("sm3#7.request"), [(16, Some(7)), (100, None)]);
-        assert_eq!(of("sm3#7.response"), [(400, Some(7)), (490, None)]);
-        assert_eq!(of("sm3#7.write_back"), [(490, Some(7)), (502, None)]);
+        assert_eq!(of("sm1#7.lsu"), [(10, Some(7)), (15, None)]);
+        assert_eq!(of("sm1#7.l1"), [(15, Some(7)), (16, None)]);
+        assert_eq!(of("sm1#7.request"), [(16, Some(7)), (100, None)]);
+        assert_eq!(of("sm1#7.response"), [(400, Some(7)), (490, None)]);
+        assert_eq!(of("sm1#7.write_back"), [(490, Some(7)), (502, None)]);
         // The merged load stays in the L1 until the fill.
-        assert_eq!(of("sm3#8.l1"), [(25, Some(8)), (490, None)]);
-        assert_eq!(of("sm3#8.request"), []);
-        assert_eq!(of("sm3#8.merged_into"), [(20, Some(7)), (503, None)]);
+        assert_eq!(of("sm1#8.l1"), [(25, Some(8)), (490, None)]);
+        assert_eq!(of("sm1#8.request"), []);
+        assert_eq!(of("sm1#8.merged_into"), [(20, Some(7)), (503, None)]);
         assert!(
             !signals
                 .iter()
-                .any(|one| one.signal.path() == "gpu.transaction.sm3#7.merged_into")
+                .any(|one| one.signal.path() == "gpu.transaction.sm1#7.merged_into")
         );
-        let stages = of("sm3#8.stage")
+        let stages = of("sm1#8.stage")
             .iter()
             .map(|(at, stage)| (*at, stage.map(|n| STAGE_NAMES[n as usize])))
             .collect::<Vec<_>>();

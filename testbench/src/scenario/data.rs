@@ -84,11 +84,14 @@ pub(super) fn bytes(
         SourceTable::Normal(normal) => {
             let seed = constants.size(&normal.seed, 0, u64::MAX)?;
             let [mean, deviation] = [constants.number(&normal.mean)?, constants.number(&normal.deviation)?];
+            if ![mean, deviation].iter().all(|number| number.value().is_finite()) {
+                return Err(Fault::NotNormal { mean, deviation });
+            }
             let (mean, deviation) = (mean.value(), deviation.value());
             let element = |i| mean + deviation * normal_element(seed, i);
             match dtype.is_float() {
                 true => Ok(collect_floats(layout, element)),
-                false => collect(layout, |i| Number::Int(libm::rint(element(i)) as i128)),
+                false => collect(layout, |i| Ok(Number::Int(libm::rint(element(i)) as i128))),
             }
         }
         SourceTable::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
@@ -116,7 +119,7 @@ fn random(layout: &Layout, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fa
     }
     let element = |i| uniform_element(seed, low..high, i);
     if !layout.dtype.is_float() {
-        return collect(layout, |i| Number::Int(element(i).floor() as i128));
+        return collect(layout, |i| Ok(Number::Int(element(i).floor() as i128)));
     }
     // If both bounds fit the type, so does every number between them.
     for bound in bounds {
@@ -143,10 +146,10 @@ fn fill(layout: &Layout, number: Number) -> Result<Vec<u8>, Fault> {
     Ok(one.repeat(layout.elements() as usize))
 }
 
-fn collect(layout: &Layout, element: impl Fn(u64) -> Number) -> Result<Vec<u8>, Fault> {
+fn collect(layout: &Layout, element: impl Fn(u64) -> Result<Number, Fault>) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::with_capacity(layout.bytes() as usize);
     for i in 0..layout.elements() {
-        append(layout.dtype, &mut bytes, element(i))?;
+        append(layout.dtype, &mut bytes, element(i)?)?;
     }
     Ok(bytes)
 }
@@ -186,13 +189,14 @@ pub(super) fn append(dtype: Dtype, to: &mut Vec<u8>, number: Number) -> Result<(
     }
 }
 
-fn iota_element(start: Number, step: Number, i: u64) -> Number {
+fn iota_element(start: Number, step: Number, i: u64) -> Result<Number, Fault> {
     match (start, step) {
         (Number::Int(start), Number::Int(step)) => {
-            // A saturated value is outside every integer type, so `append` refuses it.
-            Number::Int(start.saturating_add(step.saturating_mul(i128::from(i))))
+            let steps = step.checked_mul(i128::from(i));
+            let sum = steps.and_then(|steps| start.checked_add(steps));
+            sum.map(Number::Int).ok_or(Fault::BeyondIntegers { index: i })
         }
-        (start, step) => Number::Float(start.value() + step.value() * i as f64),
+        (start, step) => Ok(Number::Float(start.value() + step.value() * i as f64)),
     }
 }
 
@@ -287,6 +291,40 @@ mod tests {
                 dtype: Dtype::U8
             })
         );
+    }
+
+    #[test]
+    fn count_beyond_128_bits_is_refused_for_every_type() {
+        let iota = SourceTable::Iota(Iota {
+            start: number(0),
+            step: Quantity::parse("2 ** 126").unwrap(),
+        });
+        for dtype in [Dtype::F32, Dtype::F64, Dtype::Bf16] {
+            // 0, 2^126, and 2^127, which is one more than the greatest integer.
+            assert_eq!(made(iota.clone(), dtype, &[3]), Err(Fault::BeyondIntegers { index: 2 }));
+        }
+        let two = [0.0, 2f64.powi(126)].map(f64::to_le_bytes).concat();
+        assert_eq!(made(iota, Dtype::F64, &[2]), Ok(two));
+    }
+
+    #[test]
+    fn normal_numbers_without_a_finite_mean_and_deviation_are_refused() {
+        for (mean, deviation) in [
+            (f64::NAN, 1.0),
+            (f64::INFINITY, 1.0),
+            (0.0, f64::NAN),
+            (0.0, f64::NEG_INFINITY),
+        ] {
+            for dtype in [Dtype::I32, Dtype::U8, Dtype::F32] {
+                let normal = SourceTable::Normal(Normal {
+                    mean: Quantity::Number(Number::Float(mean)),
+                    deviation: Quantity::Number(Number::Float(deviation)),
+                    seed: number(1),
+                });
+                let found = made(normal, dtype, &[4]);
+                assert!(matches!(found, Err(Fault::NotNormal { .. })), "{found:?}");
+            }
+        }
     }
 
     #[test]

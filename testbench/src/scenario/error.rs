@@ -180,6 +180,22 @@ pub enum Fault {
         /// The upper bound.
         high: Number,
     },
+    /// An element of a counted buffer exceeds 128 bits.
+    #[error(
+        "element {index} is beyond 2^127, which integers cannot count to; give a `start` or `step` with a point, such as 1.0"
+    )]
+    BeyondIntegers {
+        /// Index of the element.
+        index: u64,
+    },
+    /// Mean or deviation of random elements is infinite or not a number.
+    #[error("normal elements need a finite `mean` and a finite `deviation`, not {mean} and {deviation}")]
+    NotNormal {
+        /// The mean.
+        mean: Number,
+        /// The standard deviation.
+        deviation: Number,
+    },
     /// The repetitions of all launches are too many.
     #[error("more than {limit} launches with all repetitions; repeat fewer, or split the scenario")]
     TooManyLaunches {
@@ -299,6 +315,9 @@ pub enum Fault {
     /// An expression cannot name a constant so.
     #[error("not a name; use letters, digits and _, and no name that expressions have")]
     BadConstantName,
+    /// A constant has the name of a metric.
+    #[error("expressions read a metric by this name; rename the constant")]
+    ConstantIsMetric,
     /// Constants depend on each other.
     #[error("the constants form a circle; give one of them a number")]
     CircularConstant,

@@ -9,6 +9,7 @@ use super::dtype::Number;
 use super::error::Fault;
 use super::expr::{Expr, ExprError, FUNCTIONS, Scope};
 use super::similar::nearest;
+use crate::report::metrics;
 
 /// Most constants of a scenario.
 const MAX_CONSTANTS: usize = 1000;
@@ -93,6 +94,10 @@ impl Constants {
         // Before the evaluation, so that a wrong name is not reported where it is used.
         if let Some(name) = table.keys().find(|name| !is_name(name)) {
             return Err((name.clone(), Fault::BadConstantName));
+        }
+        // A comparison would read the constant in place of the metric.
+        if let Some(name) = table.keys().find(|name| is_metric(name)) {
+            return Err((name.clone(), Fault::ConstantIsMetric));
         }
         let mut constants = Constants::default();
         // Each pass evaluates at least one constant, or the rest form a circle.
@@ -201,6 +206,11 @@ fn is_name(name: &str) -> bool {
     begins && name.chars().all(is_word) && !RESERVED.contains(&name) && !FUNCTIONS.contains(&name)
 }
 
+/// True for `cycles` and for a metric without a dot in its name.
+fn is_metric(name: &str) -> bool {
+    name == "cycles" || metrics::find(name).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,6 +269,14 @@ mod tests {
             (
                 "max = 1",
                 "max: not a name; use letters, digits and _, and no name that expressions have",
+            ),
+            (
+                "cycles = 1",
+                "cycles: expressions read a metric by this name; rename the constant",
+            ),
+            (
+                "smsp__pcsamp_warps_issue_stalled_barrier = 1",
+                "smsp__pcsamp_warps_issue_stalled_barrier: expressions read a metric by this name; rename the constant",
             ),
             ("n = \"1 // 0\"", "n: cannot compute 1 // 0: division by zero"),
         ] {

@@ -102,6 +102,15 @@ impl Key {
         let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         (text.len() == 32 && text.chars().all(is_hex)).then(|| Key(text.to_owned()))
     }
+
+    /// The key of the parts that decide a result. The build is one more part.
+    pub(crate) fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Key {
+        let mut hasher = blake3::Hasher::new();
+        part(&mut hasher, BUILD.as_bytes());
+        parts.into_iter().for_each(|bytes| part(&mut hasher, bytes));
+        // 128 bits: two of a million points do not share a key.
+        Key(hasher.finalize().to_hex()[..32].to_owned())
+    }
 }
 
 impl fmt::Display for Key {
@@ -179,20 +188,11 @@ impl Keys {
     pub fn of(&mut self, job: &Job) -> Result<Key, JobError> {
         let scenario = self.scenario(&job.scenario)?;
         let gpu = self.gpu(job)?;
-        let mut hasher = blake3::Hasher::new();
-        part(&mut hasher, BUILD.as_bytes());
-        part(&mut hasher, scenario.as_bytes());
-        part(&mut hasher, gpu.as_bytes());
-        for (name, value) in &job.settings {
-            part(&mut hasher, name.as_bytes());
-            part(&mut hasher, value.as_bytes());
-        }
-        part(
-            &mut hasher,
-            format!("{} {:?}", job.ignore_target, job.max_cycles).as_bytes(),
-        );
-        // 128 bits: two of a million points do not share a key.
-        Ok(Key(hasher.finalize().to_hex()[..32].to_owned()))
+        let settings = job.settings.iter().flat_map(|(name, value)| [name, value]);
+        let limits = format!("{} {:?}", job.ignore_target, job.max_cycles);
+        let inputs = [scenario.as_bytes().as_slice(), gpu.as_bytes()].into_iter();
+        let parts = inputs.chain(settings.map(|text| text.as_bytes()));
+        Ok(Key::of(parts.chain([limits.as_bytes()])))
     }
 
     fn scenario(&mut self, name: &str) -> Result<blake3::Hash, JobError> {
@@ -219,16 +219,20 @@ impl Keys {
         Ok(*self.scenarios.entry(name.to_owned()).or_insert(hasher.finalize()))
     }
 
-    /// Every number of the GPU as text, with its name.
+    /// The numbers of the GPU.
     fn gpu(&mut self, job: &Job) -> Result<&str, JobError> {
         let id = (job.gpu.clone(), job.sets.clone());
         if !self.gpus.contains_key(&id) {
             let config = preset::load(&job.gpu, &job.sets)?.config;
-            let text = serde_json::to_string(&config).expect("a configuration is made of numbers and names");
-            self.gpus.insert(id.clone(), text);
+            self.gpus.insert(id.clone(), numbers(&config));
         }
         Ok(&self.gpus[&id])
     }
+}
+
+/// Every number of a GPU as text, with its name.
+pub(crate) fn numbers(config: &GpuConfig) -> String {
+    serde_json::to_string(config).expect("a configuration is made of numbers and names")
 }
 
 /// Adds one part with its length, so that parts cannot run together.

@@ -50,7 +50,19 @@ pub fn plot(title: &str, table: &Table, options: &PlotOptions) -> Result<String,
         ));
     }
     let (x, y) = (x_axis(axis, &curves, options)?, y_axis(&curves, options)?);
-    let names: Vec<String> = curves.iter().map(|curve| shown(&curve.series)).collect();
+    // A setting that all curves share tells none apart.
+    let is_shared = |name: &str| {
+        table
+            .axes
+            .iter()
+            .any(|axis| axis.name == name && axis.values.len() == 1)
+    };
+    let name_of = |curve: &Curve| {
+        let mut series = curve.series.clone();
+        series.retain(|(name, _)| !is_shared(name));
+        shown(&series)
+    };
+    let names: Vec<String> = curves.iter().map(name_of).collect();
     let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     // Room for the legend: 7 pixels a character, and the coloured dash with its gaps.
     let side = if longest > 0 { 7 * longest as u32 + 24 } else { 0 };
@@ -158,6 +170,16 @@ mod tests {
             text.contains(">gpu=a</text>") && text.contains("gpu=b n=4: cycles 6"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn setting_that_all_curves_share_is_in_no_legend() {
+        let table = table(&["gpu=a,b", "rounds=64", "n=1,2"], &[1.0, 2.0, 3.0, 4.0]);
+        let text = plot("t", &table, &options(Some("n"))).unwrap();
+        assert!(text.contains(">gpu=a</text>") && !text.contains("rounds=64"), "{text}");
+        let one = super::super::table::tests::table(&["rounds=64", "n=1,2"], &[1.0, 2.0]);
+        let text = plot("t", &one, &options(Some("n"))).unwrap();
+        assert!(!text.contains("<rect x="), "a legend of one curve: {text}");
     }
 
     #[test]

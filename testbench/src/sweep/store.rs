@@ -1,4 +1,4 @@
-//! The store of a sweep: a folder with one record a point, by its key.
+//! The store of sweeps and validations: a folder with one record a point, by its key.
 //!
 //! ```text
 //! STORE/planned/KEY.json   the job
@@ -10,29 +10,32 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::job::BUILD;
 use super::{Job, Key};
 
-/// A folder of records.
+/// A folder of records. `J` describes a point, and `O` is its result.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct Store<J = Job, O = Outcome> {
     folder: PathBuf,
+    records: PhantomData<fn() -> (J, O)>,
 }
 
 /// The record of one point.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct Record<J = Job, O = Outcome> {
     /// The point.
-    pub job: Job,
+    pub job: J,
     /// Version and source hash of the simulator.
     pub build: String,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: O,
     /// Wall seconds of the computation.
     pub seconds: f64,
     /// Process that computed it.
@@ -66,9 +69,9 @@ impl Outcome {
     }
 }
 
-impl Record {
+impl<J, O> Record<J, O> {
     /// A record by this process and build.
-    pub fn new(job: Job, outcome: Outcome, seconds: f64) -> Self {
+    pub fn new(job: J, outcome: O, seconds: f64) -> Self {
         Record {
             job,
             build: BUILD.to_owned(),
@@ -79,7 +82,11 @@ impl Record {
     }
 }
 
-impl Store {
+impl<J, O> Store<J, O>
+where
+    J: Serialize + DeserializeOwned + PartialEq,
+    O: Serialize + DeserializeOwned,
+{
     /// Opens a store, and creates its folders.
     ///
     /// # Errors
@@ -91,6 +98,7 @@ impl Store {
         Ok(Store {
             // Processes of other working folders use this path too.
             folder: std::path::absolute(folder)?,
+            records: PhantomData,
         })
     }
 
@@ -107,7 +115,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn plan(&self, key: &Key, job: &Job) -> io::Result<()> {
+    pub fn plan(&self, key: &Key, job: &J) -> io::Result<()> {
         match self.planned(key) {
             Some(planned) if planned == *job => Ok(()),
             _ => put(&self.path("planned", key), job),
@@ -115,12 +123,12 @@ impl Store {
     }
 
     /// The planned job of a key.
-    pub fn planned(&self, key: &Key) -> Option<Job> {
+    pub fn planned(&self, key: &Key) -> Option<J> {
         get(&self.path("planned", key))
     }
 
     /// The record of a key. A damaged file counts as none.
-    pub fn record(&self, key: &Key) -> Option<Record> {
+    pub fn record(&self, key: &Key) -> Option<Record<J, O>> {
         get(&self.path("points", key))
     }
 
@@ -128,7 +136,7 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn put(&self, key: &Key, record: &Record) -> io::Result<()> {
+    pub fn put(&self, key: &Key, record: &Record<J, O>) -> io::Result<()> {
         put(&self.path("points", key), record)
     }
 
@@ -156,7 +164,7 @@ impl Store {
     }
 }
 
-fn get<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
+fn get<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
@@ -186,7 +194,7 @@ mod tests {
     #[test]
     fn record_comes_back_until_it_is_forgotten_and_half_a_file_counts_as_none() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let store: Store = Store::open(folder.path()).unwrap();
         let key = Key::parse(&"a1".repeat(16)).unwrap();
         assert_eq!(store.record(&key), None);
         let failed = Outcome::Failed {
@@ -208,7 +216,7 @@ mod tests {
     #[test]
     fn second_lock_waits_for_the_first() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path()).unwrap();
+        let store: Store = Store::open(folder.path()).unwrap();
         let key = Key::parse(&"0".repeat(32)).unwrap();
         let first = store.lock(&key).unwrap();
         let path = folder.path().join("locks").join(key.to_string());

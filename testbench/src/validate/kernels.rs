@@ -18,6 +18,12 @@ pub(super) fn memory(gpu: &str) -> String {
     for_target(MEMORY, gpu)
 }
 
+/// Kernels with the version and the target of a preset before them.
+pub(super) fn with_header(kernels: &str, gpu: &str) -> String {
+    let (version, target) = target(gpu);
+    format!(".version {version}\n.target {target}\n.address_size 64\n{kernels}")
+}
+
 /// A text for `sm_80` as a text for a preset.
 pub(super) fn for_target(text: &str, gpu: &str) -> String {
     let (version, target) = target(gpu);

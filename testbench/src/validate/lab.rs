@@ -9,11 +9,15 @@
 //! One function measures all three. So a figure of silicon and the figure of the model have one formula.
 
 use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset::{self, PresetError};
 
+use super::kept::{Figure, Figures};
+use super::{Family, Point, Row};
 use crate::gpu::{Buffer, Dims, Element, Factory, Gpu, GpuError, KernelArg, Module, Shape};
 use crate::plan::{Init, Plan, PlannedArg, PlannedBuffer, PlannedLaunch, PlannedStep, Relocation, RelocationTarget};
 use crate::plan::{Repetition, hex};
@@ -24,6 +28,7 @@ pub struct Lab {
     /// Preset keys with their values, as in `--set`.
     pub sets: Vec<(String, String)>,
     device: Device,
+    kept: Option<Figures>,
 }
 
 /// What runs the launches.
@@ -41,20 +46,58 @@ enum Device {
 impl Lab {
     /// A lab on the model with changes of every preset.
     pub fn with_sets(sets: Vec<(String, String)>) -> Self {
-        let device = Device::Model;
-        Lab { sets, device }
+        Lab { sets, ..Lab::default() }
+    }
+
+    /// Keeps each figure of the model in a store, and takes it from there at the next use.
+    ///
+    /// # Errors
+    /// If the folder cannot be created.
+    pub fn keep_in(mut self, folder: &Path) -> io::Result<Self> {
+        self.kept = Some(Figures::open(folder)?);
+        Ok(self)
+    }
+
+    /// Removes the stored figure of a point.
+    ///
+    /// # Errors
+    /// If its file exists and cannot be removed.
+    pub fn forget(&self, family: &Family, point: &Point) -> io::Result<()> {
+        let kept = self.kept.as_ref();
+        kept.map_or(Ok(()), |figures| figures.forget(family, point, &self.sets))
+    }
+
+    /// The row of a point: the stored figure, or else the model runs.
+    pub(super) fn row(&self, family: &Family, point: Point) -> Row {
+        let run = || (family.measure)(self, &point).map_err(|error| error.to_string());
+        let figure = match &self.kept {
+            Some(figures) => figures.find_or_run(family, &point, &self.sets, run),
+            None => Figure::of(run),
+        };
+        Row {
+            point,
+            model: figure.model,
+            seconds: figure.seconds,
+            is_stored: figure.is_stored,
+        }
     }
 
     /// A lab that writes launches down.
     pub(super) fn planner() -> Self {
-        let (sets, device) = (Vec::new(), Device::Plan(Mutex::default()));
-        Lab { sets, device }
+        let device = Device::Plan(Mutex::default());
+        Lab {
+            device,
+            ..Lab::default()
+        }
     }
 
     /// A lab that gives the results of a real GPU, one entry per bench.
     pub(super) fn measured(results: VecDeque<(f64, Repetition)>) -> Self {
-        let (sets, device) = (Vec::new(), Device::Measured(Mutex::new(results)));
-        Lab { sets, device }
+        let device = Device::Measured(Mutex::new(results));
+        Lab {
+            device,
+            ..Lab::default()
+        }
     }
 
     /// Takes the plans that were written down.

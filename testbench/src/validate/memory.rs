@@ -90,22 +90,68 @@ fn l1(lab: &Lab, point: &Point, bits: &str) -> Result<f64, GpuError> {
     Ok(f64::from(bytes * THREADS) / cycles)
 }
 
+/// Threads of the kernel that sums a footprint, as `gpubenches` has it.
+const SUM_THREADS: u32 = 256;
+
+/// Loads that this kernel has in a row.
+const SUM_LOADS: u32 = 32;
+
 fn footprint(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let kb = point.x();
-    let floats = kb * 256;
-    // Enough passes to load 256 KB at least.
-    let passes = (256 / kb).max(1) * if lab.is_real() { 64 } else { 1 };
-    let mut bench = bench(lab, point)?;
+    // A thread loads one float of each KB. A short pass is unrolled.
+    let passes = (SUM_LOADS / kb).max(1);
+    let text = kernels::with_header(&sum_text(kb, passes), &point.gpu);
+    // On silicon a billion floats, as `gpubenches` has it. On the model enough turns to load 256 KB at least.
+    let turns = if lab.is_real() { 1_000_000_000 / 256 } else { 256 } / (kb * passes);
+    let mut bench = lab.bench(&point.gpu, &text)?;
+    let floats = kb * SUM_THREADS;
     let (a, b) = (bench.zeros::<f32>(512)?, bench.zeros::<f32>(floats as usize + 512)?);
     let n_sms = bench.n_sms();
-    let mut sum = |passes: u32| -> Result<f64, GpuError> {
-        let args: [&dyn KernelArg; 5] = [&a, &b, &0i32, &(floats as i32), &(passes as i32)];
-        bench.cycles("cachesum", (n_sms, 256), &args)
+    let mut sum = |turns: u32| -> Result<f64, GpuError> {
+        bench.cycles("cachesum", (n_sms, SUM_THREADS), &[&a, &b, &0i32, &(turns as i32)])
     };
     // The first launch fills the caches.
     sum(1)?;
-    let cycles = slope([1, 1 + passes], sum)?;
-    Ok(f64::from(floats) * 4.0 / cycles)
+    let turns = turns.max(1);
+    let cycles = slope([1, 1 + turns], sum)?;
+    Ok(f64::from(floats * passes) * 4.0 / cycles)
+}
+
+/// The kernel `cachesum(a, b, zero, turns)` of `gpubenches`: each CTA sums the same `kb` KB in every pass. A turn of the loop has `passes`.
+/// Silicon's compiler unrolls the loads, because the number of floats is a constant of the kernel.
+fn sum_text(kb: u32, passes: u32) -> String {
+    let group = |loads: u32| {
+        let each = |text: &dyn Fn(u32) -> String| (0..loads).map(text).collect::<String>();
+        let load = |n: u32| format!("ld.global.nc.f32 %f{n}, [%rd5+{}]; ", 4 * SUM_THREADS * n);
+        let add = |n: u32| format!("add.f32 %f40, %f40, %f{n}; ");
+        each(&load) + &each(&add)
+    };
+    let step = 4 * SUM_THREADS * SUM_LOADS;
+    let loop_of_groups = match kb / SUM_LOADS {
+        0 => String::new(),
+        groups => format!(
+            "mov.u32 %r5, {groups};\ngroup:\n{}\nadd.s64 %rd5, %rd5, {step}; add.s32 %r5, %r5, -1;\n\
+             setp.ne.s32 %p2, %r5, 0; @%p2 bra group;\n",
+            group(SUM_LOADS)
+        ),
+    };
+    let pass = format!(
+        "add.s64 %rd2, %rd2, %rd4; mov.u64 %rd5, %rd2;\n{loop_of_groups}{}\nmul.f32 %f40, %f40, 0f3FA66666;\n",
+        group(kb % SUM_LOADS)
+    );
+    format!(
+        ".visible .entry cachesum(.param .u64 a, .param .u64 b, .param .u32 zero, .param .u32 turns)\n{{\n\
+         .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<41>;\n\
+         ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [zero]; ld.param.u32 %r2, [turns];\n\
+         cvta.to.global.u64 %rd1, %rd1; cvta.to.global.u64 %rd2, %rd2; mov.u32 %r3, %tid.x;\n\
+         mul.wide.u32 %rd3, %r3, 4; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3; mul.wide.s32 %rd4, %r1, 4;\n\
+         mov.f32 %f40, 0f00000000;\n\
+         turn:\n{}\
+         add.s32 %r2, %r2, -1; setp.ne.s32 %p1, %r2, 0; @%p1 bra turn;\n\
+         setp.eq.f32 %p3, %f40, 0f449A2000; @%p3 st.global.f32 [%rd1], %f40;\n\
+         ret;\n}}\n",
+        pass.repeat(passes as usize)
+    )
 }
 
 /// Bytes that the GPU reads in a cycle: two CTAs on each SM, which together read `x` KB. The data were read before.
@@ -193,7 +239,8 @@ fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, G
     let all = ctas * threads;
     // The short run fills the queues: the LSU holds 128 operations (`sm.lsu.pending_requests` of the A100).
     let warps_per_sm = (ctas * threads.div_ceil(32)).div_ceil(bench(lab, point)?.n_sms());
-    let short = (160 / warps_per_sm).clamp(4, 160);
+    // The loop of the kernel makes eight operations in each turn.
+    let short = (160 / warps_per_sm).clamp(8, 160).next_multiple_of(8);
     slope([short, 3 * short], |operations| {
         let mut bench = bench(lab, point)?;
         // The kernels with two stores use a second array, a million words behind the first.
@@ -224,4 +271,59 @@ pub(super) fn matrix_add(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let shape = ([NX / point.x(), ny / point.y()], [point.x(), point.y()]);
     let cycles = bench.cycles_without_launch("matrix_add", shape, &[&a, &b, &c, &NX, &ny])?;
     Ok(3.0 * f64::from(NX * ny) * 4.0 / cycles * bench.core_ghz())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Plan, PlannedStep};
+    use crate::validate::Family;
+
+    /// The plans of all points of a family on its own GPUs.
+    fn plans(family: &str) -> Vec<(Point, Vec<Plan>)> {
+        let family = Family::find(family).unwrap();
+        let plans = |point: Point| {
+            let lab = Lab::planner();
+            (family.measure)(&lab, &point).unwrap();
+            (point, lab.into_plans())
+        };
+        family.points().into_iter().map(plans).collect()
+    }
+
+    /// A 32-bit argument of each launch.
+    fn args(plan: &Plan, n: usize) -> Vec<u32> {
+        let launches = plan.steps.iter().filter_map(|step| match step {
+            PlannedStep::Launch(launch) => Some(launch),
+            _ => None,
+        });
+        let number = |hex: &str| u32::from_str_radix(hex, 16).unwrap().swap_bytes();
+        launches.map(|launch| number(&launch.args[n].hex)).collect()
+    }
+
+    #[test]
+    fn atomics_are_counted_in_whole_turns_of_the_loop() {
+        // A turn makes eight operations: with 5 and 15 asked for, 8 and 16 would run, and 10 would divide the cycles of 8.
+        for (point, plans) in plans("atomics") {
+            for operations in plans.iter().flat_map(|plan| args(plan, 2)) {
+                assert!(
+                    operations > 0 && operations.is_multiple_of(8),
+                    "{operations} at {point:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn kernel_of_a_footprint_loads_each_kilobyte_once_in_a_pass() {
+        for (kb, passes) in [(4, 8), (16, 2), (31, 1), (48, 1), (64, 1), (204, 1)] {
+            let text = sum_text(kb, passes);
+            let (in_group, rest) = match text.split_once("group:") {
+                Some((_, text)) => text.split_once("bra group").unwrap(),
+                None => ("", text.as_str()),
+            };
+            let loads = |text: &str| text.matches("ld.global.nc.f32").count() as u32;
+            assert_eq!(kb / 32 * loads(in_group) + loads(rest), kb * passes, "{kb} KB");
+            assert!(warpwave_ptx::compile(&kernels::with_header(&text, "h100-sxm5")).is_ok());
+        }
+    }
 }

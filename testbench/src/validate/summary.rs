@@ -19,6 +19,8 @@ pub struct Summary {
     pub worst: f64,
     /// The row with the largest error.
     pub worst_row: Option<Row>,
+    /// Wall seconds of the rows, summed.
+    pub seconds: f64,
 }
 
 impl Summary {
@@ -38,6 +40,7 @@ impl Summary {
             p90: at(0.9),
             worst: at(1.0),
             worst_row: errors.last().map(|(_, row)| (*row).clone()),
+            seconds: rows.iter().map(|row| row.seconds).sum(),
         }
     }
 
@@ -104,7 +107,12 @@ mod tests {
             grade: 'A',
             source: "test".to_owned(),
         };
-        Row { point, model }
+        Row {
+            point,
+            model,
+            seconds: 0.5,
+            is_stored: false,
+        }
     }
 
     #[test]

@@ -196,6 +196,15 @@ fn words_and_halves_match_rust() {
             (x as u32).leading_zeros().into()
         }),
         ("cvt.u16.u32 %h1, %a; cvt.s64.s16 %z, %h1;", |x, _| x as i16 as u64),
+        // A result narrower than its register is extended by the sign of its own type.
+        ("cvt.u32.s64 %z, %x;", |x, _| u64::from(x as u32)),
+        ("cvt.s32.u64 %z, %x;", |x, _| x as i32 as u64),
+        ("cvt.u32.s32 %z, %a;", |x, _| u64::from(x as u32)),
+        ("cvt.s32.u32 %z, %a;", |x, _| x as i32 as u64),
+        ("cvt.u16.u32 %h1, %a; cvt.u32.s16 %z, %h1;", |x, _| {
+            u64::from(x as i16 as u32)
+        }),
+        ("cvt.s16.u64 %z, %x;", |x, _| x as i16 as u64),
         (
             "cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; setp.lt.s16 %p1, %h1, %h2; selp.b64 %z, 1, 0, %p1;",
             |x, y| u64::from((x as i16) < y as i16),

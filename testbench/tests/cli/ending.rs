@@ -228,6 +228,46 @@ warning: race: launch[0]: the word at 0x80 of shared memory (`tile` + 128), bloc
 }
 
 #[test]
+fn race_in_global_memory_names_both_threads_the_buffer_and_the_missing_fence() {
+    assert_eq!(run_error("lost_fence").code, 0);
+    let run = |options: &[&str]| {
+        let path = error_scenario("lost_fence");
+        warpwave(&[&["run", &path, "--gpu", "tiny", "--check", "races"][..], options].concat())
+    };
+    let race = "\
+error: lost_fence: 1 pair of instructions races in global memory
+lost_fence: launch[0]: race for the word at 0x10000200 of global memory (`part`) in `sum`
+  written by thread (0, 0, 0) of warp 0, lane 0, of block (0, 0, 0) in cycle _ at ST.B32 [R_], R_
+    of lost_fence.ptx:20: st.global.u32 	[%rd4], %r3;
+  read by thread (0, 0, 0) of warp 0, lane 0, of block (3, 0, 0) in cycle _ at LD.B32 R_, [R_]
+    of lost_fence.ptx:31: ld.global.u32 	%r7, [%rd5];
+  3 cases in all, without an order: the first thread writes a flag without a release; use st.release.gpu, or fence.acq_rel.gpu \
+(__threadfence) before the write of the flag
+";
+    let answer = run(&[]);
+    assert_eq!((answer.code, unnumbered(&uncycled(&answer.err)).as_str()), (1, race));
+    let limited = run(&["--check-words", "1"]);
+    let says = "accesses of global memory are not checked for races: the limit of words is reached";
+    assert!(limited.code == 1 && limited.err.contains(says), "{}", limited.err);
+    assert!(
+        limited.err.contains("set a higher limit with --check-words"),
+        "{}",
+        limited.err
+    );
+}
+
+#[test]
+fn limit_of_checked_words_must_be_a_positive_number_and_needs_a_check() {
+    let run = |options: &[&str]| warpwave(&[&["run", "saxpy", "--gpu", "tiny"][..], options].concat());
+    for wrong in ["0", "-1", "many", "1.5", "99999999999999999999"] {
+        let answer = run(&["--check", "races", "--check-words", wrong]);
+        assert_fails(&answer, 2, &[wrong, "--check-words"]);
+    }
+    let answer = run(&["--check-words", "100"]);
+    assert_fails(&answer, 2, &["--check"]);
+}
+
+#[test]
 fn missing_fence_shows_with_check_weak_alone() {
     let run = |settings: &[&str]| {
         let path = error_scenario("no_fence");

@@ -27,6 +27,18 @@ fn activations_have_local_variables_of_their_own() {
     Kernel::of(&text).output(&expected).holds();
 }
 
+/// Each thread of a block of 16 warps stores to its own variable. It reads the variable after all others have stored.
+#[test]
+fn warps_of_a_block_have_local_variables_of_their_own() {
+    let body = ".reg .b32 %x;\n.local .align 4 .b32 own;\nmul.lo.u32 %x, %t, 3;\nst.local.u32 [own], %x;\nbar.sync 0;\n\
+                ld.local.cv.u32 %r, [own];";
+    let expected: Vec<u32> = (0..512).map(|thread| 3 * thread).collect();
+    Kernel::of(&with_function("", body))
+        .sizes(1, 512)
+        .output(&expected)
+        .holds();
+}
+
 /// A function's stack memory is freed when it returns. Memory of `alloca` is freed by `stackrestore`.
 #[test]
 fn stack_memory_is_freed() {

@@ -14,7 +14,7 @@ use warpwave::components::preset;
 use warpwave::components::proto::event::Request;
 use warpwave::gpu::{Factory, Gpu, GpuError};
 use warpwave::scenario::builtin;
-use warpwave::watch::{EventCollector, Listener};
+use warpwave::watch::Listener;
 use warpwave_hw::component::Component;
 use warpwave_hw::stats::{Latency, Report};
 
@@ -144,17 +144,12 @@ fn scenario(name: &str, config: GpuConfig) -> Result<String, String> {
     let scenario = builtin::load(name).unwrap();
     let mut bench = Bench::new(&scenario, config).map_err(|error| error.to_string())?;
     let mut seen = format!("{:?}", bench.unmet_requirements());
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut stages = Stages::default();
     let options = Options {
         threads: 1,
         max_cycles: Some(LIMIT),
     };
-    let run = bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut stages]);
-        true
-    });
-    collector.collect(bench.gpu().clock().now(), &mut [&mut stages]);
+    let run = bench.run_with_events(options, &mut [&mut stages], &mut |_| true);
     assert!(run.differences.is_empty(), "{name}: {:?}", run.differences);
     for launch in &run.launches {
         write!(seen, "{} ", launch.cycles).unwrap();

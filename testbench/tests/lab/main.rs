@@ -1,4 +1,4 @@
-//! Tests of the laboratory commands: `sweep`, `compare`, `test`.
+//! Tests of the laboratory commands: `sweep`, `compare`, `test`, `validate`.
 
 mod compare;
 mod curves;
@@ -7,7 +7,10 @@ mod engines;
 mod slurm;
 mod suite;
 mod sweep;
+mod validate;
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -41,6 +44,17 @@ fn warpwave_in(folder: &Path, args: &[&str]) -> Answer {
 
 fn warpwave(args: &[&str]) -> Answer {
     warpwave_in(tempfile::tempdir().unwrap().path(), args)
+}
+
+/// The records of a store, by file name.
+fn records(store: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(store.join("points")).into_iter().flatten().flatten();
+    let complete = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "json"));
+    let record = |entry: fs::DirEntry| {
+        let bytes = fs::read(entry.path()).unwrap();
+        (entry.file_name().to_string_lossy().into_owned(), bytes)
+    };
+    complete.map(record).collect()
 }
 
 /// The path of a scenario in `tests/errors`.

@@ -1,29 +1,16 @@
 //! `warpwave sweep`: axes, the store, limits, and what an interrupt keeps.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::{Answer, command, error_scenario, project, warpwave, warpwave_in};
+use crate::{Answer, command, error_scenario, project, records, warpwave, warpwave_in};
 
 /// The fields of a table's rows, without its header and what follows it.
 fn rows(answer: &Answer) -> Vec<Vec<&str>> {
     let lines = answer.out.lines().skip(1).take_while(|line| !line.is_empty());
     lines.map(|line| line.split_whitespace().collect()).collect()
-}
-
-/// The records of a store, by file name.
-fn records(store: &Path) -> BTreeMap<String, Vec<u8>> {
-    let entries = fs::read_dir(store.join("points")).into_iter().flatten().flatten();
-    let complete = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "json"));
-    let record = |entry: fs::DirEntry| {
-        let bytes = fs::read(entry.path()).unwrap();
-        (entry.file_name().to_string_lossy().into_owned(), bytes)
-    };
-    complete.map(record).collect()
 }
 
 #[test]

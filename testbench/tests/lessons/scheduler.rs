@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use warpwave::bench::{Bench, Options};
 use warpwave::lesson;
 use warpwave::scenario::Draft;
-use warpwave::watch::{EventCollector, Listener};
+use warpwave::watch::Listener;
 use warpwave_components::preset;
 use warpwave_components::proto::event::{Event, EventKind};
 use warpwave_isa::opcode::Opcode;
@@ -55,16 +55,12 @@ impl Timeline {
         let config = preset::load("toy", &settings).unwrap().config;
         let scenario = draft.build(Some(&config)).unwrap();
         let mut bench = Bench::new(&scenario, config).unwrap();
-        let mut collector = EventCollector::begin(bench.gpu_mut());
         let mut seen = Issues::default();
         let options = Options {
             threads: 1,
             max_cycles: None,
         };
-        let run = bench.run(options, &mut |progress| {
-            collector.collect(progress.now, &mut [&mut seen]);
-            true
-        });
+        let run = bench.run_with_events(options, &mut [&mut seen], &mut |_| true);
         assert!(run.stopped.is_none() && run.differences.is_empty(), "{name}");
         let code = run.launches.last().unwrap().program.code();
         let is_barrier = |pc: usize| code[pc].op == Opcode::Bar;
@@ -148,12 +144,14 @@ fn ten_lines(warps: u32, latency: u64, is_oldest_first: bool, mut last: u32) -> 
 const CYCLES: u64 = 280;
 
 #[test]
-fn ten_lines_predict_every_issue_of_1_to_32_warps_under_both_policies() {
+fn ten_lines_predict_every_issue_of_1_to_64_warps_under_both_policies() {
     let memories = [("1", 8), ("9", 16)]; // `toy`: a value is usable 7 cycles later than `sm.ideal_memory_latency` says.
     for (name, is_oldest_first) in [("scheduler-toy", false), ("scheduler-toy-oldest", true)] {
-        for warps in 1..=32 {
+        for warps in 1..=64 {
             let (memory, latency) = memories[warps as usize % 2];
-            let constants = [("warps", &*warps.to_string())];
+            // A row of a block has 32 warps at most.
+            let rows = if warps > 32 { warps } else { 1 };
+            let constants = [("warps", &*warps.to_string()), ("rows", &*rows.to_string())];
             let timeline = Timeline::of(name, &constants, &[("sm.ideal_memory_latency", memory)]);
             let found: Vec<_> = (1..=CYCLES)
                 .map(|cycle| timeline.issues.get(&(cycle, 0)).map(|(warp, _)| *warp))

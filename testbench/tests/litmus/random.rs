@@ -6,6 +6,7 @@ use warpwave_components::preset;
 use super::axioms::allowed;
 use super::machine::{DELAYS, LAYOUTS, Trial, outcomes};
 use super::reader::read;
+use super::suite::FAR_COPIES;
 
 /// Programs per run, unless `WARPWAVE_LITMUS_PROGRAMS` has another number.
 const PROGRAMS: u64 = 150;
@@ -76,8 +77,13 @@ fn random_programs_show_only_allowed_outcomes() {
     let programs = given.map_or(PROGRAMS, |text| {
         text.parse().expect("WARPWAVE_LITMUS_PROGRAMS is a number")
     });
-    let settings = |weak: &str| [("check.weak".to_owned(), weak.to_owned())];
-    let machines = ["0", "600"].map(|weak| preset::load("tiny", &settings(weak)).unwrap().config);
+    let settings = |weak: &'static str, more: &[(&'static str, &'static str)]| {
+        let all = more.iter().copied().chain([("check.weak", weak)]);
+        let all: Vec<_> = all.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        preset::load("tiny", &all).unwrap().config
+    };
+    let machines = [("0", &[][..]), ("600", &[]), ("0", &FAR_COPIES), ("600", &FAR_COPIES)];
+    let machines = machines.map(|(weak, more)| settings(weak, more));
     let mut wrong = Vec::new();
     let mut instances = 0;
     for seed in 0..programs {
@@ -85,7 +91,7 @@ fn random_programs_show_only_allowed_outcomes() {
         let program = read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let allowed = allowed(&program);
         for n in 0..4 {
-            let config = &machines[n as usize % 2];
+            let config = &machines[n as usize];
             let trial = Trial {
                 layout: LAYOUTS[(seed + n) as usize % LAYOUTS.len()],
                 delays: DELAYS[(seed / 5 + n) as usize % DELAYS.len()],

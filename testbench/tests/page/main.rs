@@ -8,11 +8,9 @@ use std::path::Path;
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::report::html::{self, Page};
 use warpwave::scenario::Scenario;
-use warpwave::watch::EventCollector;
 use warpwave::watch::profile::Profile;
 use warpwave::watch::requests::Requests;
 use warpwave_components::preset;
-use warpwave_hw::time::Cycle;
 
 /// Runs a scenario on the GPU `tiny` and makes its page. Source files are read from the scenario's folder.
 fn page(scenario: &str) -> (Run, Profile, String) {
@@ -26,17 +24,11 @@ fn page_of(scenario: &str, change: impl FnOnce(&mut Scenario, &mut Run)) -> (Run
     let config = preset::load("tiny", &[]).unwrap().config;
     let mut bench = Bench::new(&scenario, config).unwrap();
     let (mut profile, mut requests) = (Profile::default(), Requests::new(1000));
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options {
         threads: 1,
         max_cycles: None,
     };
-    let mut run = bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut profile, &mut requests]);
-        true
-    });
-    let end = Cycle(bench.gpu().clock().now().0 + 1);
-    collector.collect(end, &mut [&mut profile, &mut requests]);
+    let mut run = bench.run_with_events(options, &mut [&mut profile, &mut requests], &mut |_| true);
     let programs = bench.programs().to_vec();
     drop(bench);
     change(&mut scenario, &mut run);

@@ -154,7 +154,7 @@ fn lines_of_ptx_and_of_the_source_have_the_issues_of_their_instructions() {
     // Six warps. S2R and IMAD are of line 2; the two moves of the address belong to the store.
     let issued = [(2, 2 * 6), (3, 6), (4, 3 * 6), (5, 6)];
     for (line, issued) in issued {
-        assert_eq!(issues(&text, "source", line), Some(issued), "chain.cu:{line}");
+        assert_eq!(issues(&text, "source-1", line), Some(issued), "chain.cu:{line}");
     }
     for (line, issued) in [(9, 6), (10, 6), (12, 6), (14, 3 * 6), (16, 6)] {
         assert_eq!(issues(&text, "ptx", line), Some(issued), "kernel.ptx:{line}");
@@ -162,6 +162,35 @@ fn lines_of_ptx_and_of_the_source_have_the_issues_of_their_instructions() {
     assert_eq!(issues(&text, "ptx", 7), None);
     assert!(text.contains("Source: chain.cu") && text.contains("out[0] = square &lt; 0 ? 0 : square;"));
     assert!(text.contains("<h1>Squares &amp; &lt;others&gt;</h1>"));
+}
+
+/// All values of the attribute `id`.
+fn ids(markup: &str) -> Vec<&str> {
+    let values = markup.split(" id=\"").skip(1);
+    values.filter_map(|rest| Some(rest.split_once('"')?.0)).collect()
+}
+
+#[test]
+fn lines_of_two_source_files_have_ids_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = PTX.replace(".loc 1 3 5", ".loc 2 3 5") + ".file 2 \"inlined.cu\"\n";
+    let scenario = files(
+        folder.path(),
+        &[
+            ("kernel.ptx", &ptx),
+            ("chain.cu", CU),
+            ("inlined.cu", CU),
+            ("kernel.toml", TOML),
+        ],
+    );
+    let (_, _, text) = page(&scenario);
+    assert_eq!(issues(&text, "source-1", 4), Some(3 * 6), "chain.cu");
+    assert_eq!(issues(&text, "source-2", 3), Some(6), "inlined.cu");
+    let mut all = ids(&text);
+    let n = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), n, "an id occurs twice");
 }
 
 /// A name that would end its element and run a script.
@@ -205,5 +234,5 @@ fn missing_source_is_listed_by_line_number() {
     let folder = tempfile::tempdir().unwrap();
     let (_, _, text) = page(&files(folder.path(), &[("kernel.ptx", PTX), ("kernel.toml", TOML)]));
     assert!(text.contains("The file was not found"));
-    assert_eq!(issues(&text, "source", 3), Some(6));
+    assert_eq!(issues(&text, "source-1", 3), Some(6));
 }

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::scenario::Scenario;
-use warpwave::watch::EventCollector;
 use warpwave::watch::pipeline::{Picture, Pipeline};
 use warpwave_components::preset;
 use warpwave_hw::time::Cycle;
@@ -27,16 +26,11 @@ fn picture(scenario: &str, window: Range<Cycle>) -> (Run, Picture) {
     let config = preset::load("tiny", &[]).unwrap().config;
     let mut bench = Bench::new(&scenario, config).unwrap();
     let mut pipeline = Pipeline::new(bench.programs().to_vec(), window, 1_000_000);
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let options = Options {
         threads: 1,
         max_cycles: None,
     };
-    let run = bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut pipeline]);
-        true
-    });
-    collector.collect(Cycle(bench.gpu().clock().now().0 + 1), &mut [&mut pipeline]);
+    let run = bench.run_with_events(options, &mut [&mut pipeline], &mut |_| true);
     assert_eq!(run.stopped, None);
     (run, pipeline.finish())
 }

@@ -384,9 +384,11 @@ fn group(label: &str, is_open: bool, items: Vec<Item>) -> Option<Item> {
 
 /// The format of a signal, by its kind and name.
 fn format_of(signal: &Signal) -> Format {
-    let is_address_or_mask = ["pc", "addr", "mask", "line", "payload", "active", "lanes", "pending"]
-        .iter()
-        .any(|word| signal.name.contains(word));
+    // `lanes` alone is a mask. In a longer name it is a number of lanes.
+    let is_address_or_mask = signal.name == "lanes"
+        || ["pc", "addr", "mask", "line", "payload", "active", "pending"]
+            .iter()
+            .any(|word| signal.name.contains(word));
     match signal.kind {
         // Viewers draw a signal of one bit as a level, without a name.
         kind if kind.states().is_some() && kind.width() == 1 => Format::Binary,
@@ -396,5 +398,18 @@ fn format_of(signal: &Signal) -> Format {
         Kind::Bit => Format::Binary,
         kind if is_address_or_mask || kind.width() > 32 => Format::Hex,
         _ => Format::Decimal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mask_of_lanes_is_hex_and_number_of_lanes_is_decimal() {
+        let format = |name: &str, width: u32| format_of(&Signal::new(name, Kind::Vector(width)));
+        assert_eq!(format("sm.branch.lanes", 32), Format::Hex);
+        assert_eq!(format("sm.scheduler.issue_active", 32), Format::Hex);
+        assert_eq!(format("sm.scheduler.issue_lanes", 6), Format::Decimal);
     }
 }

@@ -6,6 +6,7 @@ use warpwave_hw::tile::MAX_COMPONENTS;
 use super::{BEYOND_ANY_PART, Faults, GpuConfig, entry};
 use crate::config::{MAX_CHANNEL_QUEUE, N_PIPES, keys};
 use crate::proto::mem::{LINE, SECTORS};
+use crate::proto::warp::MAX_SLOTS;
 use crate::storage::BASE;
 
 /// Components of an SM outside its sub-cores: CTA manager, LSU, L1, shared memory, L1.5 constant cache, copy engine.
@@ -19,7 +20,7 @@ const SUBCORE_COMPONENTS: usize = 3 + N_PIPES - 2;
 const MAX_CLOCK_RATIO: u64 = 1000;
 
 /// Width of the bit masks for the warps of a sub-core, the CTAs of an SM, and the warps of a CTA.
-const MAX_WARPS: u32 = u32::BITS;
+const MAX_WARPS: u32 = MAX_SLOTS as u32;
 const MAX_CTAS: u32 = u64::BITS;
 const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
 
@@ -30,7 +31,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 20] = [
+const MAY_BE_ZERO: [&str; 21] = [
     "cc_minor",
     "check.seed",
     "check.weak",
@@ -48,6 +49,7 @@ const MAY_BE_ZERO: [&str; 20] = [
     "sm.barrier.per_warp",
     "sm.constant.l15_size",
     "sm.ideal_memory_latency",
+    "sm.pipes.match_per_value",
     "sm.shared.conflict_latency_per_pass",
     "sm.tma.latency",
     "sm.tma.pieces",
@@ -96,7 +98,7 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     let why = "a thousand times `clocks.core_khz`, a limit of the simulator";
     faults.at_most(entry!(config.clocks.l2_khz), fastest, why);
     faults.at_most(entry!(config.clocks.memory_khz), fastest, why);
-    let why = "a limit of the simulator: 32 for each of `sm.subcores`";
+    let why = "a limit of the simulator: 64 for each of `sm.subcores`";
     let most = u64::from(MAX_WARPS) * u64::from(subcores);
     faults.at_most(entry!(config.limits.max_warps_per_sm), most, why);
     let why = "a limit of the simulator: 64 warps";

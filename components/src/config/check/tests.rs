@@ -346,7 +346,7 @@ fn numbers_beyond_what_the_machine_can_hold_are_named() {
         a limit of the simulator: line numbers have 32 bits";
     assert_eq!(found, [expected]);
     let found = faults(|gpu| {
-        gpu.limits.max_warps_per_sm = 132;
+        gpu.limits.max_warps_per_sm = 260;
         gpu.limits.max_threads_per_block = 4096;
         gpu.limits.max_blocks_per_sm = 65;
         gpu.sm.ibuffer_entries = 256;
@@ -356,8 +356,8 @@ fn numbers_beyond_what_the_machine_can_hold_are_named() {
     assert_eq!(
         found,
         [
-            "`limits.max_warps_per_sm` is 132: it must be at most 128, \
-             a limit of the simulator: 32 for each of `sm.subcores`",
+            "`limits.max_warps_per_sm` is 260: it must be at most 256, \
+             a limit of the simulator: 64 for each of `sm.subcores`",
             "`limits.max_threads_per_block` is 4096: it must be at most 2048, a limit of the simulator: 64 warps",
             "`limits.max_blocks_per_sm` is 65: it must be at most 64, a limit of the simulator",
             "`sm.ibuffer_entries` is 256: it must be at most 255, a limit of the simulator",
@@ -382,7 +382,7 @@ fn numbers_of_a_large_machine_are_no_fault() {
         gpu.l2.hit_latency = 700;
         gpu.hbm.access_latency = 900;
         gpu.limits.max_blocks_per_sm = 64;
-        gpu.limits.max_warps_per_sm = 128;
+        gpu.limits.max_warps_per_sm = 256;
     });
     assert!(found.is_empty(), "{found:?}");
 }

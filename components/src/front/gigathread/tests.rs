@@ -28,10 +28,15 @@ fn engine(rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
 
 /// As [`engine`], with another configuration. Links are at most three cycles long.
 fn engine_with(config: config::GigaThread, rig: &mut Rig, ctas: u32, ends: [&[u64]; 3]) -> GigaThread {
+    engine_of(config, rig, vec![(0, grid("EXIT", ctas))], ends)
+}
+
+/// As [`engine_with`], with the grids and the cycles in which the host sends them.
+fn engine_of(config: config::GigaThread, rig: &mut Rig, grids: Vec<(u64, Arc<Grid>)>, ends: [&[u64]; 3]) -> GigaThread {
     let link = config.link_latency.min(CONFIG.link_latency);
     let done = |at: &u64| (*at, SmEvent::CtaDone { index: 0, slot: 0 });
     let ports = Ports {
-        grid: rig.input("grid", 1, 2, vec![(0, grid("EXIT", ctas))]),
+        grid: rig.input("grid", 1, 2, grids),
         event: rig.output("event", 1, 4, |_| true),
         launch: LAUNCH.map(|name| rig.output(name, link, 2, |_| true)).into(),
         sm: ends
@@ -151,4 +156,25 @@ fn phases_of_a_launch_add_up_to_its_cycles() {
     // The grid arrives in cycle 1. The first CTA is sent 20 cycles later, and 10 cycles later the second one fills the SM. The third
     // one takes the place of the first. The second one ends in cycle 150, and no CTA is left for its slot.
     assert_eq!(engine.state.stats.phases, [20, 10, 119, 60]);
+}
+
+#[test]
+fn grid_of_fewer_ctas_per_sm_waits_for_the_turnover_of_the_last_grid() {
+    let config = config::GigaThread {
+        turnover_latency: 1000,
+        ..CONFIG
+    };
+    let build = |rig: &mut Rig| {
+        let second = Grid {
+            id: 1,
+            ctas_per_sm: 1,
+            ..(*grid("EXIT", 1)).clone()
+        };
+        let grids = vec![(0, grid("EXIT", 6)), (310, Arc::new(second))];
+        engine_of(config, rig, grids, [&[300, 301, 1500], &[300, 301], &[300, 301]])
+    };
+    let events = check(build, 1700).unwrap();
+    // The ends of the first grid are received in cycles 303 and 304, so an SM holds no CTA from 1304 on. The CTA arrives 3 later.
+    assert_eq!(times(&events, "launch0"), [24, 34, 1307]);
+    assert_eq!(times(&events, "event"), [305, 1504]);
 }

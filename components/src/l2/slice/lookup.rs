@@ -2,58 +2,12 @@
 
 use warpwave_hw::time::Cycle;
 
+use super::tag_state::SliceTagState;
+use super::twin::Twin;
 use super::{Slice, State};
-use crate::cache::tag_stage::TagState;
 use crate::l2::atomic;
 use crate::l2::lines::Lines;
-use crate::proto::mem::{Packet, PacketKind, SECTOR, Stage, copy_sectors, each_sector};
-
-/// The outcome of the tag stage's last lookup.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
-pub(super) enum SliceTagState {
-    Idle,
-    Hit,
-    Miss,
-    /// The data array is busy.
-    DataBusy,
-    /// No MSHR or target is free.
-    StallFetch,
-    /// Every line of the set has a fetch in flight.
-    StallPinned,
-    /// The queue to memory is full.
-    StallMemory,
-    /// The response pipe is full.
-    StallResponse,
-}
-
-/// The names of all states, in order.
-pub(super) const TAG_STATES: [&str; 8] = [
-    "idle",
-    "hit",
-    "miss",
-    "data_busy",
-    "stall_fetch",
-    "stall_pinned",
-    "stall_memory",
-    "stall_response",
-];
-
-impl TagState for SliceTagState {
-    const IDLE: Self = SliceTagState::Idle;
-
-    #[inline]
-    fn is_stall(self) -> bool {
-        self >= SliceTagState::StallFetch
-    }
-}
-
-impl SliceTagState {
-    /// True if the request stays at the head: it stalls, or waits for the data array.
-    #[inline]
-    pub(super) fn holds_request(self) -> bool {
-        self >= SliceTagState::DataBusy
-    }
-}
+use crate::proto::mem::{Crossing, Packet, PacketKind, SECTOR, Stage, copy_sectors, each_sector};
 
 /// Plan for the sectors of a request. Sectors in neither mask are served at once.
 struct Plan {
@@ -65,41 +19,121 @@ struct Plan {
     merged: u8,
     /// Sectors to fetch.
     fetched: u8,
+    /// Sectors to recall from the other partition.
+    recalled: u8,
+}
+
+/// Where a request comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Source {
+    /// The crossbar: an SM.
+    Sm,
+    /// The twin slice in the other partition.
+    Twin,
 }
 
 impl Slice {
     /// Looks up the request at the head, if there is one.
     pub(super) fn look_up_request(&mut self, now: Cycle, edge: u64) {
         let has_request = self.ports.requests.peek(now).is_some();
+        if self.state.twin.is_some() {
+            return self.look_up_either(has_request, now, edge);
+        }
         if !self.state.tag.begin(has_request) {
             return;
         }
-        let outcome = match self.plan(edge) {
-            Ok(plan) => self.serve(plan, now, edge),
-            Err(stall) => stall,
-        };
+        let outcome = self.look_up(Source::Sm, now, edge);
         if let Some((stall, edges)) = self.state.tag.enter(outcome, edge) {
             self.state.stats.count_stall(stall, edges);
         }
     }
 
+    /// Looks up a request of an SM or of the twin, in turn. If the first one stalls, the other has its chance at the same edge.
+    #[inline(never)]
+    fn look_up_either(&mut self, has_request: bool, now: Cycle, edge: u64) {
+        let (Some(twin), Some(ports)) = (&mut self.state.twin, &mut self.ports.twin) else {
+            return;
+        };
+        let from_twin = twin.tag.begin(ports.requests.peek(now).is_some());
+        let from_sm = self.state.tag.begin(has_request);
+        let mut turns = [(Source::Sm, from_sm), (Source::Twin, from_twin)];
+        if twin.is_first {
+            turns.reverse();
+        }
+        let mut is_served = false;
+        for (source, _) in turns.into_iter().filter(|(_, is_looked_up)| *is_looked_up) {
+            let outcome = match is_served {
+                // The other request has the tags.
+                true => SliceTagState::DataBusy,
+                false => self.look_up(source, now, edge),
+            };
+            is_served |= !outcome.holds_request();
+            let State { tag, twin, stats, .. } = &mut self.state;
+            let twin = twin.as_mut().expect("a slice with a twin");
+            let tag = match source {
+                Source::Sm => tag,
+                Source::Twin => &mut twin.tag,
+            };
+            match tag.enter(outcome, edge) {
+                Some((SliceTagState::StallTwin, edges)) => twin.stats.twin_stall_cycles += edges,
+                Some((stall, edges)) => stats.count_stall(stall, edges),
+                None => {}
+            }
+            if !outcome.holds_request() {
+                twin.is_first = source == Source::Sm;
+            }
+        }
+    }
+
+    /// Looks up the request at the head of its port.
+    #[inline]
+    fn look_up(&mut self, source: Source, now: Cycle, edge: u64) -> SliceTagState {
+        if source == Source::Sm && self.state.twin.is_some() && self.head(source).crossing == Crossing::Far {
+            return self.look_up_copy(now, edge);
+        }
+        match self.plan(source, edge) {
+            Ok(plan) => self.serve(plan, source, now, edge),
+            Err(stall) => stall,
+        }
+    }
+
+    /// The request at the head of its port.
+    #[inline]
+    fn head(&self, source: Source) -> &Packet {
+        let head = match source {
+            Source::Sm => self.ports.requests.peeked(),
+            Source::Twin => self.ports.twin.as_ref().and_then(|ports| ports.requests.peeked()),
+        };
+        head.expect("a request is at the head")
+    }
+
+    /// True if memory has no room for the two packets of a miss: the write-back of the victim and the fetch.
+    pub(super) fn is_memory_full(&self) -> bool {
+        memory_is_full(&self.state, self.config.memory_depth)
+    }
+
     /// Plans the request at the head. The error is what it waits for.
     #[inline]
-    fn plan(&mut self, edge: u64) -> Result<Plan, SliceTagState> {
+    fn plan(&mut self, source: Source, edge: u64) -> Result<Plan, SliceTagState> {
         let state = &mut self.state;
         if state.data_free_at > edge {
             return Err(SliceTagState::DataBusy);
         }
-        if state.responses.is_full() {
+        if state.responses.is_full() || state.twin.as_ref().is_some_and(|twin| twin.responses.is_full()) {
             return Err(SliceTagState::StallResponse);
         }
         let memory_is_full = memory_is_full(state, self.config.memory_depth);
-        if state.tag.state() == SliceTagState::StallMemory && memory_is_full {
-            // No other request fetches its sectors during the stall, so a second lookup has the same outcome.
+        if state.tag.state() == SliceTagState::StallMemory && memory_is_full && source == Source::Sm {
+            // No other request of an SM fetches its sectors during the stall, so a second lookup has the same outcome.
             return Err(SliceTagState::StallMemory);
         }
-        let packet = self.ports.requests.peeked().expect("a request is at the head");
-        state.tag.line = packet.line;
+        let line = self.head(source).line;
+        let state = &mut self.state;
+        match (source, &mut state.twin) {
+            (Source::Twin, Some(twin)) => twin.tag.line = line,
+            _ => state.tag.line = line,
+        }
+        let (state, packet) = (&self.state, self.head(source));
         let sectors = packet.sectors;
         let found = state.lines.find(packet.line_number());
         let victim = || state.lines.victim(self.config.map.local(packet.line));
@@ -115,8 +149,10 @@ impl Slice {
             _ if is_present => sectors & !merged & !state.lines.full(way),
             _ => sectors,
         };
-        // A merge needs a target, a fetch also MSHRs.
-        if merged | fetched != 0 && !state.mshr.has_room(fetched) {
+        // A fetch goes first. Its fill finds the sectors to recall.
+        let recalled = self.to_recall(packet) & !merged & !fetched;
+        // A merge needs a target, a fetch or a recall also MSHRs.
+        if merged | fetched | recalled != 0 && !state.mshr.has_room(fetched | recalled) {
             return Err(SliceTagState::StallFetch);
         }
         // A store that misses may need a write-back too.
@@ -128,26 +164,35 @@ impl Slice {
             is_present,
             merged,
             fetched,
+            recalled,
         })
     }
 
     #[inline]
-    fn serve(&mut self, plan: Plan, now: Cycle, edge: u64) -> SliceTagState {
+    fn serve(&mut self, plan: Plan, source: Source, now: Cycle, edge: u64) -> SliceTagState {
         let Plan { way, is_present, .. } = plan;
-        let mut packet = self.ports.requests.take(now);
-        packet.note(Stage::L2, now);
+        let mut packet = match (source, &mut self.ports.twin) {
+            (Source::Twin, Some(ports)) => ports.requests.take(now),
+            _ => self.ports.requests.take(now),
+        };
+        if source == Source::Sm {
+            packet.note(Stage::L2, now);
+        }
         match is_present {
             true => self.state.lines.touch(way),
-            false => self.replace(way, packet.line_number()),
+            false => self.replace(way, packet.line_number(), false),
         }
         let state = &mut self.state;
         state.stats.tag_cycles += 1;
-        state
-            .stats
-            .count_request(&packet, is_present, plan.merged, plan.fetched);
-        let missing = plan.merged | plan.fetched;
+        match (&mut state.twin, packet.crossing) {
+            (Some(twin), Crossing::Fetch) => twin.stats.count_fetch(&packet, plan.merged | plan.fetched),
+            _ => state
+                .stats
+                .count_request(&packet, is_present, plan.merged, plan.fetched),
+        }
+        let missing = plan.merged | plan.fetched | plan.recalled;
         let served = packet.sectors & !missing;
-        perform(&mut packet, &mut state.lines, way, served);
+        perform(&mut packet, &mut state.lines, way, served, state.twin.as_mut());
         let cycles = match packet.kind {
             PacketKind::Atomic | PacketKind::Reduction => self.atomic_cycles(&packet),
             _ => self.data_cycles(served),
@@ -159,7 +204,7 @@ impl Slice {
             self.complete(packet, now, edge);
             return SliceTagState::Hit;
         }
-        self.miss(packet, plan, now);
+        self.miss(packet, plan, now, edge);
         SliceTagState::Miss
     }
 
@@ -178,12 +223,19 @@ impl Slice {
 
     /// Stores a request until its missing sectors arrive. Fetches the sectors that are not in flight.
     #[inline(never)]
-    fn miss(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle) {
-        let missing = plan.merged | plan.fetched;
+    fn miss(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle, edge: u64) {
+        let missing = plan.merged | plan.fetched | plan.recalled;
         let is_timed = packet.is_timed;
         let slot = self.state.mshr.park(packet, missing);
         if plan.fetched != 0 {
             self.fetch(plan.way, plan.fetched, is_timed, now);
+        }
+        if plan.recalled != 0 {
+            let State { lines, mshr, .. } = &mut self.state;
+            let entry = lines.fetch(plan.way).unwrap_or_else(|| mshr.allocate());
+            lines.set_fetch(plan.way, Some(entry));
+            mshr.add_sectors(entry, plan.recalled);
+            self.send_recall(plan.way, plan.recalled, edge);
         }
         let state = &mut self.state;
         // A fetch adds its sectors to the entry of the line, so there is one entry for both masks.
@@ -200,7 +252,10 @@ fn memory_is_full(state: &State, depth: u32) -> bool {
 
 /// Applies a packet to `sectors` of its line: none of them is in flight.
 #[inline(always)]
-pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8) {
+pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8, twin: Option<&mut Twin>) {
+    if let Some(twin) = twin {
+        twin.note_performed(packet, sectors);
+    }
     match packet.kind {
         PacketKind::Load => copy_sectors(lines.bytes(way), &mut packet.bytes, sectors),
         PacketKind::Store => lines.write(way, sectors, packet.byte_mask, &packet.bytes),

@@ -3,11 +3,9 @@
 use tracing::trace;
 use warpwave_hw::time::Cycle;
 
-use super::Slice;
 use super::lookup::perform;
-use crate::proto::mem::{
-    LINE, Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors,
-};
+use super::{Slice, State, address};
+use crate::proto::mem::{Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors};
 
 impl Slice {
     /// Sends one fetch or write-back.
@@ -51,7 +49,7 @@ impl Slice {
         let state = &mut self.state;
         state.in_memory -= 1;
         state.pool.give(packet);
-        state.tag.note_progress();
+        state.note_progress();
     }
 
     /// Takes a packet from the next channel that has one, round robin.
@@ -74,28 +72,55 @@ impl Slice {
     fn fill(&mut self, fill: &Packet, now: Cycle, edge: u64) {
         let way = fill.tag as usize;
         let state = &mut self.state;
-        let entry = state.lines.fetch(way);
-        let entry = entry.expect("a line with a fetch in flight is pinned");
         state.lines.merge(way, fill.sectors, &fill.bytes);
+        self.serve_targets(way, fill, now, edge);
+        self.occupy_data(edge, self.data_cycles(fill.sectors));
+    }
+
+    /// Serves the targets of the sectors of `fill` in order of arrival. A sector stays in flight if its next target needs a recall.
+    pub(super) fn serve_targets(&mut self, way: usize, fill: &Packet, now: Cycle, edge: u64) {
+        let entry = self.state.lines.fetch(way);
+        let entry = entry.expect("a line with sectors in flight is pinned");
+        let mut recalled = 0;
         // Fast path: most misses have one target.
-        if let Some(slot) = state.mshr.take_only_target(entry, fill.sectors) {
+        if !self.is_next_recalled(entry, fill.sectors)
+            && let Some(slot) = self.state.mshr.take_only_target(entry, fill.sectors)
+        {
             self.serve_target(slot, way, fill.sectors, fill, now, edge);
         } else {
             for sector in each_sector(fill.sectors) {
-                while let Some(slot) = self.state.mshr.next_target(entry, sector) {
+                while !self.is_next_recalled(entry, 1 << sector)
+                    && let Some(slot) = self.state.mshr.next_target(entry, sector)
+                {
                     self.serve_target(slot, way, 1 << sector, fill, now, edge);
                 }
+                recalled |= u8::from(self.state.mshr.front(entry, sector).is_some()) << sector;
             }
         }
-        self.occupy_data(edge, self.data_cycles(fill.sectors));
-        if self.state.mshr.remove_sectors(entry, fill.sectors) {
+        if recalled != 0 {
+            self.send_recall(way, recalled, edge);
+        }
+        let arrived = fill.sectors & !recalled;
+        if arrived != 0 && self.state.mshr.remove_sectors(entry, arrived) {
             self.state.lines.set_fetch(way, None);
         }
     }
 
+    /// True if the next target of the lowest of `sectors` needs a recall of some of them.
+    #[inline]
+    fn is_next_recalled(&mut self, entry: u32, sectors: u8) -> bool {
+        if self.state.twin.is_none() {
+            return false;
+        }
+        let next = each_sector(sectors).next();
+        let slot = next.and_then(|sector| self.state.mshr.front(entry, sector));
+        slot.is_some_and(|slot| self.to_recall(self.state.mshr.target(slot)) & sectors != 0)
+    }
+
     /// Applies a target to sectors that have arrived. Completes it with its last sector.
     fn serve_target(&mut self, slot: u32, way: usize, sectors: u8, fill: &Packet, now: Cycle, edge: u64) {
-        perform(self.state.mshr.packet(slot), &mut self.state.lines, way, sectors);
+        let State { mshr, lines, twin, .. } = &mut self.state;
+        perform(mshr.packet(slot), lines, way, sectors, twin.as_mut());
         for sector in each_sector(sectors) {
             if let Some(mut packet) = self.state.mshr.deliver(slot, sector) {
                 packet.inherit_stamps(fill, Stage::L2, &[Stage::Hbm]);
@@ -127,6 +152,10 @@ impl Slice {
             SliceCommand::Invalidate => {
                 trace!(cycle = now.0, path = %self.path, "clean lines are invalidated");
                 self.state.lines.invalidate_clean();
+                // The twin has the same command, and a copy is clean.
+                if let Some(twin) = &mut self.state.twin {
+                    twin.directory.clear();
+                }
             }
         }
     }
@@ -161,14 +190,14 @@ impl Slice {
 
     /// Allocates a line in `way`, and evicts the line there.
     #[inline(never)]
-    pub(super) fn replace(&mut self, way: usize, line: u32) {
+    pub(super) fn replace(&mut self, way: usize, line: u32, is_copy: bool) {
         if self.state.lines.line(way).is_some() {
             self.state.stats.lines_evicted += 1;
             if self.state.lines.dirty(way) != 0 {
                 self.write_line_back(way, false);
             }
         }
-        self.state.lines.allocate(way, line);
+        self.state.lines.allocate(way, line, is_copy);
     }
 
     /// Writes a dirty line to memory. `is_flush`: after a launch, at the command of the host.
@@ -205,8 +234,4 @@ impl Slice {
         state.stats.sectors_fetched += u64::from(n_sectors(sectors));
         self.queue_to_memory(packet);
     }
-}
-
-fn address(line: u32) -> u64 {
-    u64::from(line) * LINE as u64
 }

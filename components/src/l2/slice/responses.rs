@@ -1,13 +1,13 @@
 //! The response pipes: complete packets, until each is due at the crossbar.
 //!
-//! There are two pipes, because a response to a far SM takes longer. At most one response leaves per edge: the one due first. Its stall
+//! There are two pipes, because a response to a far SM takes longer. A slice with a twin sends it to the twin. At most one response leaves per edge: the one due first. Its stall
 //! cycles are counted when it leaves.
 
 use std::collections::VecDeque;
 
 use warpwave_hw::time::Cycle;
 
-use super::Slice;
+use super::{Slice, State};
 use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{Packet, Stage};
 
@@ -35,6 +35,12 @@ impl Responses {
     /// Number of responses in both pipes.
     pub(super) fn len(&self) -> usize {
         self.near.packets.len() + self.far.packets.len()
+    }
+
+    /// True if the pipe to the near SMs is full.
+    #[inline]
+    pub(super) fn is_near_full(&self) -> bool {
+        self.near.is_full()
     }
 
     /// True if a pipe is full.
@@ -86,7 +92,7 @@ impl DueResponse {
 }
 
 /// A pipe of fixed latency.
-struct Pipe {
+pub(super) struct Pipe {
     /// The packets, oldest first. The queue grows to its most packets, then allocates no more.
     packets: VecDeque<DueResponse>,
     /// Edge at which the first is due, or [`NEVER`].
@@ -96,7 +102,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    fn new(latency: u32) -> Self {
+    pub(super) fn new(latency: u32) -> Self {
         Pipe {
             packets: VecDeque::new(),
             due: NEVER,
@@ -104,15 +110,26 @@ impl Pipe {
         }
     }
 
+    /// Number of packets.
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Edge at which the first packet is due, or [`NEVER`].
     #[inline]
-    fn is_full(&self) -> bool {
+    pub(super) fn due(&self) -> u64 {
+        self.due
+    }
+
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
         // One packet per edge of latency, and the one that is due.
         self.packets.len() as u64 > self.latency
     }
 
     /// Appends a packet that is complete at `edge`. Edges never decrease.
     #[inline]
-    fn push(&mut self, packet: Box<Packet>, edge: u64) {
+    pub(super) fn push(&mut self, packet: Box<Packet>, edge: u64) {
         let due = edge + self.latency;
         self.due = self.due.min(due);
         let header = Header::of(&packet, Direction::Response).sideband();
@@ -123,7 +140,7 @@ impl Pipe {
     }
 
     #[inline]
-    fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
+    pub(super) fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
         let response = self.packets.pop_front()?;
         self.due = self.packets.front().map_or(NEVER, DueResponse::due);
         Some((response.header(), response.packet))
@@ -143,7 +160,7 @@ impl Slice {
         state.stats.response_stall_cycles += edge - since;
         let (header, packet) = state.responses.pop().expect("a response is due");
         state.stats.response_cycles += 1;
-        state.tag.note_progress();
+        state.note_progress();
         self.ports.responses.send_sideband(now, header.sideband(), packet);
     }
 
@@ -151,9 +168,10 @@ impl Slice {
     #[inline(always)]
     pub(super) fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
         packet.note(Stage::L2Data, now + u64::from(self.config.l2_data_latency));
+        let State { responses, twin, .. } = &mut self.state;
         let pipe = match self.config.near_sms.contains(&packet.sm) {
-            true => &mut self.state.responses.near,
-            false => &mut self.state.responses.far,
+            true => &mut responses.near,
+            false => twin.as_mut().map_or(&mut responses.far, |twin| &mut twin.responses),
         };
         pipe.push(packet, edge);
     }

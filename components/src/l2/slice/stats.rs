@@ -1,6 +1,6 @@
 //! Counters of an L2 slice.
 
-use super::lookup::SliceTagState;
+use super::tag_state::SliceTagState;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
 warpwave_hw::counters! {
@@ -91,7 +91,45 @@ impl Stats {
             SliceTagState::StallPinned => self.pinned_stall_cycles += edges,
             SliceTagState::StallMemory => self.memory_stall_cycles += edges,
             SliceTagState::StallResponse => self.response_stall_cycles += edges,
-            SliceTagState::Idle | SliceTagState::Hit | SliceTagState::Miss | SliceTagState::DataBusy => {}
+            SliceTagState::Idle
+            | SliceTagState::Hit
+            | SliceTagState::Miss
+            | SliceTagState::Pass
+            // The twin counts it.
+            | SliceTagState::StallTwin
+            | SliceTagState::DataBusy => {}
         }
+    }
+}
+
+warpwave_hw::counters! {
+    /// Counters of a slice with copies of lines of the other partition.
+    pub struct TwinStats {
+        /// Requests of SMs that passed on to the home slice. That slice counts them by kind.
+        pub requests_passed: u64,
+        /// Sectors that this slice has fetched from their home, for copies.
+        pub copy_sectors_fetched: u64,
+        /// Valid sectors of copies that a recall or a passing request has dropped.
+        pub copy_sectors_dropped: u64,
+        /// Fetches of the other partition, for its copies. Profilers name this traffic the L2 fabric.
+        pub fabric_requests: u64,
+        pub fabric_sectors: u64,
+        pub fabric_sectors_hit: u64,
+        pub fabric_sectors_missed: u64,
+        /// Recalls that this slice has sent, as the home of a line with a copy.
+        pub recalls: u64,
+        /// Cycles in which a request of an SM waited for the pipe to the other partition.
+        pub twin_stall_cycles: u64,
+    }
+}
+
+impl TwinStats {
+    /// Counts the lookup of a fetch of the other partition. Its sectors `missing` wait for memory.
+    pub(super) fn count_fetch(&mut self, packet: &Packet, missing: u8) {
+        let (sectors, missed) = (u64::from(packet.n_sectors()), u64::from(n_sectors(missing)));
+        self.fabric_requests += 1;
+        self.fabric_sectors += sectors;
+        self.fabric_sectors_hit += sectors - missed;
+        self.fabric_sectors_missed += missed;
     }
 }

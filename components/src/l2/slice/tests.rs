@@ -1,5 +1,7 @@
 //! Tests of a slice alone. The test acts as crossbar, host and memory.
 
+mod pair;
+
 use super::*;
 use crate::config::ReplacementPolicy;
 use crate::proto::mem::{LINE, PacketKind, Stage};
@@ -37,6 +39,7 @@ fn config() -> Config {
             float_add: 313,
         },
         clock: Domain::GLOBAL,
+        twin: None,
         map: Arc::new(AddressMap::new(1, 1)),
     }
 }
@@ -54,6 +57,7 @@ impl Bench {
                 requests: to_memory,
                 responses: from_memory,
             }],
+            twin: None,
         };
         Bench {
             slice: Slice::new(Path::root("slice"), config, ports),
@@ -371,6 +375,7 @@ fn slice_keeps_the_contract_of_a_component() {
                     requests: rig.output("fetches", 1, 2, |now| now.0 % 2 == 0),
                     responses: rig.input("fills", 1, 2, fills),
                 }],
+                twin: None,
             };
             Slice::new(Path::root("slice"), Config { clock, ..config() }, ports)
         };

@@ -7,7 +7,7 @@ use tracing::debug;
 use warpwave_hw::time::Cycle;
 
 use super::CtaManager;
-use crate::proto::warp::{WarpCommand, WarpInfo};
+use crate::proto::warp::{SlotMask, WarpCommand, WarpInfo};
 use crate::sm::barrier::Opened;
 
 /// Part of a barrier's latency that is over when the last arrival is received: the link from the scheduler.
@@ -23,7 +23,7 @@ pub(super) struct PendingRelease {
     /// Index of the barrier in its CTA.
     barrier: u8,
     /// Warp slots to release, for each sub-core.
-    warps: [u32; 8],
+    warps: [SlotMask; 8],
     /// Result of a counting barrier (BAR.RED): threads whose predicate held.
     count: Option<u32>,
 }

@@ -4,6 +4,7 @@ use warpwave_hw::rig::{Rig, check};
 
 use super::*;
 use crate::preset;
+use crate::proto::launch::TrapKind;
 use crate::test_ports::grid;
 
 /// A scheduler's events for a command: each warp arrives at barrier 0, and ends when the barrier opens.
@@ -24,8 +25,8 @@ fn scheduler(command: WarpCommand) -> Vec<(u64, WarpEvent)> {
     }
 }
 
-#[test]
-fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once() {
+/// A manager with four CTAs, which end at about the same time. The link to GigaThread holds one event, taken in each fifth cycle.
+fn manager(rig: &mut Rig, traps: Vec<(u64, Box<Trap>)>) -> CtaManager {
     let grid = Arc::new(Grid {
         block: [96, 1, 1],
         ..(*grid("BAR 0x0, 0x0\nEXIT", 4)).clone()
@@ -35,34 +36,36 @@ fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once
         index: n,
         placement: None,
     };
-    let build = |rig: &mut Rig| {
-        let launches = [0, 1, 2, 60].into_iter().zip((0..).map(launch)).collect();
-        let subcores = [["command0", "warp0"], ["command1", "warp1"]];
-        let (command, warp) = subcores
-            .map(|names| rig.responder(names, 2, scheduler))
-            .into_iter()
-            .unzip();
-        let ports = Ports {
-            launch: rig.input("launch", 1, 4, launches),
-            event: rig.output("event", 1, 1, |now| now.0 % 5 == 0),
-            command,
-            warp_info: ["start0", "start1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
-            warp,
-            trap: rig.input("trap", 1, 1, Vec::new()),
-            cluster: None,
-        };
-        let config = Config {
-            subcores: 2,
-            warps_per_subcore: 6,
-            max_ctas: 4,
-            barrier: preset::load("tiny", &[]).expect("tiny is built in").config.sm.barrier,
-            shared_unit: 128,
-        };
-        CtaManager::new(Path::root("cta"), config, ports)
+    let launches = [0, 1, 2, 60].into_iter().zip((0..).map(launch)).collect();
+    let subcores = [["command0", "warp0"], ["command1", "warp1"]];
+    let (command, warp) = subcores
+        .map(|names| rig.responder(names, 2, scheduler))
+        .into_iter()
+        .unzip();
+    let ports = Ports {
+        launch: rig.input("launch", 1, 4, launches),
+        event: rig.output("event", 1, 1, |now| now.0 % 5 == 0),
+        command,
+        warp_info: ["start0", "start1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
+        warp,
+        trap: rig.input("trap", 1, 1, traps),
+        cluster: None,
     };
-    let events = check(build, 250).unwrap();
+    let config = Config {
+        subcores: 2,
+        warps_per_subcore: 6,
+        max_ctas: 4,
+        barrier: preset::load("tiny", &[]).expect("tiny is built in").config.sm.barrier,
+        shared_unit: 128,
+    };
+    CtaManager::new(Path::root("cta"), config, ports)
+}
+
+#[test]
+fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once() {
+    let events = check(|rig: &mut Rig| manager(rig, Vec::new()), 250).unwrap();
     let broken = |rig: &mut Rig| {
-        let mut manager = build(rig);
+        let mut manager = manager(rig, Vec::new());
         manager.state.used_slots = 0b1000;
         manager
     };
@@ -77,4 +80,27 @@ fn cta_manager_under_back_pressure_keeps_the_contract_and_reports_every_cta_once
             == 1
     };
     assert!((0..4).all(|index| done(&index)), "{events:?}");
+}
+
+#[test]
+fn trap_reaches_gigathread_although_ends_of_ctas_fill_the_link() {
+    for cycle in 0..100 {
+        let trap = || {
+            Box::new(Trap {
+                kind: TrapKind::Misaligned,
+                pc: 0,
+                line: 1,
+                block: [0; 3],
+                thread: [0; 3],
+                address: None,
+                bytes: 4,
+                space: "global",
+            })
+        };
+        let events = check(|rig: &mut Rig| manager(rig, vec![(cycle, trap())]), 250).unwrap();
+        let traps = events
+            .iter()
+            .filter(|event| event.link == "event" && event.message.contains("Trap"));
+        assert_eq!(traps.count(), 1, "a trap at cycle {cycle}");
+    }
 }

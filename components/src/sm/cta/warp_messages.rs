@@ -47,10 +47,18 @@ pub(super) fn trapped(resident: &Cta, index: u32, pc: u32, lanes: LaneMask) -> T
 }
 
 impl CtaManager {
-    /// Reports a trap to GigaThread.
+    /// Reports a trap to GigaThread, once the link has room. The first trap ends the launch, so a later one may be lost.
     pub(super) fn report_trap(&mut self, trap: Trap, now: Cycle) {
-        // While the link is full, a trap is dropped: an earlier one ends the launch.
-        if self.ports.event.has_room(now) {
+        self.state.trap.get_or_insert(trap);
+        self.send_trap(now);
+    }
+
+    /// Sends a waiting trap, if the link has room. Ends of CTAs may have filled it.
+    pub(super) fn send_trap(&mut self, now: Cycle) {
+        if !self.ports.event.has_room(now) {
+            return;
+        }
+        if let Some(trap) = self.state.trap.take() {
             info!(
                 cycle = now.0,
                 path = %self.path,

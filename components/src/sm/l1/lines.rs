@@ -3,10 +3,12 @@
 //! The set of a line is its number modulo the number of sets. A line is allocated with its first valid sectors. No line is dirty: every
 //! store goes on to the L2.
 
+use warpwave_hw::invariant::Invariants;
+
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tags::{Shape, Tags};
-use crate::proto::mem::LINE;
+use crate::proto::mem::{ALL_SECTORS, LINE};
 
 /// All lines of one L1, addressed by way.
 pub(super) struct Lines {
@@ -36,6 +38,15 @@ impl Lines {
     /// Invalidates every line, and holds `bytes` bytes from now on. They never exceed those of the first shape.
     pub(super) fn resize(&mut self, bytes: u32) {
         self.tags.resize(bytes as usize / LINE / self.ways, &self.replacement);
+    }
+
+    /// Each line has a tag of its own, and at least one valid sector.
+    pub(super) fn invariants(&self, check: &mut Invariants) {
+        self.tags.invariants(check);
+        let ways = (0..self.tags.sets()).flat_map(|set| self.tags.ways_of(set));
+        let illegal =
+            ways.filter(|&way| self.tags.line(way).is_some() && !(1..=ALL_SECTORS).contains(&self.sectors[way]));
+        check.equal("lines without valid sectors", illegal.count() as u64, 0);
     }
 
     /// The way and the valid sectors of a line, if it is present.
@@ -92,7 +103,6 @@ mod tests {
 
     use super::*;
     use crate::config::ReplacementPolicy;
-    use crate::proto::mem::ALL_SECTORS;
 
     const NO_BYTES: [u8; LINE] = [0; LINE];
 

@@ -45,7 +45,7 @@ impl L1 {
     pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>, now: Cycle) {
         packet.sm = self.config.sm;
         // The header below names the slice, so the line is hashed here.
-        packet.slice = self.config.map.home(packet.line).slice;
+        (packet.slice, packet.crossing) = self.config.map.route(packet.line, self.config.partition);
         let header = Header::of(&packet, Direction::Request);
         self.state.xbar_queue.push(packet, header, now);
     }

@@ -32,6 +32,7 @@ fn config() -> Config {
         store_queue: 8,
         disorder: Check { weak: 0, seed: 1 },
         return_queue: 8,
+        partition: 0,
         map: Arc::new(AddressMap::new(1, 1)),
     }
 }

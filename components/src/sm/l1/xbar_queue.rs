@@ -118,7 +118,7 @@ impl Shuffle {
     pub(super) fn new(check: Check, sm: u16) -> Option<Box<Self>> {
         let shuffle = || {
             Box::new(Shuffle {
-                delays: Stall::new(u64::from(check.seed) << 16 | u64::from(sm), check.weak.into()),
+                delays: Stall::new(u64::from(check.seed) << 16 | u64::from(sm), check.weak),
                 n_packets: 0,
                 held: VecDeque::new(),
             })

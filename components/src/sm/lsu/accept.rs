@@ -46,14 +46,14 @@ impl Lsu {
             Route::Device | Route::Fence => (false, false),
             Route::Other => (may_go_to_shared(warp_inst), bulk::is_bulk(warp_inst.inst().op)),
         };
-        // A constant load that does not hit parks in a table of its own.
-        if warp_inst.inst().op == Opcode::Ldc && !self.state.constants.has_room() {
+        // A constant load waits and returns in tables of its own.
+        if warp_inst.inst().op == Opcode::Ldc && !self.state.constants.has_room(subcore) {
             return false;
         }
         if needs_bulk && !self.ports.bulk.as_ref().is_some_and(|bulk| bulk.has_room(now)) {
             return false;
         }
-        // The credit leaves at once, and so does the result of a constant load that hits.
+        // The credit leaves at once. A full link of results delays new accesses, so complete ones do not pile up.
         if !self.ports.ack[subcore].has_room(now) || !self.ports.output[subcore].has_room(now) {
             return false;
         }

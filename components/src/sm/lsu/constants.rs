@@ -3,8 +3,18 @@
 //! A load takes a pass for each distinct address of the warp. A load whose lines are all present returns after `constant.latency`. Absent
 //! lines are requested from the L1.5, and the load waits for them. Later loads whose lines are present overtake it.
 //!
+//! ```text
+//!   accept -> look up --hit-----------------> [queue of the sub-core] -> link of results
+//!                     --miss--> [waiting] --> fill ^
+//! ```
+//!
+//! Loads with all lines return in order, through a queue for each sub-core. The queue delays no other result.
+//!
 //! Invariant: each waiting load waits for a line in flight.
 
+use std::collections::VecDeque;
+
+use warpwave_hw::component::Activity;
 use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
@@ -34,33 +44,77 @@ struct Waiting {
     lanes: LaneMask,
 }
 
-/// The cache, and the loads that wait for its lines.
+/// Number of returning loads of a sub-core from which on no further load of it is accepted. Assumed.
+const MAX_RETURNING: usize = 24;
+
+/// Loads on their way back to one sub-core, oldest first, each with the cycle in which it leaves.
+type Returning = VecDeque<(Cycle, Box<WarpInst>)>;
+
+/// The cache, the loads that wait for its lines, and the loads that return.
 pub(super) struct Constants {
     lines: ConstantLines,
     waiting: Vec<Waiting>,
     /// Maximum number of waiting loads.
     capacity: usize,
+    /// The returning loads of each sub-core.
+    returning: Vec<Returning>,
+    /// Number of returning loads.
+    n_returning: usize,
 }
 
 impl Constants {
     /// An empty cache.
-    pub(super) fn new(config: &config::Constant) -> Self {
+    pub(super) fn new(config: &config::Constant, subcores: usize) -> Self {
         let capacity = config.indexed_loads as usize;
         Constants {
             lines: constant_lines::indexed(config),
             waiting: Vec::with_capacity(capacity),
             capacity,
+            returning: (0..subcores)
+                .map(|_| VecDeque::with_capacity(MAX_RETURNING + capacity))
+                .collect(),
+            n_returning: 0,
         }
     }
 
-    /// True if one more load can wait.
-    pub(super) fn has_room(&self) -> bool {
-        self.waiting.len() < self.capacity
+    /// True if one more load of a sub-core can wait or return.
+    pub(super) fn has_room(&self, subcore: usize) -> bool {
+        self.waiting.len() < self.capacity && self.returning[subcore].len() < MAX_RETURNING
     }
 
-    /// True if no load waits.
+    /// True if no load waits or returns.
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.n_returning == 0
+    }
+
+    /// Sends the loads that leave now, as far as the links have room.
+    #[inline]
+    pub(super) fn send_due(&mut self, output: &mut [OutPort<Box<WarpInst>>], now: Cycle) {
+        if self.n_returning == 0 {
+            return;
+        }
+        for (queue, port) in self.returning.iter_mut().zip(output) {
+            while port.has_room(now)
+                && let Some((_, warp_inst)) = queue.pop_front_if(|(due, _)| *due <= now)
+            {
+                port.send(now, warp_inst);
+                self.n_returning -= 1;
+            }
+        }
+    }
+
+    /// When the LSU must tick to send the next load.
+    #[inline]
+    pub(super) fn activity(&self, output: &[OutPort<Box<WarpInst>>], now: Cycle) -> Activity {
+        if self.n_returning == 0 {
+            return Activity::Idle;
+        }
+        let queues = self.returning.iter().zip(output);
+        queues.fold(Activity::Idle, |next, (queue, port)| match queue.front() {
+            Some(&(due, _)) if due > now => next.or(Activity::Until(due)),
+            Some(_) => next.or(port.await_room(now)),
+            None => next,
+        })
     }
 
     pub(super) fn invariants(&self, check: &mut Invariants) {
@@ -70,6 +124,13 @@ impl Constants {
             self.waiting.len() as u64,
             self.capacity as u64,
         );
+        let most = MAX_RETURNING + self.capacity;
+        for (subcore, queue) in self.returning.iter().enumerate() {
+            let name = format!("returning constant loads of sub-core {subcore}");
+            check.at_most(name, queue.len() as u64, most as u64);
+        }
+        let returning: usize = self.returning.iter().map(VecDeque::len).sum();
+        check.equal("returning constant loads", returning as u64, self.n_returning as u64);
         let idle = self.waiting.iter().filter(|load| load.lanes.is_empty());
         check.equal("constant loads that wait for nothing", idle.count() as u64, 0);
         let is_stuck = !self.waiting.is_empty() && self.lines.n_pending() == 0;
@@ -132,7 +193,7 @@ impl Lsu {
     /// Takes the lines that have come, and returns the loads that have all.
     pub(super) fn receive_constants(&mut self, now: Cycle) {
         // Each line in flight has a load that waits for it, so without loads nothing can arrive.
-        if self.state.constants.is_empty() {
+        if self.state.constants.waiting.is_empty() {
             return;
         }
         while let Some(line) = self.ports.constant.as_mut().and_then(|ports| ports.fill.recv(now)) {
@@ -162,14 +223,16 @@ impl Lsu {
         }
     }
 
-    /// Returns a load to its sub-core, at its latency or later.
+    /// Lets a load leave for its sub-core at its latency, or now if that has passed.
     fn return_constants(&mut self, warp_inst: Box<WarpInst>, passes: u64, now: Cycle) {
         // The first pass is part of the latency.
         let latency = (u64::from(self.config.constant.latency) + passes).saturating_sub(1);
         // The latency counts from issue, so the cycles spent so far are part of it.
         let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
-        let (extra, subcore) = (latency.saturating_sub(spent), warp_inst.subcore as usize);
-        let output = &mut self.ports.output;
-        self.state.late.send(output, subcore, now, extra, warp_inst);
+        let due = now + latency.saturating_sub(spent);
+        let constants = &mut self.state.constants;
+        constants.returning[warp_inst.subcore as usize].push_back((due, warp_inst));
+        constants.n_returning += 1;
+        constants.send_due(&mut self.ports.output, now);
     }
 }

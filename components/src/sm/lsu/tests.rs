@@ -228,3 +228,86 @@ fn accesses_of_one_sub_core_are_an_issue_interval_apart_and_those_of_another_go_
     let after_first: Vec<_> = taken.iter().map(|at| at - taken[0]).collect();
     assert_eq!(after_first, [0, 2, 6, 12], "{taken:?}");
 }
+
+#[test]
+fn constant_loads_whose_line_comes_wait_for_room_in_the_link_of_their_results() {
+    let grid = Arc::new(Grid {
+        constants: vec![(0..2048).collect()],
+        ..(*grid("LDC.B32 R0, c[0][R2]", 1)).clone()
+    });
+    let build = |rig: &mut Rig| {
+        // All loads wait for one line: as many as can wait.
+        let loads = (0..config().constant.indexed_loads).map(|n| {
+            let mut inst = warp_inst(&grid, 0, 0, LaneMask::ALL);
+            inst.issued = Cycle(n.into());
+            (u64::from(n), inst)
+        });
+        let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(30, packet)]);
+        let (request, fill) = rig.responder(["request", "fill"], 64, |line: ConstantLine| vec![(80, line)]);
+        let ports = Ports {
+            input: vec![rig.input("in", 1, 4, loads.collect())],
+            // Room for one result, taken once in 50 cycles.
+            output: vec![rig.output("out", 1, 1, |now| now.0 % 50 == 0)],
+            ack: vec![rig.output("ack", 1, 8, |_| true)],
+            shared: rig.output("shared", 1, 2, |_| true),
+            l1,
+            response,
+            trap: rig.output("trap", 1, 1, |_| true),
+            constant: Some(ConstantPorts { request, fill }),
+            cluster: None,
+            bulk: None,
+        };
+        Lsu::new(Path::root("lsu"), config(), ports)
+    };
+    let events = check(build, 500).unwrap();
+    // The line comes before cycle 100. `tiny` has four loads.
+    assert_eq!(times(&events, "out"), [100, 150, 200, 250]);
+}
+
+/// Issues a constant load of 32 addresses that hits in cycle 200, a load of device memory in cycle 210, or both. Returns the cycles of
+/// their returns.
+fn returns_of(with_constant: bool, with_device: bool) -> Vec<u64> {
+    let grid = Arc::new(Grid {
+        allocations: vec![(BASE, 1 << 16)],
+        constants: vec![(0..2048).collect()],
+        ..(*grid("LDC.B32 R0, c[0][R2]\n LD.B32 R0, [R2]", 1)).clone()
+    });
+    let inst = |at: u64, pc: u32, address: u64| {
+        let mut inst = access(&grid, (0, pc), address, 4);
+        inst.issued = Cycle(at);
+        (at, inst)
+    };
+    let build = |rig: &mut Rig| {
+        // The first two loads fetch the lines of constants, and invalidate the L1.
+        let mut loads = vec![inst(0, 0, 0), inst(1, 1, BASE)];
+        loads.extend(with_constant.then(|| inst(200, 0, 0)));
+        loads.extend(with_device.then(|| inst(210, 1, BASE)));
+        let (l1, response) = rig.responder(["l1", "response"], 2, |packet: Box<Packet>| vec![(20, packet)]);
+        let (request, fill) = rig.responder(["request", "fill"], 64, |line: ConstantLine| vec![(80, line)]);
+        let ports = Ports {
+            input: vec![rig.input("in", 1, 4, loads)],
+            output: vec![rig.output("out", 1, 4, |_| true)],
+            ack: vec![rig.output("ack", 1, 8, |_| true)],
+            shared: rig.output("shared", 1, 2, |_| true),
+            l1,
+            response,
+            trap: rig.output("trap", 1, 1, |_| true),
+            constant: Some(ConstantPorts { request, fill }),
+            cluster: None,
+            bulk: None,
+        };
+        Lsu::new(Path::root("lsu"), config(), ports)
+    };
+    let events = check(build, 500).unwrap();
+    times(&events, "out").into_iter().filter(|&at| at > 200).collect()
+}
+
+#[test]
+fn constant_load_delays_no_load_of_device_memory() {
+    let (constant, device) = (returns_of(true, false), returns_of(false, true));
+    // 32 passes: the first is part of the latency.
+    let latency = u64::from(config().constant.latency) + 31;
+    assert_eq!(constant, [200 + latency - RETURN_CYCLES + 1]);
+    assert!(device[0] < constant[0], "{device:?}");
+    assert_eq!(returns_of(true, true), [device, constant].concat());
+}

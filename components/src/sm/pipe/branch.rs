@@ -21,7 +21,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::warp::{Resolved, WarpInst};
+use crate::proto::warp::{Resolved, SLOT_WIDTH, WarpInst};
 
 /// The links of a branch unit.
 pub struct Ports {
@@ -127,7 +127,7 @@ impl Component for BranchUnit {
     fn probe(&self, probe: &mut dyn Probe) {
         let entered = self.state.entered.as_ref();
         probe.bit("valid", Some(entered.is_some()));
-        probe.vector("warp", 5, entered.map(|r| u64::from(r.warp)));
+        probe.vector("warp", SLOT_WIDTH, entered.map(|r| u64::from(r.warp)));
         probe.vector("pc", 32, entered.map(|r| u64::from(r.pc)));
         probe.vector("lanes", 32, entered.map(|r| u64::from(r.lanes.0)));
     }

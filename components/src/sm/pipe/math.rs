@@ -16,6 +16,9 @@
 //!
 //! The operands of a warp-group matrix product (HGMMA) are in shared memory. The tensor pipe forwards the instruction to shared memory.
 //!
+//! A search for lanes with equal values (MATCH.ANY) takes `match_per_value` cycles more for each value beyond the first. Results behind it
+//! wait.
+//!
 //! Invariant: results leave in the order in which operands arrived.
 
 use warpwave_hw::component::{Activity, Component};
@@ -28,9 +31,10 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::execute;
+use warpwave_isa::inst::VoteMode;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::warp::WarpInst;
+use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 
 /// The links of a pipe.
 pub struct Ports {
@@ -57,6 +61,8 @@ warpwave_hw::counters! {
 pub struct MathPipe {
     path: Path,
     ports: Ports,
+    /// Cycles of MATCH.ANY for each value beyond the first.
+    match_per_value: u32,
     state: State,
 }
 
@@ -76,7 +82,17 @@ impl MathPipe {
         MathPipe {
             path,
             ports,
+            match_per_value: 0,
             state: State::default(),
+        }
+    }
+
+    /// Sets the cycles of MATCH.ANY for each value beyond the first.
+    #[must_use]
+    pub fn with_match_per_value(self, match_per_value: u32) -> Self {
+        MathPipe {
+            match_per_value,
+            ..self
         }
     }
 
@@ -86,6 +102,19 @@ impl MathPipe {
         // The output of the next instruction is not known before it is received.
         self.ports.output.has_room(now) && self.ports.group.as_ref().is_none_or(|group| group.has_room(now))
     }
+}
+
+/// Number of values beyond the first that a search for equal lanes (MATCH.ANY) has found. 0 for all other instructions.
+#[cold]
+fn further_values(warp_inst: &WarpInst) -> u32 {
+    let inst = warp_inst.inst();
+    if inst.op != Opcode::Match || inst.mods.vote != VoteMode::Any {
+        return 0;
+    }
+    // The lowest lane with a value stands for it.
+    let sets = &warp_inst.results.words[0].0;
+    let stands = |&lane: &usize| sets[lane].trailing_zeros() as usize == lane;
+    (warp_inst.lanes.iter().filter(stands).count() as u32).saturating_sub(1)
 }
 
 /// Computes the results of an instruction.
@@ -131,7 +160,11 @@ impl Component for MathPipe {
             compute(&mut warp_inst);
             // Two cycles follow: the link to the write port, and the release to the scheduler.
             let spent = now.since(warp_inst.issued) + 2;
-            let extra = u64::from(timing.latency).saturating_sub(spent);
+            let mut latency = timing.latency;
+            if self.match_per_value > 0 {
+                latency += self.match_per_value * further_values(&warp_inst);
+            }
+            let extra = u64::from(latency).saturating_sub(spent);
             self.state.stages.send(&mut self.ports.output, now, extra, warp_inst);
         }
         Activity::busy_if(self.ports.input.is_ready(now)).or(self.state.stages.activity(&self.ports.output, now))
@@ -148,7 +181,7 @@ impl Component for MathPipe {
 
     fn probe(&self, probe: &mut dyn Probe) {
         probe.bit("valid", Some(self.state.entered.is_some()));
-        probe.vector("warp", 5, self.state.entered.map(|(warp, _)| u64::from(warp)));
+        probe.vector("warp", SLOT_WIDTH, self.state.entered.map(|(warp, _)| u64::from(warp)));
         probe.vector("pc", 32, self.state.entered.map(|(_, pc)| u64::from(pc)));
     }
 

@@ -1,10 +1,12 @@
 //! Tests of mbarriers. A test that may wait is parked until its phase is complete or its time limit is over.
 
 use warpwave_hw::link::OutPort;
+use warpwave_hw::link::delay::DelayLines;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::mbarrier::is_over;
 use warpwave_isa::opcode::Opcode;
 
+use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::WarpInst;
 
 /// Parked tests.
@@ -26,8 +28,15 @@ impl ParkedTests {
         self.tests.push((until, warp_inst));
     }
 
-    /// Ends each test whose phase is complete in `bytes` or whose time limit is over, if the link to its sub-core has room.
-    pub fn respond(&mut self, bytes: &[u8], output: &mut [OutPort<Box<WarpInst>>], now: Cycle) {
+    /// Ends each test whose phase is complete in `bytes` or whose time limit is over, if the link to its sub-core has room. A test takes no
+    /// less than the latency of its instruction.
+    pub fn respond(
+        &mut self,
+        bytes: &[u8],
+        late: &mut DelayLines<Box<WarpInst>>,
+        output: &mut [OutPort<Box<WarpInst>>],
+        now: Cycle,
+    ) {
         let mut n = 0;
         self.is_blocked = false;
         while n < self.tests.len() {
@@ -37,7 +46,9 @@ impl ParkedTests {
             let has_ended = *until <= now || !may_wait(warp_inst);
             if has_ended && output[warp_inst.subcore as usize].has_room(now) {
                 let (_, warp_inst) = self.tests.remove(n);
-                output[warp_inst.subcore as usize].send(now, warp_inst);
+                let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
+                let extra = u64::from(warp_inst.timing().latency).saturating_sub(spent);
+                late.send(output, warp_inst.subcore as usize, now, extra, warp_inst);
             } else {
                 self.is_blocked |= has_ended;
                 n += 1;

@@ -215,3 +215,40 @@ fn test_of_a_complete_phase_leaves_once_its_link_has_room() {
     let events = check(build, 400).unwrap();
     assert_eq!(times(&events, "out0"), [60, 120]);
 }
+
+#[test]
+fn test_that_waits_a_cycle_for_its_phase_takes_as_long_as_one_of_a_complete_phase() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 1024,
+        ..(*grid(MBARRIER, 1)).clone()
+    });
+    let inst = |at: u64, subcore: u8, pc: u32, operand: u32| {
+        let mut inst = warp_inst(&grid, subcore, pc, LaneMask(1));
+        (inst.shared_lanes, inst.issued) = (inst.lanes, Cycle(at));
+        inst.operands.words[1].0[0] = operand;
+        (at, inst)
+    };
+    // A phase of one arrival. The cycle in which the test of it returns, if test and arrival are issued in these cycles.
+    let returns = |test: u64, arrival: u64| {
+        let build = |rig: &mut Rig| {
+            let mut accesses = vec![inst(0, 1, 0, 1 | 1 << 20), inst(test, 0, 1, 0), inst(arrival, 1, 3, 1)];
+            accesses.sort_by_key(|(at, _)| *at);
+            let input = rig.input("in", 1, 4, accesses);
+            let requests = rig.input("requests", 1, 2, Vec::new());
+            let outputs = ["out0", "out1"].map(|name| rig.output(name, 1, 4, |_| true)).into();
+            memory(input, outputs, requests, rig.output("responses", 1, 2, |_| true))
+        };
+        times(&check(build, 400).unwrap(), "out0")
+    };
+    let latency = preset::load("tiny", &[])
+        .expect("tiny is built in")
+        .config
+        .sm
+        .shared
+        .latency;
+    // The first test is complete at once, the second one waits a cycle for the arrival.
+    let at = 40 + u64::from(latency) - RETURN_CYCLES + 1;
+    assert_eq!([returns(40, 30), returns(40, 41)], [[at], [at]]);
+    // A phase that ends later than the latency ends the test in its cycle: the arrival is seen in 101, and the link takes one more.
+    assert_eq!(returns(40, 100), [102]);
+}

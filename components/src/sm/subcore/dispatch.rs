@@ -49,7 +49,7 @@ use warpwave_isa::program::MAX_RESULT_WORDS;
 use crate::config::{N_PIPES, PIPE_NAMES};
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
-use crate::proto::warp::{IssueInfo, WarpInfo, WarpInst, WarpStart};
+use crate::proto::warp::{IssueInfo, SLOT_WIDTH, WarpInfo, WarpInst, WarpStart};
 use crate::sm::subcore::collector::read_operands;
 use crate::sm::subcore::regfile::RegFile;
 use special_registers::special_registers;
@@ -341,12 +341,16 @@ impl Component for Dispatch {
         } = &self.state;
         probe.bit("dispatch_valid", Some(dispatched.is_some()));
         probe.state("dispatch_pipe", &PIPE_NAMES, dispatched.map(|(pipe, ..)| pipe as usize));
-        probe.vector("dispatch_warp", 5, dispatched.map(|(_, warp, _)| u64::from(warp)));
+        probe.vector(
+            "dispatch_warp",
+            SLOT_WIDTH,
+            dispatched.map(|(_, warp, _)| u64::from(warp)),
+        );
         probe.vector("dispatch_pc", 32, dispatched.map(|(.., pc)| u64::from(pc)));
         probe.bit("collector_busy", Some(latch.is_some()));
         probe.bit("collector_conflict", Some(self.state.has_conflict));
         probe.bit("writeback_valid", Some(written.is_some()));
-        probe.vector("writeback_warp", 5, written.map(|w| u64::from(w.warp)));
+        probe.vector("writeback_warp", SLOT_WIDTH, written.map(|w| u64::from(w.warp)));
         probe.vector("writeback_pc", 32, written.map(|w| u64::from(w.pc)));
         probe.code("writeback_inst", written.and_then(|w| self.number_of(w)));
         let registers = written.filter(|w| w.registers > 0);

@@ -9,8 +9,7 @@ use std::collections::VecDeque;
 
 use warpwave_hw::time::Cycle;
 
-/// Maximum number of warp slots of a sub-core.
-const SLOTS: usize = 32;
+use crate::proto::warp::{MAX_SLOTS, SlotMask};
 
 /// One fetch in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,27 +38,27 @@ pub struct IBuffers {
     entries: u8,
     /// Cycles of a fetch.
     latency: u64,
-    buffers: [Buffer; SLOTS],
+    buffers: [Buffer; MAX_SLOTS],
     /// Fetches in flight, oldest first: at most one per cycle of the latency.
     fetches: VecDeque<Fetch>,
     /// Arrival of the oldest fetch, or [`Cycle::NEVER`].
     next_arrival: Cycle,
     /// Warps whose buffer has room, bit i for slot i.
-    has_room: u32,
+    has_room: SlotMask,
     /// Warp of the last fetch.
     last: u8,
     /// Warps chosen in this round, bit i for slot i. The round ends when no other warp has room.
-    served: u32,
+    served: SlotMask,
 }
 
 impl IBuffers {
     /// Empty buffers of `entries` instructions for `warps` warps.
     pub fn new(warps: usize, entries: u32, latency: u32) -> Self {
-        assert!(warps <= SLOTS, "at most {SLOTS} warp slots, not {warps}");
+        assert!(warps <= MAX_SLOTS, "at most {MAX_SLOTS} warp slots, not {warps}");
         IBuffers {
             entries: entries as u8,
             latency: u64::from(latency),
-            buffers: [Buffer::default(); SLOTS],
+            buffers: [Buffer::default(); MAX_SLOTS],
             fetches: VecDeque::with_capacity(latency as usize + 1),
             next_arrival: Cycle::NEVER,
             has_room: 0,
@@ -72,13 +71,13 @@ impl IBuffers {
     #[inline]
     pub fn has_instruction(&self, warp: usize) -> bool {
         // `%` costs nothing for a power of two, and tells the compiler that the index is in bounds.
-        self.buffers[warp % SLOTS].ready > 0
+        self.buffers[warp % MAX_SLOTS].ready > 0
     }
 
     /// Removes the warp's next instruction at its issue.
     #[inline]
     pub fn take(&mut self, warp: usize) {
-        let buffer = &mut self.buffers[warp % SLOTS];
+        let buffer = &mut self.buffers[warp % MAX_SLOTS];
         buffer.ready -= 1;
         self.has_room |= 1 << warp;
     }
@@ -104,7 +103,7 @@ impl IBuffers {
 
     /// Moves arrived fetches into the buffers. Returns the warps whose buffer was empty before.
     #[inline]
-    pub fn fill(&mut self, now: Cycle) -> u32 {
+    pub fn fill(&mut self, now: Cycle) -> SlotMask {
         if self.next_arrival > now {
             0
         } else {
@@ -112,13 +111,13 @@ impl IBuffers {
         }
     }
 
-    fn take_arrivals(&mut self, now: Cycle) -> u32 {
+    fn take_arrivals(&mut self, now: Cycle) -> SlotMask {
         let mut filled = 0;
         while let Some(Fetch { warp, epoch, .. }) = self.fetches.pop_front_if(|fetch| fetch.arrives <= now) {
-            let buffer = &mut self.buffers[warp as usize % SLOTS];
+            let buffer = &mut self.buffers[warp as usize % MAX_SLOTS];
             // A fetch from before the last jump is dropped.
             if buffer.epoch == epoch {
-                filled |= u32::from(buffer.ready == 0) << warp;
+                filled |= SlotMask::from(buffer.ready == 0) << warp;
                 buffer.in_flight -= 1;
                 buffer.ready += 1;
             }
@@ -129,7 +128,7 @@ impl IBuffers {
 
     /// Starts this cycle's fetch and returns its warp. `youngest` returns the youngest of a set of warps.
     #[inline]
-    pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(u32) -> usize) -> Option<usize> {
+    pub fn fetch(&mut self, now: Cycle, youngest: impl Fn(SlotMask) -> usize) -> Option<usize> {
         if self.has_room == 0 {
             return None;
         }
@@ -146,7 +145,7 @@ impl IBuffers {
             self.served |= 1 << warp;
             warp
         };
-        let buffer = &mut self.buffers[warp % SLOTS];
+        let buffer = &mut self.buffers[warp % MAX_SLOTS];
         buffer.in_flight += 1;
         // Fetches in flight need an entry too.
         if buffer.ready + buffer.in_flight >= self.entries {

@@ -15,6 +15,7 @@ use crate::cache::constant_lines::{self, ConstantLines, Lookup};
 use crate::config;
 use crate::proto::constant::ConstantLine;
 use crate::proto::launch::Grid;
+use crate::proto::warp::SlotMask;
 
 /// The links to the L1.5 constant cache.
 pub struct Ports {
@@ -34,7 +35,7 @@ pub(super) struct Immediate {
     /// Lines to request. A miss found while an instruction issues is sent in the next cycle, the first in which the warp could issue.
     requests: Vec<ConstantLine>,
     /// Warps that wait for a line, bit i for slot i.
-    pub(super) waiting: u32,
+    pub(super) waiting: SlotMask,
 }
 
 impl Immediate {
@@ -67,12 +68,12 @@ impl Immediate {
         };
         // `any` stops at the first absent line, so one line at a time is requested for a warp.
         let is_waiting = decoded.sources[..decoded.source_words as usize].iter().any(is_absent);
-        self.waiting = self.waiting & !(1 << slot) | u32::from(is_waiting) << slot;
+        self.waiting = self.waiting & !(1 << slot) | SlotMask::from(is_waiting) << slot;
         !is_waiting
     }
 
     /// Takes the lines that have come. Returns the warps that waited for a line.
-    pub(super) fn receive(&mut self, ports: &mut Ports, now: Cycle) -> u32 {
+    pub(super) fn receive(&mut self, ports: &mut Ports, now: Cycle) -> SlotMask {
         let mut filled = false;
         while let Some(line) = ports.fill.recv(now) {
             filled |= self.lines.fill(line);

@@ -35,12 +35,13 @@ pub use loose_round_robin::LooseRoundRobin;
 pub use oldest_first::OldestFirst;
 
 use crate::config::SchedulerPolicy;
+use crate::proto::warp::SlotMask;
 
 /// The warps that a policy chooses from.
 #[derive(Clone, Copy, Debug)]
 pub struct Eligible<'a> {
     /// Slots of the warps whose next instruction can issue, bit i for slot i. At least one bit is set.
-    pub slots: u32,
+    pub slots: SlotMask,
     /// Slot of the warp that issued last.
     pub last: usize,
     /// Slots of all resident warps, oldest first.
@@ -151,7 +152,7 @@ impl WarpSelector {
 
     /// Chooses one of a non-empty set of resident warps, bit i for slot i.
     #[inline]
-    pub fn choose(&mut self, eligible: u32) -> usize {
+    pub fn choose(&mut self, eligible: SlotMask) -> usize {
         self.last = self.policy.choose(&Eligible {
             slots: eligible,
             last: self.last,
@@ -162,7 +163,7 @@ impl WarpSelector {
 
     /// The youngest of a non-empty set of resident warps. The fetch stage prefers it too.
     #[inline]
-    pub fn youngest(&self, set: u32) -> usize {
+    pub fn youngest(&self, set: SlotMask) -> usize {
         // One warp only: no search by age.
         if set.is_power_of_two() {
             return set.trailing_zeros() as usize;
@@ -174,7 +175,7 @@ impl WarpSelector {
 
 /// Slots that a policy chooses from successive sets of eligible slots. The warps started in the order 2, 0, 3, 1.
 #[cfg(test)]
-fn chosen<const N: usize>(policy: SchedulerPolicy, eligible: [u32; N]) -> [usize; N] {
+fn chosen<const N: usize>(policy: SchedulerPolicy, eligible: [SlotMask; N]) -> [usize; N] {
     let mut selector = WarpSelector::new(policy, 4);
     [2, 0, 3, 1].into_iter().for_each(|warp| selector.add(warp));
     eligible.map(|set| selector.choose(set))

@@ -75,7 +75,7 @@ use warpwave_hw::time::Cycle;
 use crate::config::{self, SchedulerPolicy};
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
-use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpEvent};
+use crate::proto::warp::{LsuAck, MAX_SLOTS, Resolved, SlotMask, WarpCommand, WarpEvent};
 use crate::sm::subcore::ibuffer::IBuffers;
 use crate::sm::subcore::immediate::{self, Immediate};
 use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
@@ -90,7 +90,7 @@ use view::LastTick;
 pub struct Config {
     /// Number of the sub-core within the SM.
     pub subcore: u8,
-    /// Warp slots, at most 32.
+    /// Warp slots, at most [`MAX_SLOTS`].
     pub warps: usize,
     /// Policy that chooses the warp that issues. Preset key `sm.scheduler`.
     pub policy: SchedulerPolicy,
@@ -170,14 +170,14 @@ struct State {
     /// Credits of the memory queue: its free entries.
     queue_credits: u32,
     /// Warps to evaluate: a stall may have begun or ended.
-    reevaluate: u32,
+    reevaluate: SlotMask,
     /// Warps whose lanes have all exited.
-    exited: u32,
+    exited: SlotMask,
     /// Warps for the retire stage to test. A warp joins when one of its operations ends, or when its stall reason changes. The second case
     /// covers a warp that exits with nothing in flight: no later message would make it join.
-    retire_candidates: u32,
+    retire_candidates: SlotMask,
     /// Warps with a `resume_at` in the future: paused, or waiting to fetch at a branch target.
-    resuming: u32,
+    resuming: SlotMask,
     /// Cycles in which waits for guards end.
     guard_timers: GuardTimers,
     /// Messages to the CTA manager that wait for room in the link.
@@ -234,11 +234,10 @@ impl Scheduler {
     /// A scheduler without warps.
     ///
     /// # Panics
-    /// If there are more than 32 warp slots.
+    /// If there are more than [`MAX_SLOTS`] warp slots.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         let n = config.warps;
-        // Sets of warps are 32-bit masks.
-        assert!(n <= 32, "{path}: at most 32 warp slots, not {n}");
+        assert!(n <= MAX_SLOTS, "{path}: at most {MAX_SLOTS} warp slots, not {n}");
         let mut arrivals = ArrivalMask::default();
         assert_eq!(arrivals.add(&ports.command), COMMAND);
         assert_eq!(arrivals.add(&ports.ack), ACK);
@@ -386,11 +385,20 @@ impl Component for Scheduler {
             self.state.queue_credits.into(),
             self.config.memory_queue.into(),
         );
-        check.within("ready warps", ready.warps.into(), warps.resident().into());
+        let queued = self
+            .resident_warps()
+            .map(|(_, warp)| u64::from(warp.queued))
+            .sum::<u64>();
+        check.equal(
+            "memory credits here and in the queue",
+            u64::from(self.state.queue_credits) + queued,
+            self.config.memory_queue.into(),
+        );
+        check.within("ready warps", ready.warps, warps.resident());
         ready.invariants(check);
         self.state.immediate.invariants(check);
         for (slot, warp) in self.resident_warps() {
-            let is_ready = u64::from(ready.warps >> slot & 1);
+            let is_ready = ready.warps >> slot & 1;
             check.equal(
                 format!("ready bit of slot {slot}"),
                 is_ready,
@@ -398,8 +406,14 @@ impl Component for Scheduler {
             );
             check.equal(
                 format!("constant miss of slot {slot}"),
-                u64::from(self.state.immediate.waiting >> slot & 1),
+                self.state.immediate.waiting >> slot & 1,
                 u64::from(warp.stall == Some(WarpState::ImcMiss)),
+            );
+            warp.board.invariants(slot, warp.in_flight.into(), check);
+            check.at_most(
+                format!("loads in flight of slot {slot}"),
+                warp.loads.into(),
+                warp.in_flight.into(),
             );
             check.equal(
                 format!("lanes of slot {slot} not in exactly one control-flow group"),

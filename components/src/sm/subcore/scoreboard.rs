@@ -14,6 +14,7 @@
 //! The compiler covers other predicates (SHFL, SYNCS) by a dependency barrier. Guards see them at release.
 
 use warpwave_hw::bits::ones;
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::reg::{Pred, RegSet};
 
@@ -87,6 +88,23 @@ impl Scoreboard {
         (self.all.registers.0, self.all.predicates)
     }
 
+    /// A pending write belongs to an instruction in flight. Writes with a variable latency are among all writes.
+    pub fn invariants(&self, slot: usize, in_flight: u64, check: &mut Invariants) {
+        let is_pending = self.all != Pending::default();
+        check.at_most(
+            format!("pending writes of slot {slot} without an instruction"),
+            is_pending.into(),
+            in_flight,
+        );
+        for part in [&self.long, &self.short] {
+            for (mask, all) in part.registers.0.iter().zip(self.all.registers.0) {
+                check.within(format!("pending registers of slot {slot}"), *mask, all);
+            }
+            let (mask, all) = (part.predicates.into(), self.all.predicates.into());
+            check.within(format!("pending predicates of slot {slot}"), mask, all);
+        }
+    }
+
     /// Clears the results of an instruction.
     #[inline]
     pub fn release(&mut self, inst: &Predecoded) {
@@ -129,7 +147,7 @@ mod tests {
     use super::*;
     use crate::proto::launch::{Route, Timing};
     use warpwave_isa::inst::{Inst, Operand};
-    use warpwave_isa::opcode::Opcode;
+    use warpwave_isa::opcode::{Opcode, Pipe};
     use warpwave_isa::program::Decoded;
     use warpwave_isa::reg::{Pred, Reg};
 
@@ -146,6 +164,7 @@ mod tests {
             latency: 4,
             interval: 1,
             operand_cycles: 1,
+            pipe: Pipe::Fp32,
             result,
             is_posted: false,
             is_local_or_global: false,

@@ -9,7 +9,7 @@ use warpwave_isa::lane::LaneMask;
 
 use crate::proto::launch::Grid;
 use crate::proto::predecoded::{Group, IssueTarget, Order, Predecoded};
-use crate::proto::warp::WarpStart;
+use crate::proto::warp::{SlotMask, WarpStart};
 use crate::sm::subcore::async_groups::AsyncGroups;
 use crate::sm::subcore::scoreboard::Scoreboard;
 use crate::sm::subcore::stall::WarpState;
@@ -274,7 +274,7 @@ pub struct Warps {
     /// Number of slots.
     n: usize,
     /// Slots with a resident warp, bit i for slot i.
-    resident: u32,
+    resident: SlotMask,
 }
 
 impl Warps {
@@ -289,7 +289,7 @@ impl Warps {
 
     /// Slots with a resident warp, bit i for slot i.
     #[inline]
-    pub fn resident(&self) -> u32 {
+    pub fn resident(&self) -> SlotMask {
         self.resident
     }
 

@@ -12,12 +12,17 @@ struct Bench {
 
 impl Bench {
     fn new(direction: Direction, inputs: usize, outputs: usize, clock: Domain) -> Self {
+        Self::with_window(1, direction, [inputs, outputs], clock)
+    }
+
+    fn with_window(window: usize, direction: Direction, [inputs, outputs]: [usize; 2], clock: Domain) -> Self {
         let (to, ins) = (0..inputs).map(|_| wire_of(1, 16)).unzip();
         let (outs, from) = (0..outputs).map(|_| wire_of(1, 4)).unzip();
         let config = Config {
             direction,
             bytes_per_cycle: 32,
             clock,
+            window,
         };
         Bench {
             xbar: Crossbar::new(Path::root("xbar"), config, ins, outs),
@@ -123,6 +128,111 @@ fn full_output_does_not_block_others_and_keeps_its_order() {
     assert_eq!(tags(1), (104..108).collect::<Vec<_>>());
 }
 
+/// Input 0 sends packets 0 and 1 to output 0 and packet 2 to output 1. Input 1 keeps output 0 busy for four cycles.
+fn behind_a_busy_output(window: usize) -> Vec<Vec<(u64, u32)>> {
+    let mut bench = Bench::with_window(window, Direction::Request, [2, 2], Domain::GLOBAL);
+    bench.send(1, store(0, u128::MAX, 1, 9), 0);
+    bench.drain(1);
+    (0..3).for_each(|tag| bench.send(0, load(0, 1, tag), u16::from(tag == 2)));
+    let taken = bench.drain(12);
+    assert!(bench.xbar.is_quiescent());
+    taken
+}
+
+#[test]
+fn head_blocks_the_packets_behind_it_in_a_window_of_one() {
+    // The store leaves in cycle 1 and keeps the output until cycle 5. Then a packet leaves each cycle.
+    assert_eq!(behind_a_busy_output(1), [vec![(2, 9), (6, 0), (7, 1)], vec![(8, 2)]]);
+}
+
+#[test]
+fn packet_for_a_free_output_passes_those_for_a_busy_one() {
+    // Packet 2 is in the window in cycle 4, a packet a cycle after packet 0 in cycle 2.
+    let taken = behind_a_busy_output(3);
+    assert_eq!(taken, [vec![(2, 9), (6, 0), (7, 1)], vec![(5, 2)]]);
+    // A window of two has no place for packet 2 before packet 0 leaves, and packet 1 is older.
+    assert_eq!(behind_a_busy_output(2)[1], [(8, 2)]);
+}
+
+#[test]
+fn input_with_two_grants_accepts_that_of_its_older_packet() {
+    let mut bench = Bench::with_window(2, Direction::Request, [2, 2], Domain::GLOBAL);
+    bench.send(0, load(0, 1, 0), 0);
+    bench.send(0, load(0, 1, 1), 1);
+    bench.send(1, load(0, 1, 2), 0);
+    bench.send(1, load(0, 1, 3), 1);
+    // Both windows fill while both outputs are busy.
+    bench
+        .xbar
+        .state
+        .outputs
+        .iter_mut()
+        .for_each(|output| output.free_at = 6);
+    // In cycle 6 both outputs grant input 0, which accepts the grant for packet 0. Output 1 keeps its turn.
+    assert_eq!(bench.drain(12), [vec![(7, 0), (8, 2)], vec![(8, 1), (9, 3)]]);
+}
+
+#[test]
+fn packet_is_passed_a_bounded_number_of_times() {
+    let mut bench = Bench::with_window(2, Direction::Request, [1, 2], Domain::GLOBAL);
+    bench.xbar.state.outputs[0].free_at = u64::MAX;
+    bench.send(0, load(0, 1, 0), 0);
+    let mut passed = 0;
+    for tag in 1..400 {
+        if bench.to[0].has_room(bench.now) {
+            bench.send(0, load(0, 1, tag), 1);
+        }
+        passed += bench.drain(1)[1].len();
+    }
+    assert_eq!(passed, 64);
+    bench.xbar.state.outputs[0].free_at = 0;
+    let taken = bench.drain(3);
+    assert_eq!(taken[0].len(), 1);
+    assert!(!taken[1].is_empty(), "the others go on");
+}
+
+#[test]
+fn every_packet_arrives_in_order_through_any_window() {
+    for window in [1, 2, 4, 16] {
+        let mut bench = Bench::with_window(window, Direction::Request, [3, 3], Domain::GLOBAL);
+        let mut state = 7u64;
+        let mut below = |n: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) % n) as usize
+        };
+        let mut sent = vec![vec![Vec::new(); 3]; 3];
+        let mut taken = vec![vec![Vec::new(); 3]; 3];
+        for tag in 0..600u32 {
+            let (from, to) = (below(3), below(3));
+            if bench.to[from].has_room(bench.now) {
+                let tag = tag << 4 | from as u32;
+                let packet = if below(2) == 0 {
+                    load(0, 1, tag)
+                } else {
+                    store(0, u128::MAX, 1, tag)
+                };
+                bench.send(from, packet, to as u16);
+                sent[from][to].push(tag);
+            }
+            let arrived = bench.drain(below(2) as u64);
+            for (to, packets) in arrived.into_iter().enumerate() {
+                packets
+                    .iter()
+                    .for_each(|&(_, tag)| taken[tag as usize % 16][to].push(tag));
+            }
+        }
+        for (to, packets) in bench.drain(2000).into_iter().enumerate() {
+            packets
+                .iter()
+                .for_each(|&(_, tag)| taken[tag as usize % 16][to].push(tag));
+        }
+        assert_eq!(taken, sent, "window {window}");
+        assert!(bench.xbar.is_quiescent());
+    }
+}
+
 #[test]
 fn responses_go_to_their_sm() {
     let mut bench = Bench::new(Direction::Response, 1, 130, Domain::GLOBAL);
@@ -141,7 +251,8 @@ fn clock_of_half_the_rate_moves_a_packet_every_other_cycle() {
 
 #[test]
 fn contract_of_a_component_is_kept() {
-    for clock in [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)] {
+    let clocks = [Domain::GLOBAL, Domain::new(3, 5), Domain::new(7, 4)];
+    for (clock, window) in clocks.into_iter().flat_map(|clock| [(clock, 1), (clock, 4)]) {
         let build = |rig: &mut warpwave_hw::rig::Rig| {
             let traffic = |n: u32| -> Vec<(u64, Box<Packet>)> {
                 let packet = |k: u32| {
@@ -175,13 +286,18 @@ fn contract_of_a_component_is_kept() {
                 direction: Direction::Request,
                 bytes_per_cycle: 32,
                 clock,
+                window,
             };
             Crossbar::new(Path::root("xbar"), config, inputs, outputs)
         };
         let events = warpwave_hw::rig::check(build, 200).unwrap();
         let broken = |rig: &mut warpwave_hw::rig::Rig| {
             let mut crossbar = build(rig);
-            crossbar.state.inputs[0].is_waiting = true;
+            crossbar.state.inputs[0].window.push(Waiting {
+                packet: load(0, 1, 0),
+                output: 0,
+                bytes: 0,
+            });
             crossbar
         };
         let found = warpwave_hw::rig::check(broken, 1).unwrap_err();

@@ -56,6 +56,7 @@ impl FromStr for Inst {
         let suffixes = &head[op.info().name.len()..];
         read_modifiers(&mut inst, suffixes)?;
         read_operands(&mut inst, rest)?;
+        check_groups(&inst)?;
         Ok(inst)
     }
 }
@@ -184,6 +185,22 @@ fn read_operands(inst: &mut Inst, text: &str) -> Result<(), TextError> {
         Some(more) => Err(TextError::TooManyOperands(more.to_owned())),
         None => Ok(()),
     }
+}
+
+/// Checks that each operand of several registers ends by the last register, R254.
+fn check_groups(inst: &Inst) -> Result<(), TextError> {
+    let info = inst.op.info();
+    let sources = info.src.iter().zip(&inst.src);
+    let sources = sources.filter_map(|(width, operand)| match operand.source {
+        Source::Reg(first) => Some((first, width.of(&inst.mods))),
+        _ => None,
+    });
+    for (first, words) in sources.chain([(inst.dst, info.dst.of(&inst.mods))]) {
+        if !first.is_zero() && usize::from(first.0) + usize::from(words) > Reg::COUNT {
+            return Err(unexpected("registers up to R254", &first.to_string()));
+        }
+    }
+    Ok(())
 }
 
 fn unexpected(expected: &'static str, found: &str) -> TextError {

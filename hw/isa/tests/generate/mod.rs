@@ -179,6 +179,17 @@ pub fn inst() -> impl Strategy<Value = Inst> {
             inst.mods.cmp = Cmp::default();
             inst.mods.join = Join::default();
         }
+        // An operand of several registers ends by the last register.
+        let fitting = |first: Reg, words: u8| match first {
+            Reg::ZERO => first,
+            Reg(first) => Reg(first.min((Reg::COUNT as u8).saturating_sub(words))),
+        };
+        inst.dst = fitting(inst.dst, info.dst.of(&inst.mods));
+        for (operand, width) in inst.src.iter_mut().zip(info.src) {
+            if let Source::Reg(first) = &mut operand.source {
+                *first = fitting(*first, width.of(&inst.mods));
+            }
+        }
         inst
     })
 }

@@ -9,7 +9,7 @@ use warpwave::sweep::{Axis, Engine, Key, Limits};
 use super::super::args::{cycles, key_value};
 
 /// The folder of results if `--store` names none.
-const STORE: &str = ".warpwave-store";
+pub const STORE: &str = ".warpwave-store";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

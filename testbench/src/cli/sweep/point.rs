@@ -1,7 +1,8 @@
 //! `warpwave sweep run-point`: computes one planned point, under its limits, and stores the record.
 
+use std::io;
 use std::process;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use super::args::RunPoint;
 /// Computes the point, unless another process has.
 pub fn run(args: &RunPoint) -> Result<(), Failure> {
     let key = &args.key;
-    let store = Store::open(&args.store).map_err(|error| Failure::write(&args.store, error))?;
+    let store: Store = Store::open(&args.store).map_err(|error| Failure::write(&args.store, error))?;
     let job = store.planned(key).ok_or_else(|| {
         let store = args.store.display();
         Failure::input(format!(
@@ -44,7 +45,14 @@ pub fn run(args: &RunPoint) -> Result<(), Failure> {
     let is_done = Arc::new(Mutex::new(false));
     if let Some(limit) = limits.time {
         let (store, job, key, is_done) = (Arc::clone(&store), Arc::clone(&job), key.clone(), Arc::clone(&is_done));
-        thread::spawn(move || stop_after(limit, &is_done, || store.put(&key, &timed_out(&job, limit))));
+        thread::spawn(move || {
+            thread::sleep(limit);
+            let expired = expire(&is_done, || store.put(&key, &timed_out(&job, limit)));
+            // The guard lives to the end of the process, so that the other thread stores nothing.
+            if expired.is_some() {
+                process::exit(STUCK.into());
+            }
+        });
     }
     let outcome = outcome(&job).unwrap_or_else(failed);
     let ended = match &outcome {
@@ -55,9 +63,7 @@ pub fn run(args: &RunPoint) -> Result<(), Failure> {
         }),
     };
     let record = Record::new(Job::clone(&job), outcome, begin.elapsed().as_secs_f64());
-    store
-        .put(key, &record)
-        .map_err(|error| Failure::write(store.folder(), error))?;
+    finish(&is_done, || store.put(key, &record)).map_err(|error| Failure::write(store.folder(), error))?;
     drop(lock);
     ended
 }
@@ -105,16 +111,23 @@ fn timed_out(job: &Job, limit: Duration) -> Record {
     Record::new(job.clone(), Outcome::Failed { code: STUCK, reason }, seconds)
 }
 
-/// Ends the process after a time, unless the point is done. `record` stores the reason.
-fn stop_after(limit: Duration, is_done: &Mutex<bool>, record: impl FnOnce() -> std::io::Result<()>) {
-    thread::sleep(limit);
+/// Stores the record of a computed point with `record`. From then on the time limit has no effect.
+fn finish(is_done: &Mutex<bool>, record: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let mut is_done = is_done.lock().expect("the other thread does not panic");
+    record()?;
+    *is_done = true;
+    Ok(())
+}
+
+/// Stores the reason with `record` if the point is not done at its time limit. The guard keeps [`finish`] waiting.
+fn expire(is_done: &Mutex<bool>, record: impl FnOnce() -> io::Result<()>) -> Option<MutexGuard<'_, bool>> {
     let is_done = is_done.lock().expect("the other thread does not panic");
     if *is_done {
-        return;
+        return None;
     }
     // Without a record the point is missing, and the next sweep computes it.
     let _ = record();
-    process::exit(STUCK.into());
+    Some(is_done)
 }
 
 /// Limits the address space of this process.
@@ -134,5 +147,31 @@ fn limit_memory(limits: Limits) -> Result<(), Failure> {
     match limits.memory {
         None => Ok(()),
         Some(_) => Err(Failure::input("--point-memory needs a Unix system")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_limit_keeps_the_record_of_a_finished_point() {
+        let (is_done, records) = (Mutex::new(false), Mutex::new(Vec::new()));
+        let record = |text: &'static str| {
+            records.lock().unwrap().push(text);
+            Ok(())
+        };
+        finish(&is_done, || record("the result")).unwrap();
+        assert!(expire(&is_done, || record("the time limit")).is_none());
+        assert_eq!(*records.lock().unwrap(), ["the result"]);
+    }
+
+    #[test]
+    fn result_after_the_time_limit_is_not_stored() {
+        let is_done = Mutex::new(false);
+        let expired = expire(&is_done, || Ok(()));
+        assert!(expired.is_some());
+        // `finish` would wait here until the process ends.
+        assert!(is_done.try_lock().is_err());
     }
 }

@@ -1,11 +1,13 @@
 //! Past accesses to each word of shared memory. Keeps only accesses that a later one can race with.
+//!
+//! The rule for a word ([`add`]) is the same for global memory.
 
 use std::collections::{HashMap, VecDeque};
 
 use warpwave_isa::lane::LaneMask;
 
-use super::Kind;
 use super::order::Order;
+use super::{Kind, Strength};
 
 /// A past access to a word: by lanes of one warp, in one instruction.
 #[derive(Clone, Copy, Debug)]
@@ -13,10 +15,12 @@ pub(super) struct PastAccess {
     /// Mask of the bytes in the word.
     pub bytes: u8,
     pub kind: Kind,
-    pub strong: bool,
+    pub strength: Strength,
     /// True for a copy in flight.
     pub pending: bool,
-    pub warp: usize,
+    /// Linear index of the CTA; 0 in shared memory.
+    pub cta: u32,
+    pub warp: u32,
     pub lanes: LaneMask,
     pub step: u32,
     pub pc: u32,
@@ -66,44 +70,10 @@ impl Shadow {
     /// Adds an access by one lane. Returns the past access that it races with, if any. `changes` is false if the value stays the same.
     pub fn add(&mut self, word: u32, new: PastAccess, changes: bool, order: &Order) -> Option<PastAccess> {
         let lane = new.lanes.lowest().unwrap_or(0);
-        let mut race = None;
-        let seen = &mut self.words[word as usize];
-        seen.retain_mut(|old| {
-            let both = old.bytes & new.bytes;
-            if both == 0 {
-                return true;
-            }
-            let before =
-                |&first: &usize| !old.pending && order.is_before((old.warp, first), old.step, (new.warp, lane));
-            let ordered = old
-                .lanes
-                .iter()
-                .filter(before)
-                .fold(LaneMask::NONE, |all, lane| all | LaneMask::lane(lane));
-            let open = old.lanes & !ordered;
-            let harmless = (old.strong && new.strong) || (old.kind.writes() && new.kind.writes() && !changes);
-            let conflicts = old.kind.writes() || new.kind.writes();
-            if conflicts && !harmless && !open.is_empty() {
-                race.get_or_insert(PastAccess { lanes: open, ..*old });
-            }
-            // An access ordered after `new` is also after `old`. An access that races with `old` also races with `new`. So `old` can go.
-            let covers_old = old.strong || !new.strong;
-            if new.kind.writes() && covers_old && (open.is_empty() || (conflicts && !harmless)) {
-                old.bytes &= !new.bytes;
-            } else if old.kind == Kind::Read && covers_old && both == old.bytes {
-                old.lanes = open;
-            }
-            old.bytes != 0 && !old.lanes.is_empty()
-        });
-        // Lanes of one instruction share an entry, which keeps the lists short.
-        let is_same = |old: &&mut PastAccess| {
-            (old.warp, old.step, old.kind, old.bytes, old.pending) == (new.warp, new.step, new.kind, new.bytes, false)
+        let is_before = |old: &PastAccess, first: usize| {
+            !old.pending && order.is_before((old.warp as usize, first), old.step, (new.warp as usize, lane))
         };
-        match seen.last_mut().filter(is_same) {
-            Some(last) => last.lanes |= new.lanes,
-            None => seen.push(new),
-        }
-        race
+        add(&mut self.words[word as usize], new, changes, is_before)
     }
 
     /// Marks a byte as written by an access that cannot race.
@@ -130,12 +100,66 @@ impl Shadow {
         for (first, bytes) in copies.groups.drain(..over).flatten() {
             for word in first / 4..(first + bytes).div_ceil(4) {
                 for seen in &mut self.words[word as usize] {
-                    if seen.pending && seen.warp == warp && seen.lanes.contains(lane) {
+                    if seen.pending && seen.warp as usize == warp && seen.lanes.contains(lane) {
                         seen.pending = false;
                         seen.step = step;
                     }
                 }
             }
         }
+    }
+}
+
+/// Adds an access by one lane to the past accesses of a word. Returns the past access that it races with, if any. `changes` is false if
+/// the value stays the same. `is_before` tells if a lane of a past access is ordered before the new one.
+pub(super) fn add(
+    seen: &mut Vec<PastAccess>,
+    new: PastAccess,
+    changes: bool,
+    is_before: impl Fn(&PastAccess, usize) -> bool,
+) -> Option<PastAccess> {
+    let mut race = None;
+    seen.retain_mut(|old| {
+        let both = old.bytes & new.bytes;
+        if both == 0 {
+            return true;
+        }
+        let ordered = old.lanes.filter(|lane| is_before(old, lane));
+        let open = old.lanes & !ordered;
+        let harmless = are_morally_strong(old, &new) || (old.kind.writes() && new.kind.writes() && !changes);
+        let conflicts = old.kind.writes() || new.kind.writes();
+        if conflicts && !harmless && !open.is_empty() {
+            race.get_or_insert(PastAccess { lanes: open, ..*old });
+        }
+        // An access ordered after `new` is also after `old`. An access that races with `old` also races with `new`. So `old` can go.
+        let covers_old = old.strength >= new.strength;
+        if new.kind.writes() && covers_old && (open.is_empty() || (conflicts && !harmless)) {
+            old.bytes &= !new.bytes;
+        } else if old.kind == Kind::Read && covers_old && both == old.bytes {
+            old.lanes = open;
+        }
+        old.bytes != 0 && !old.lanes.is_empty()
+    });
+    // Lanes of one instruction share an entry, which keeps the lists short.
+    let place = |of: &PastAccess| (of.cta, of.warp, of.step, of.kind, of.bytes);
+    match seen.last_mut().filter(|old| !old.pending && place(old) == place(&new)) {
+        Some(last) => last.lanes |= new.lanes,
+        None => {
+            if seen.is_empty() {
+                // Most words have one past access.
+                seen.reserve_exact(1);
+            }
+            seen.push(new);
+        }
+    }
+    race
+}
+
+/// True if two accesses are strong, and the scope of each includes the other.
+fn are_morally_strong(a: &PastAccess, b: &PastAccess) -> bool {
+    match a.strength.min(b.strength) {
+        Strength::Weak => false,
+        Strength::Cta => a.cta == b.cta,
+        Strength::Gpu => true,
     }
 }

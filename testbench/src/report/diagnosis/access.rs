@@ -1,5 +1,8 @@
 //! Faults of the kernel's code: spills, uncoalesced accesses, bank conflicts, divergence.
 
+use warpwave_isa::inst::{Inst, Operand};
+use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Program;
 use warpwave_isa::space::Space;
 
 use super::Cause;
@@ -15,7 +18,7 @@ const LANES: f64 = 32.0;
 const DIVERGED: f64 = 28.0;
 
 /// States of warps that wait for global or local memory.
-const MEMORY: &[&str] = &["long_scoreboard", "lg_throttle", "drain"];
+pub(super) const MEMORY: &[&str] = &["long_scoreboard", "lg_throttle", "drain"];
 /// States of warps that wait for shared memory, or for other warps that do.
 const SHARED: &[&str] = &["short_scoreboard", "mio_throttle", "lg_throttle", "barrier"];
 
@@ -39,7 +42,20 @@ fn sum(sites: &[Site], counter: usize) -> u64 {
     sites.iter().map(|site| site.counts[counter]).sum()
 }
 
-/// Registers in local memory, or arrays that are indexed by a variable.
+/// Bytes of the spill slots, which lie after the first `arrays` bytes of local memory.
+fn spilled_bytes(program: &Program, arrays: u32) -> u32 {
+    // A spill has a constant address. The call stack lies between arrays and slots, and its accesses have a base register.
+    let is_spill = |inst: &&Inst| {
+        let is_local = matches!(inst.op, Opcode::Ld | Opcode::St) && inst.mods.space == Space::Local;
+        is_local && inst.src[0] == Operand::NONE && inst.mods.offset >= arrays as i32
+    };
+    let spills = || program.code().iter().filter(is_spill).map(|inst| inst.mods);
+    let first = spills().map(|mods| mods.offset as u32).min();
+    let end = spills().map(|mods| mods.offset as u32 + mods.access.total()).max();
+    end.zip(first).map_or(0, |(end, first)| end - first)
+}
+
+/// Registers in local memory, arrays that are indexed by a variable, or the call stack.
 fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
     let requests = sum(local, 0);
     if requests == 0 {
@@ -53,13 +69,21 @@ fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
         .map(|variable| variable.offset + variable.bytes)
         .max()
         .unwrap_or(0);
-    // The compiler places spills after the arrays of the kernel.
-    let spilled = requirements.local_bytes.saturating_sub(arrays);
+    let spilled = spilled_bytes(&facts.launch.program, arrays);
     let sectors = sum(local, 1);
     let traffic = ratio(sectors, sectors + sum(global, 1));
     // Spills cost waits for memory, or issue slots: the larger share counts.
     let share = (traffic * facts.stalled(MEMORY)).max(ratio(requests, facts.sum("scheduler", "inst_issued")));
     let (kind, text, advice) = match spilled {
+        0 if requirements.local_bytes > arrays => (
+            "local_memory",
+            format!(
+                "arrays and call stack in local memory: {} bytes a thread, {:.0} % of the sectors that the L1 serves",
+                requirements.local_bytes,
+                traffic * 100.0
+            ),
+            "turn recursion into loops, and index arrays by constants so that they stay in registers".to_owned(),
+        ),
         0 => (
             "local_memory",
             format!(

@@ -1,5 +1,6 @@
 //! Causes from busy units and from the largest stall state.
 
+use super::access::MEMORY;
 use super::facts::Facts;
 use super::{BUSY, Bound, Cause, MATTERS, SpeedOfLight};
 use crate::report::html::stall_text;
@@ -102,6 +103,7 @@ fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause>
         at: None,
         share: used / 100.0 * running,
         states: match *name {
+            "memory bandwidth" | "L2 bandwidth" => MEMORY,
             "LSU" | "L1 bandwidth" => &["lg_throttle", "mio_throttle"],
             _ => &["math_pipe_throttle"],
         },

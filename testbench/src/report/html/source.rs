@@ -101,7 +101,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     // Shares are of all warps' time, also in a file that few instructions name.
     let total = page.profile.costs().map(|(_, cost)| cost.total()).sum();
     html! {
-        @for (file, costs) in by_source(page) { (source(page, &file, &costs, total)) }
+        @for (n, (file, costs)) in (1..).zip(by_source(page)) { (source(page, (n, &file), &costs, total)) }
         (heading(
             "PTX",
             "Each line with the issues of its instructions, and the share of all warps' time that they took. A wait is charged \
@@ -112,8 +112,8 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     }
 }
 
-/// The listing of a source file. Without the file, it has only line numbers.
-fn source(page: &Page<'_>, file: &str, costs: &BTreeMap<usize, Cost>, total: u64) -> Markup {
+/// The listing of source file number `n`. Without its text, it has only line numbers.
+fn source(page: &Page<'_>, (n, file): (usize, &str), costs: &BTreeMap<usize, Cost>, total: u64) -> Markup {
     let text = (page.source)(file);
     let lines: Vec<&str> = text.as_deref().map_or(Vec::new(), |text| text.lines().collect());
     html! {
@@ -124,7 +124,8 @@ fn source(page: &Page<'_>, file: &str, costs: &BTreeMap<usize, Cost>, total: u64
         @if lines.is_empty() {
             p.soft { "The file was not found. Put it beside the scenario to see its text." }
         }
-        (listing("source", &lines, costs, total))
+        // By number: a path may have characters that no anchor has.
+        (listing(&format!("source-{n}"), &lines, costs, total))
     }
 }
 

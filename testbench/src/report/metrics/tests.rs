@@ -142,6 +142,44 @@ fn launch_of_v100_blocks_of_256_threads_with_64_registers_has_the_vendors_occupa
 }
 
 #[test]
+fn registers_are_allocated_in_units_that_fermi_doubles_for_some_counts() {
+    let counts = counts(&[]);
+    let allocated = |gpu: &str, registers| {
+        let config = preset::load(gpu, &[]).unwrap().config;
+        let inputs = Inputs {
+            counts: &counts,
+            config: &config,
+            cycles: 1,
+            launch: Some(LaunchShape {
+                ctas: 1,
+                threads: 32,
+                registers,
+                shared_bytes: 0,
+                occupancy: occupancy(&config, 32, registers, 0).unwrap(),
+            }),
+        };
+        value("launch__registers_per_thread_allocated", &inputs).number()
+    };
+    // Units of 64 registers a warp, 2 a thread (`occ_header`); 4 a thread for the counts that the header names.
+    for (registers, want) in [
+        (20, 20.0),
+        (21, 24.0),
+        (22, 24.0),
+        (23, 24.0),
+        (29, 32.0),
+        (37, 40.0),
+        (46, 48.0),
+        (47, 48.0),
+    ] {
+        assert_eq!(allocated("m2070", registers), Some(want), "{registers}");
+    }
+    // 25 is in no list: 26 of the same unit.
+    assert_eq!(allocated("m2070", 25), Some(26.0));
+    // Units of 256 registers a warp, 8 a thread.
+    assert_eq!(allocated("v100-sxm2", 21), Some(24.0));
+}
+
+#[test]
 fn memory_path_of_known_counters_is_as_busy_as_its_busiest_stage() {
     let config = preset::load("tiny", &[]).unwrap().config;
     let slices = vec![0; config.l2.slices as usize];

@@ -30,6 +30,8 @@ pub type Entry = (Track, String, Cycle, u64);
 pub struct Units {
     slots: u32,
     map: AddressMap,
+    /// The L2 partition of each SM.
+    partitions: Vec<u32>,
 }
 
 impl Units {
@@ -38,6 +40,7 @@ impl Units {
         Units {
             slots: config.limits.max_warps_per_sm / config.sm.subcores,
             map: AddressMap::of(config),
+            partitions: (0..config.n_sms()).map(|sm| config.partition_of(sm as u16)).collect(),
         }
     }
 
@@ -79,15 +82,16 @@ impl Units {
         entries
     }
 
-    /// The number of a line's L2 slice.
-    pub fn slice(&self, line: u64) -> u32 {
-        u32::from(self.map.home(line).slice)
+    /// The number of the L2 slice to which an SM sends its requests for a line.
+    pub fn slice(&self, sm: u16, line: u64) -> u32 {
+        let (slice, _) = self.map.route(line, self.partitions[usize::from(sm)]);
+        u32::from(slice)
     }
 
     /// The number of a line's channel, counted over the whole GPU.
     pub fn channel(&self, line: u64) -> u32 {
-        // The slice of a line tells its group. The channel is counted within the group.
-        let group = self.slice(line) / self.map.slices_per_group();
+        // The home slice of a line tells its group. The channel is counted within the group.
+        let group = u32::from(self.map.home(line).slice) / self.map.slices_per_group();
         group * self.map.channels_per_group() + u32::from(self.map.channel(line).channel)
     }
 
@@ -97,7 +101,7 @@ impl Units {
         let in_sm = |track, name: &str| (Track { group, track }, format!("SM {sm}"), name.to_owned());
         match stage {
             Stage::L2 => {
-                let track = self.slice(line);
+                let track = self.slice(sm, line);
                 (Track { group: L2, track }, "L2".to_owned(), format!("slice {track}"))
             }
             Stage::Hbm => {

@@ -1,6 +1,7 @@
 //! Loose round robin: the warps issue in turn, by slot. Preset word `loose-round-robin`.
 
 use super::{Eligible, SchedulingPolicy};
+use crate::proto::warp::SlotMask;
 
 /// The next eligible slot after the one that issued last.
 pub struct LooseRoundRobin;
@@ -8,8 +9,8 @@ pub struct LooseRoundRobin;
 impl SchedulingPolicy for LooseRoundRobin {
     #[inline]
     fn choose(&mut self, eligible: &Eligible<'_>) -> usize {
-        // `checked_shl`: after slot 31 no slot is above.
-        let above = eligible.slots & u32::MAX.checked_shl(eligible.last as u32 + 1).unwrap_or(0);
+        // `checked_shl`: after slot 63 no slot is above.
+        let above = eligible.slots & SlotMask::MAX.checked_shl(eligible.last as u32 + 1).unwrap_or(0);
         let slots = if above != 0 { above } else { eligible.slots };
         slots.trailing_zeros() as usize
     }

@@ -10,7 +10,7 @@ use super::ready::LSU_GLOBAL;
 use super::{Scheduler, State};
 use crate::proto::event::EventKind;
 use crate::proto::predecoded::Predecoded;
-use crate::proto::warp::WarpEvent;
+use crate::proto::warp::{SlotMask, WarpEvent};
 use crate::sm::subcore::stall::WarpState;
 
 /// The group of the ready set for an instruction.
@@ -95,7 +95,7 @@ impl Scheduler {
             self.charge_throttled(at);
             let state = &mut self.state;
             state.ready.remove(slot);
-            state.exited |= u32::from(new == Some(WarpState::Drain)) << slot;
+            state.exited |= SlotMask::from(new == Some(WarpState::Drain)) << slot;
             state.retire_candidates |= 1 << slot;
         }
     }
@@ -129,7 +129,7 @@ impl Scheduler {
         }
     }
 
-    fn retire_idle(&mut self, candidates: u32, at: Cycle) {
+    fn retire_idle(&mut self, candidates: SlotMask, at: Cycle) {
         for slot in ones(candidates) {
             let Some(warp) = self.state.warps.get(slot) else {
                 continue;

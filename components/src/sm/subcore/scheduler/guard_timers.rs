@@ -3,8 +3,7 @@
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
-/// Upper bound of the warp slots.
-const SLOTS: usize = 32;
+use crate::proto::warp::{MAX_SLOTS, SlotMask};
 
 /// One timer per warp slot.
 ///
@@ -12,11 +11,11 @@ const SLOTS: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct GuardTimers {
     /// Slots with a timer, bit i for slot i.
-    running: u32,
+    running: SlotMask,
     /// First cycle in which a timer ends.
     next: Cycle,
     /// End of each running timer.
-    due: [Cycle; SLOTS],
+    due: [Cycle; MAX_SLOTS],
 }
 
 impl Default for GuardTimers {
@@ -24,7 +23,7 @@ impl Default for GuardTimers {
         GuardTimers {
             running: 0,
             next: Cycle::NEVER,
-            due: [Cycle::ZERO; SLOTS],
+            due: [Cycle::ZERO; MAX_SLOTS],
         }
     }
 }
@@ -49,11 +48,11 @@ impl GuardTimers {
 
     /// Ends the timers that are due. Returns their slots as a mask.
     #[inline]
-    pub(super) fn take_due(&mut self, now: Cycle) -> u32 {
+    pub(super) fn take_due(&mut self, now: Cycle) -> SlotMask {
         if self.next > now { 0 } else { self.end_due(now) }
     }
 
-    fn end_due(&mut self, now: Cycle) -> u32 {
+    fn end_due(&mut self, now: Cycle) -> SlotMask {
         let mut ended = 0;
         self.next = Cycle::NEVER;
         for slot in ones(self.running) {
@@ -76,13 +75,13 @@ mod tests {
     fn timers_end_in_their_cycle_whatever_the_order_of_their_start() {
         let mut timers = GuardTimers::default();
         assert_eq!((timers.next(), timers.take_due(Cycle(5))), (Cycle::NEVER, 0));
-        timers.set(31, Cycle(20), Cycle(6));
+        timers.set(63, Cycle(20), Cycle(6));
         timers.set(0, Cycle(12), Cycle(7));
         timers.set(4, Cycle(12), Cycle(8));
         assert_eq!((timers.next(), timers.take_due(Cycle(11))), (Cycle(12), 0));
         assert_eq!(timers.take_due(Cycle(12)), 0b10001);
         assert_eq!((timers.next(), timers.take_due(Cycle(12))), (Cycle(20), 0));
-        assert_eq!((timers.take_due(Cycle(25)), timers.next()), (1 << 31, Cycle::NEVER));
+        assert_eq!((timers.take_due(Cycle(25)), timers.next()), (1 << 63, Cycle::NEVER));
     }
 
     #[test]

@@ -16,13 +16,14 @@ use super::{Scheduler, State};
 use crate::proto::event::EventKind;
 use crate::proto::issue::Issue;
 use crate::proto::predecoded::{Group, IssueTarget};
+use crate::proto::warp::{MAX_SLOTS, SlotMask};
 use crate::sm::subcore::stall::WarpState;
 
 /// The ready warps of a cycle.
 #[derive(Default)]
 struct Candidates {
     /// Eligible warps, bit i for slot i.
-    eligible: u32,
+    eligible: SlotMask,
     /// Number of eligible warps.
     n: u32,
     /// Busy pipes that a ready warp needs, bit i for pipe i.
@@ -67,12 +68,12 @@ impl Scheduler {
         candidates
     }
 
-    fn issue_one(&mut self, eligible: u32, n: u32, now: Cycle) {
+    fn issue_one(&mut self, eligible: SlotMask, n: u32, now: Cycle) {
         // Room is tested before the policy, whose state may change with each choice.
         let (stall, others) = if self.ports.issue.has_room(now) {
             let slot = self.selector.choose(eligible);
             assert!(
-                slot < 32 && eligible >> slot & 1 == 1,
+                slot < MAX_SLOTS && eligible >> slot & 1 == 1,
                 "{}: in cycle {now} the scheduling policy chose slot {slot}, not one of the eligible slots {eligible:#b}",
                 self.path
             );
@@ -204,7 +205,7 @@ impl Scheduler {
     }
 
     #[cold]
-    fn emit_waits(&self, state: WarpState, warps: u32, cycles: u64, end: Cycle) {
+    fn emit_waits(&self, state: WarpState, warps: SlotMask, cycles: u64, end: Cycle) {
         let state = state as u8;
         ones(warps).for_each(|slot| self.emit(end, slot, EventKind::Wait { state, cycles }));
     }

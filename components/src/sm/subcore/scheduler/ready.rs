@@ -9,10 +9,8 @@ use warpwave_hw::invariant::Invariants;
 use warpwave_isa::opcode::Pipe;
 
 use crate::config::N_PIPES;
+use crate::proto::warp::{MAX_SLOTS, SlotMask};
 use crate::sm::subcore::stall::WarpState;
-
-/// Upper bound of the warp slots.
-const SLOTS: usize = 32;
 
 /// Groups of the LSU's queue: shared memory and the rest, and local and global memory.
 pub(super) const LSU: usize = Pipe::Lsu as usize;
@@ -31,23 +29,35 @@ pub(super) const THROTTLES: [WarpState; N_READY_GROUPS] = {
 };
 
 /// The ready warps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Ready {
     /// All ready warps, bit i for slot i.
-    pub(super) warps: u32,
+    pub(super) warps: SlotMask,
     /// Pipes that a ready warp needs, bit i for pipe i.
     pub(super) pipes: u16,
     /// Ready warps of each group, and their number.
-    groups: [u32; N_READY_GROUPS],
+    groups: [SlotMask; N_READY_GROUPS],
     counts: [u8; N_READY_GROUPS],
     /// Group of each ready warp.
-    pipe_of: [u8; SLOTS],
+    pipe_of: [u8; MAX_SLOTS],
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Ready {
+            warps: 0,
+            pipes: 0,
+            groups: [0; N_READY_GROUPS],
+            counts: [0; N_READY_GROUPS],
+            pipe_of: [0; MAX_SLOTS],
+        }
+    }
 }
 
 impl Ready {
     /// The warps that need `pipe`.
     #[inline]
-    pub(super) fn of_pipe(&self, pipe: usize) -> u32 {
+    pub(super) fn of_pipe(&self, pipe: usize) -> SlotMask {
         self.groups[pipe % N_READY_GROUPS]
     }
 
@@ -71,14 +81,10 @@ impl Ready {
                 (self.pipes >> pipe & 1).into(),
                 (group != 0).into(),
             );
-            check.equal(
-                format!("warps of group {pipe} and another one"),
-                (group & all).into(),
-                0,
-            );
+            check.equal(format!("warps of group {pipe} and another one"), group & all, 0);
             all |= group;
         }
-        check.equal("warps of all groups", all.into(), self.warps.into());
+        check.equal("warps of all groups", all, self.warps);
     }
 
     /// Adds a warp that needs `pipe`, or moves it there.

@@ -8,7 +8,7 @@ use super::{ACK, COMMAND, CONSTANT, RELEASE, RESOLVED, Scheduler};
 use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
 use crate::proto::predecoded::{Group, IssueTarget};
-use crate::proto::warp::{LsuAck, Resolved, WarpCommand, WarpStart};
+use crate::proto::warp::{LsuAck, Resolved, SlotMask, WarpCommand, WarpStart};
 use crate::sm::subcore::stall::WarpState;
 
 impl Scheduler {
@@ -98,7 +98,7 @@ impl Scheduler {
         warp.end(group, release.group());
         self.state.retire_candidates |= 1 << slot;
         // A ready warp stays ready. The stalls that are left out end at another message, or at a timer.
-        self.state.reevaluate |= u32::from(warp.waits_for_completion()) << slot;
+        self.state.reevaluate |= SlotMask::from(warp.waits_for_completion()) << slot;
     }
 
     fn start(&mut self, start: WarpStart, now: Cycle) {
@@ -114,7 +114,7 @@ impl Scheduler {
         state.active_since.get_or_insert(now);
     }
 
-    fn open_barrier(&mut self, warps: u32, now: Cycle) {
+    fn open_barrier(&mut self, warps: SlotMask, now: Cycle) {
         for slot in ones(warps) {
             let warp = self.state.warp(slot);
             assert!(

@@ -10,6 +10,7 @@ use warpwave_isa::lane::LaneMask;
 use super::ready::{N_READY_GROUPS, THROTTLES};
 use super::{Scheduler, State};
 use crate::config::{N_PIPES, PIPES};
+use crate::proto::warp::{SLOT_WIDTH, SlotMask};
 use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, WarpState};
 
 /// Counters of a scheduler.
@@ -113,7 +114,7 @@ pub(super) struct LastTick {
     /// True if a warp was eligible but the dispatch unit had no room.
     pub dispatch_full: bool,
     /// Warps that retired, bit i for slot i.
-    pub retired: u32,
+    pub retired: SlotMask,
 }
 
 impl Scheduler {
@@ -122,12 +123,12 @@ impl Scheduler {
         let issued = state.last_tick.issued.as_ref();
         probe.bit("issue_valid", Some(issued.is_some()));
         probe.code("issue_inst", issued.map(|i| u64::from(i.number)));
-        probe.vector("issue_warp", 5, issued.map(|i| i.slot as u64));
+        probe.vector("issue_warp", SLOT_WIDTH, issued.map(|i| i.slot as u64));
         probe.vector("issue_pc", 32, issued.map(|i| u64::from(i.pc)));
         probe.vector("issue_active", 32, issued.map(|i| u64::from(i.lanes.0)));
         // A number in every cycle, 0 without an issue: the waveform derives the mean of lanes per issue from its sum.
         probe.vector("issue_lanes", 6, Some(issued.map_or(0, |i| u64::from(i.lanes.count()))));
-        probe.vector("ready", self.config.warps as u32, Some(u64::from(state.ready.warps)));
+        probe.vector("ready", self.config.warps as u32, Some(state.ready.warps));
         let credits = count_width(self.config.memory_queue.into());
         probe.vector("memory_credits", credits, Some(u64::from(state.queue_credits)));
         let entries = count_width(self.config.ibuffer_entries.into());

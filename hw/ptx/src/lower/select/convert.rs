@@ -84,7 +84,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (true, false) => self.extended(source.part(0), to),
             _ => self.extended(source, from),
         };
-        let signed = if narrows { to.is_signed() } else { from.is_signed() };
+        // A 64-bit result is an extended source. A narrower one in a wider register is extended by its own type.
+        let signed = if to.bits() == 64 { from.is_signed() } else { to.is_signed() };
         self.widen(result, words, value, from.bits() == 64 && to.bits() == 64, signed);
         Ok(())
     }

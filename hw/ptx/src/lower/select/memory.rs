@@ -156,6 +156,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.offset = mem.offset as i32;
             mods.access = access;
             mods.cache = cache_of(form);
+            mods.scope = scope_of(form);
         });
         self.load_into(form, op, targets, access)?;
         if form.has(".acquire") {
@@ -320,6 +321,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.offset = mem.offset as i32;
             mods.access = access;
             mods.cache = cache_of(form);
+            mods.scope = scope_of(form);
         }));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Metrics of time, and metrics that follow from the shape of a launch.
 
 use warpwave_components::config::GpuConfig;
+use warpwave_components::occupancy::registers_per_warp;
 
 use super::Row;
 use crate::report::metrics::{Inputs, LaunchShape, Value};
@@ -83,8 +84,7 @@ fn limit(allowed: Option<u32>) -> Value {
 
 /// Registers allocated per thread: a warp's registers rounded up to whole units.
 fn allocated_registers(launch: &LaunchShape, config: &GpuConfig) -> u32 {
-    let warp = config.limits.warp_size;
-    (launch.registers * warp).next_multiple_of(config.limits.register_unit) / warp
+    registers_per_warp(config, launch.registers) / config.limits.warp_size
 }
 
 pub(super) const SHAPE: &[Row] = &[
@@ -125,7 +125,7 @@ pub(super) const SHAPE: &[Row] = &[
         "register",
         "host",
         "Registers of a thread after a warp's registers are rounded up to whole allocation units.",
-        "registers x 32 rounded up to limits.register_unit, / 32",
+        "registers x 32 rounded up to limits.register_unit (see `warpwave occupancy`), / 32",
         |i| i.launch(|launch| allocated_registers(launch, i.config).into()),
     ),
     (

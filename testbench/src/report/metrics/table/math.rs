@@ -187,7 +187,7 @@ pub(super) const MATH: &[Row] = &[
         "derived__flops_fp16.sum",
         "flop",
         "dispatch",
-        "Half-precision operations outside the tensor pipe: a lane has two halves, and a multiply-add is two operations.",
+        "Half-precision operations outside the tensor pipe: two halves a lane, also in scalar instructions, and two operations a multiply-add.",
         "2 x (lanes_hadd + lanes_hmul + 2 x lanes_hfma)",
         |i| flops(i, FP16),
     ),

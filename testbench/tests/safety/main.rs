@@ -1,23 +1,25 @@
 //! The race detector: findings in small kernels with one fault or none, and no findings in the built-in scenarios.
 
+mod global;
+
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
 use warpwave::lockstep::race_cycles::race_cycles;
 use warpwave::reference::{Checks, Findings, Kind};
 use warpwave::scenario::{Launch, Scenario, builtin};
 use warpwave::watch::pipeline::{Pipeline, Row};
-use warpwave::watch::{EventCollector, Listener};
 use warpwave_components::preset;
 use warpwave_hw::time::Cycle;
 
 const BOTH: Checks = Checks {
     races: true,
     uninit: true,
+    max_words: None,
 };
 
 fn check(scenario: &Scenario) -> Vec<Findings> {
     let config = preset::load("tiny", &[]).unwrap().config;
-    let checked = lockstep::check_shared(scenario, &config, BOTH, 1 << 24);
+    let checked = lockstep::check_memory(scenario, &config, BOTH, 1 << 24);
     let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
     checked.into_iter().map(|launch| launch.findings).collect()
 }
@@ -60,17 +62,12 @@ fn scenario(body: &str) -> Scenario {
 /// The pipeline diagram of a run on the machine, one row per issued instruction.
 fn rows(scenario: &Scenario) -> Vec<Row> {
     let mut bench = Bench::new(scenario, preset::load("tiny", &[]).unwrap().config).unwrap();
-    let mut collector = EventCollector::begin(bench.gpu_mut());
     let mut pipeline = Pipeline::new(bench.programs().to_vec(), Cycle::ZERO..Cycle::NEVER, 10_000);
     let options = Options {
         threads: 1,
         max_cycles: None,
     };
-    bench.run(options, &mut |progress| {
-        collector.collect(progress.now, &mut [&mut pipeline as &mut dyn Listener]);
-        true
-    });
-    collector.collect(bench.gpu().clock().now() + 1, &mut [&mut pipeline as &mut dyn Listener]);
+    bench.run_with_events(options, &mut [&mut pipeline], &mut |_| true);
     pipeline.finish().rows
 }
 
@@ -113,7 +110,7 @@ fn race_names_warp_turn_and_cycle_of_both_accesses() {
                 add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 3;\n@%p2 bra TURN;";
     let scenario = scenario(body);
     let config = preset::load("tiny", &[]).unwrap().config;
-    let checked = lockstep::check_shared(&scenario, &config, BOTH, 1 << 24).unwrap();
+    let checked = lockstep::check_memory(&scenario, &config, BOTH, 1 << 24).unwrap();
     let races = &checked[0].findings.races;
     // Warp 0 loads what its own lanes and warp 1 store. Warp 1 stores after the load by lane 31, or loads what warp 0 stored.
     assert_eq!(races.len(), 2, "{races:?}");
@@ -252,6 +249,15 @@ fn volatile_flag_orders_earlier_writes() {
     };
     assert_eq!(findings(&body(".volatile")), Findings::default());
     assert!(races(&body("")).contains(&(Kind::Write, Kind::Read)));
+}
+
+#[test]
+fn flag_is_ordered_before_the_weak_reads_of_a_lane_that_has_seen_it() {
+    let body = "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.volatile.shared.u32 [s], 7;\nbar.sync 1;\n@%p1 st.volatile.shared.u32 [s], 8;\n\
+                setp.ne.u32 %p2, %tid, 1;\n@%p2 bra OVER;\nld.volatile.shared.u32 %r1, [s];\nld.shared.u32 %r2, [s];\nOVER:";
+    assert_eq!(findings(body), Findings::default());
+    let unseen = body.replace("ld.volatile.shared.u32 %r1, [s];", "");
+    assert_eq!(races(&unseen), [(Kind::Write, Kind::Read)]);
 }
 
 #[test]
