@@ -85,8 +85,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => self.extended(source, from),
         };
         // A 64-bit result is an extended source. A narrower one in a wider register is extended by its own type.
-        let signed = if to.bits() == 64 { from.is_signed() } else { to.is_signed() };
-        self.widen(result, words, value, from.bits() == 64 && to.bits() == 64, signed);
+        let own = if to.bits() == 64 { from } else { to };
+        let is_pair = from.bits() == 64 && to.bits() == 64;
+        self.widen(result, words, value, is_pair, own.is_signed());
         Ok(())
     }
 
