@@ -135,8 +135,8 @@ struct State {
     /// Next edge for the command stage. 0 after a new request, `u64::MAX` without work. An idle
     /// channel does not tick for a refresh: its next command stage applies the missed refreshes.
     command_from: u64,
-    /// Edge of the next search for a row command. 0 (search at once) after an event that may allow one: an opened or closed row, a turn of
-    /// the bus, a completed request, a new request without its row open.
+    /// Edge of the next search for a row command. 0 means at once, after an event that may allow a command. Such events: an opened or closed
+    /// row, a turn of the bus, a completed request, a new request without its row open.
     row_from: u64,
     /// Command on the row bus at this edge.
     row_command: Command,
