@@ -107,6 +107,7 @@ impl Lsu<'_, '_> {
                 self.bytes(lane, self.inst.mods.space, address, n)?
                     .copy_from_slice(&bytes[..n]);
             }
+            // SYNCS tests an mbarrier: has the phase with this parity ended?
             Opcode::Syncs => {
                 self.show_to_detector(lane, Space::Shared, address, n, None);
                 let state = self.bytes(lane, Space::Shared, address, n)?;
@@ -144,6 +145,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
+    /// Executes LDC in one lane.
     fn load_constant(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
         let (access, bank) = (self.inst.mods.access, self.inst.mods.bank);
         let n = access.total();
@@ -186,6 +188,7 @@ impl Lsu<'_, '_> {
         for matrix in 0..self.inst.mods.count as usize {
             let mut elements = [[[0u8; 2]; 8]; 8];
             for (row, elements) in elements.iter_mut().enumerate() {
+                // The lane of a row gives only its address, so it may be inactive.
                 let lane = 8 * matrix + row;
                 self.show_to_detector(lane, Space::Shared, at[lane], 16, None);
                 let bytes = self.bytes(lane, Space::Shared, at[lane], 16)?;
@@ -292,6 +295,7 @@ impl Lsu<'_, '_> {
         self.inside(lane, space, address, n)
     }
 
+    /// Traps unless the address is a multiple of `n`.
     pub(super) fn check_alignment(&self, lane: usize, space: Space, address: u64, n: usize) -> Result<(), Box<Trap>> {
         if address.is_multiple_of(n as u64) {
             return Ok(());
@@ -299,15 +303,17 @@ impl Lsu<'_, '_> {
         Err(self.trap(lane, TrapKind::Misaligned, resolve(space, address).0, address, n))
     }
 
+    /// The bytes that a lane accesses, of any alignment. An access out of bounds is a trap.
     pub(super) fn inside(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
         let (space, at) = resolve(space, address);
         if self.reach(lane, space, at, n).is_none() {
             return Err(self.trap(lane, TrapKind::OutOfBounds, space, address, n));
         }
-        // Found again: the borrow checker refuses the first borrow in both branches.
+        // Looked up twice: the borrow checker does not accept one borrow for both branches.
         Ok(self.reach(lane, space, at, n).expect("just found"))
     }
 
+    /// The bytes at an address of a resolved space. `None` if they are out of bounds.
     fn reach(&mut self, lane: usize, space: Space, at: u64, n: usize) -> Option<&mut [u8]> {
         match space {
             Space::Shared => {
@@ -326,6 +332,7 @@ impl Lsu<'_, '_> {
         }
     }
 
+    /// A trap of the instruction in one lane, with address, size and space.
     pub(super) fn trap(&self, lane: usize, kind: TrapKind, space: Space, address: u64, n: usize) -> Box<Trap> {
         Box::new(Trap {
             address: Some(address),
@@ -345,6 +352,7 @@ impl Lsu<'_, '_> {
         self.operands.words[self.decoded.first_word[slot] as usize + n].0[lane]
     }
 
+    /// The words of `access` of the operand in slot `slot`. The rest is zero.
     pub(super) fn words(&self, slot: usize, lane: usize, access: Access) -> [u32; 4] {
         let mut words = [0; 4];
         for (n, word) in words[..access.words() as usize].iter_mut().enumerate() {
@@ -367,6 +375,7 @@ fn resolve(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
+/// Sets the result words of a lane: as many as `access` has.
 pub(super) fn set_words(results: &mut Results, lane: usize, access: Access, words: [u32; 4]) {
     for (to, word) in results.words[..access.words() as usize].iter_mut().zip(words) {
         to.0[lane] = word;
