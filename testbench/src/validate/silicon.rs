@@ -81,7 +81,7 @@ impl Family {
         Ok(points)
     }
 
-    /// The median figure of a point. `None` if a result of its plans is missing, or the figure is no number.
+    /// The median figure of a point over the repetitions. `None` if a result of its plans is missing, or the figure is not finite.
     fn figure(&self, point: &Point, plans: &[Plan], results: &Results) -> Option<f64> {
         let of_plan = |plan: &Plan| {
             let found = results.0.get(&plan.name)?;
@@ -92,6 +92,7 @@ impl Family {
                 .then_some(found)
         };
         let benches: Vec<&Measured> = plans.iter().map(of_plan).collect::<Option<_>>()?;
+        // A figure needs the same repetition of each bench.
         let repetitions = benches.iter().map(|bench| bench.repetitions.len()).min()?;
         let mut figures = Vec::new();
         for n in 0..repetitions {
