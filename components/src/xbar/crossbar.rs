@@ -310,6 +310,7 @@ impl Crossbar {
                     true => state.stats.blocked_cycles += 1,
                     false => state.stats.conflict_cycles += u64::from(n_waiting),
                 }
+                // The bit can be cleared only here: `accept` serves one request, and others may wait.
                 if n_waiting == 0 {
                     state.requested.set(n, false);
                 }
