@@ -103,6 +103,7 @@ impl Lsu<'_, '_> {
             }
             Opcode::St => {
                 let bytes = store_bytes(access, self.words(1, lane, access));
+                // Before the write: the detector compares with the old bytes.
                 self.show_to_detector(lane, self.inst.mods.space, address, n, Some(&bytes[..n]));
                 self.bytes(lane, self.inst.mods.space, address, n)?
                     .copy_from_slice(&bytes[..n]);
@@ -131,6 +132,7 @@ impl Lsu<'_, '_> {
         let value = |words: [u32; 4]| (0..4).fold(0, |value, n| value | u128::from(words[n]) << (32 * n));
         let b = value(self.words(1, lane, access));
         let (operand, compare) = match mods.atom {
+            // CAS has the value to compare first, then the new one.
             AtomOp::Cas => (value(self.words(2, lane, access)), b),
             _ => (b, 0),
         };
@@ -218,6 +220,7 @@ impl Lsu<'_, '_> {
             let mut bytes = [0; 16];
             // The source must be aligned to the full size, even if fewer bytes are copied.
             self.check_alignment(lane, Space::Global, from[lane], n)?;
+            // A size of 0 reads nothing, so its address may be invalid.
             if size > 0 {
                 bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);
                 self.show_to_global(lane, (Kind::Read, Strength::Weak), from[lane], size, None);

@@ -178,6 +178,7 @@ impl Lsu<'_, '_> {
         let size = reduction.map_or(1, Ty::bytes);
         for &piece in &copy.pieces {
             let Some(global) = piece.global else { continue };
+            // A plain copy moves byte by byte, a reduction element by element.
             for n in (0..piece.bytes).step_by(size.into()) {
                 let from = in_cluster(rank, copy.shared(piece, n));
                 let mut bytes = [0; 16];

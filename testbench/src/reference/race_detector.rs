@@ -178,6 +178,7 @@ impl Findings {
                 [race.first, race.second].map(|access| (access.pc, access.kind)),
             )
         };
+        // A loop or a grid repeats a race. One report per pair of instructions is enough to find it.
         match self.races.iter_mut().find(|known| of(known) == of(&race)) {
             Some(known) => known.count += race.count,
             None => self.races.push(race),
@@ -309,6 +310,7 @@ impl RaceDetector {
             kind,
             // Shared memory belongs to one CTA: every scope includes all its threads.
             strength: if strong { Strength::Gpu } else { Strength::Weak },
+            // A copy writes at any time until its thread waits for it.
             pending: kind == Kind::Copy,
             cta: 0,
             warp: access.warp as u32,

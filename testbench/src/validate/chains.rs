@@ -175,6 +175,7 @@ pub(super) fn rate(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     }
     let chain = find(&point.series);
     let (kind, register) = chain.kind.result();
+    // Independent chains hide the latency of the pipe, so that its rate is measured.
     let each = |text: &str| (1..=CHAINS).map(|n| nth(text, n)).collect::<String>();
     let timed = Timed {
         init: each(chain.kind.start()),

@@ -88,6 +88,7 @@ fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
 }
 
 fn is_beyond(family: &Family, row: &Row) -> bool {
+    // A row without a figure needs a reason too.
     row.error().is_none_or(|error| error.abs() > family.limits.row)
 }
 

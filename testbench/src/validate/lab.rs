@@ -240,6 +240,7 @@ impl Bench<'_> {
             Runner::Plan { plans, plan } => {
                 let launch = planned_launch(kernel, shape, args, is_timed);
                 lock(plans)[*plan].steps.push(PlannedStep::Launch(Box::new(launch)));
+                // Some figure: the plan is what counts.
                 Ok(1.0)
             }
             Runner::Measured { ghz, launches, .. } if is_timed => {
@@ -306,6 +307,7 @@ fn planned_launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed:
 fn planned_arg(bytes: &[u8]) -> PlannedArg {
     let address = bytes.try_into().map(u64::from_le_bytes).unwrap_or(0);
     let is_address = address != 0 && address.is_multiple_of(PLANNED);
+    // The first buffer is at `PLANNED` itself, so that no buffer has address 0.
     let to = RelocationTarget::Buffer((address / PLANNED).saturating_sub(1) as usize);
     PlannedArg {
         hex: if is_address { hex(&[0; 8]) } else { hex(bytes) },

@@ -32,6 +32,7 @@ impl Family {
             gpu.clone_into(&mut point.gpu);
             let is_same = |other: &Point| (&other.series, other.x, other.y) == (&point.series, point.x, point.y);
             let is_shortened = SHORTENED.contains(&point.series.as_str());
+            // Several cards can have the same microbenchmark.
             if !is_shortened && !points.iter().any(is_same) {
                 points.push(point);
             }
@@ -97,6 +98,7 @@ impl Family {
         let mut figures = Vec::new();
         for n in 0..repetitions {
             let of = |bench: &&Measured| (bench.core_ghz, bench.repetitions[n].clone());
+            // The function of the point computes its figure from results in place of runs.
             let lab = Lab::measured(benches.iter().map(of).collect());
             figures.push((self.measure)(&lab, point).ok()?);
         }

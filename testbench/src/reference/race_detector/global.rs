@@ -280,6 +280,7 @@ impl<'a> GlobalDetector<'a> {
         let is_before = |old: &PastAccess, first: usize| {
             order.is_before((old.cta, old.warp as usize, first), old.step, (warp, lane))
         };
+        // Only the order of the model decides. The other orders explain a race.
         let race = shadow::add(past, new, changes, is_before);
         if past.len() > MAX_PAST {
             // The oldest access and the new one stay. Of the others a read goes first, since reads race with fewer accesses.
@@ -305,6 +306,7 @@ impl<'a> GlobalDetector<'a> {
         if (first.cta, first.warp) == (second.cta, second.warp) {
             return Missing::WarpBarrier;
         }
+        // Both are strong and race: so the scope of one is too narrow.
         if first.strength != Strength::Weak && second.strength != Strength::Weak {
             return Missing::AccessScope;
         }

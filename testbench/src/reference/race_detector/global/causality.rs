@@ -100,6 +100,7 @@ impl Causality {
     /// A CTA begins a turn.
     pub fn enter(&mut self, cta: u32) {
         self.cta = cta;
+        // The other rules explain races between warps only, so they need no clocks of lanes.
         let (warps, has_lanes) = (self.warps, self.rule == Rule::Model);
         let new = || WarpClocks {
             lanes: has_lanes.then(|| Box::new([[0; WARP_SIZE]; WARP_SIZE])),
@@ -114,6 +115,7 @@ impl Causality {
     /// The running CTA ends its turn. `ended` if it ends altogether.
     pub fn leave(&mut self, ended: bool) {
         let clocks = std::mem::take(&mut self.running);
+        // Nothing of an ended CTA acquires any more, so its clocks are dropped. Its releases stay in `locations`.
         if !ended {
             self.others.insert(self.cta, clocks);
         }
@@ -261,6 +263,7 @@ impl Causality {
     /// The barrier of a cluster opens.
     pub fn cluster_open(&mut self, cluster: u64) {
         let phases = self.clusters.entry(cluster).or_default();
+        // Arrivals of the next phase may come before the last wait of this one.
         phases[1] = std::mem::take(&mut phases[0]);
     }
 
