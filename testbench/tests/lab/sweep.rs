@@ -301,10 +301,10 @@ fn point_that_traps_or_needs_too_much_memory_fails_alone() {
 
 #[test]
 fn point_with_a_wrong_result_is_named() {
-    // With 128 of 256 threads a block, half of the elements keep their values.
-    let answer = warpwave(&["sweep", "saxpy", "--gpu", "tiny", "--over", "block=128,256"]);
+    // With 20 of 40 blocks, half of the elements keep their values.
+    let answer = warpwave(&["sweep", "saxpy", "--gpu", "tiny", "--over", "grid=20,40"]);
     assert_eq!(answer.code, 1);
-    assert!(answer.out.contains("wrong block=128: y[5120] is "), "{}", answer.out);
+    assert!(answer.out.contains("wrong grid=20: y[5120] is "), "{}", answer.out);
     assert!(
         answer.err.contains("1 of 2 points have wrong results"),
         "{}",

@@ -138,6 +138,31 @@ fn hierarchy_is_the_scope_tree_of_the_waveform() {
     assert_eq!((count("gpc"), count("sm")), (8, 132));
 }
 
+/// GH100 in full: 8 GPCs, 72 TPCs, 144 SMs with 4 tensor cores each, 60 MB of L2.
+#[test]
+fn full_die_has_the_tpcs_the_tensor_cores_and_the_l2_of_the_white_paper() {
+    let answer = warpwave(Path::new("."), &["gpus", "gh100-full"]);
+    assert_eq!(answer.code, Some(0), "{}", answer.err);
+    let numbers = |key: &str| -> Vec<u64> {
+        let line = answer
+            .out
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(key));
+        let line = line.unwrap_or_else(|| panic!("{key} in\n{}", answer.out));
+        let value = line[key.len()..].trim_start();
+        let end = if value.starts_with('[') { ']' } else { ' ' };
+        let value = value.split(end).next().unwrap_or_default().trim_start_matches('[');
+        value.split(", ").map(|number| number.parse().unwrap()).collect()
+    };
+    assert_eq!(numbers("topology.gpcs"), [8]);
+    let tpcs: u64 = numbers("topology.tpcs_per_gpc").iter().sum();
+    let sms = tpcs * numbers("topology.sms_per_tpc")[0];
+    // Each sub-core of an SM has one tensor core.
+    let tensor_cores = sms * numbers("sm.subcores")[0];
+    assert_eq!((tpcs, sms, tensor_cores), (72, 144, 576));
+    assert_eq!(numbers("l2.size"), [60 << 20]);
+}
+
 /// The lesson `barrier` has two scenarios: one with its name, and one in which half a block skips the barrier.
 #[test]
 fn name_of_a_lesson_and_its_folder_is_one_scenario_where_a_file_is_written() {
