@@ -10,6 +10,31 @@ fn check(code: &str, expected: impl Fn(u32) -> u32) {
     Kernel::of(&one_word_each("sm_90", &body)).output(&words).holds();
 }
 
+/// `.sat` limits a float result to the range from 0 to 1 (PTX ISA, `cvt`).
+#[test]
+fn integers_saturate_to_floats_between_zero_and_one() {
+    let above = |threshold: u32, one: u32| move |t: u32| if t > threshold { one } else { 0 };
+    for (ty, source) in [("s32", "%a1"), ("s64", "%d1")] {
+        check(
+            &format!("cvt.rn.sat.f32.{ty} %f1, {source};\nmov.b32 %r, %f1;"),
+            above(16, 0x3f80_0000),
+        );
+        check(
+            &format!("cvt.rz.sat.f32.{ty} %f1, {source};\nmov.b32 %r, %f1;"),
+            above(16, 0x3f80_0000),
+        );
+        check(
+            &format!("cvt.rn.sat.f16.{ty} %h1, {source};\ncvt.u32.u16 %r, %h1;"),
+            above(16, 0x3c00),
+        );
+        check(
+            &format!("cvt.rn.sat.f64.{ty} %g, {source};\nmov.b64 {{_, %r}}, %g;"),
+            above(16, 0x3ff0_0000),
+        );
+    }
+    check("cvt.rn.sat.f32.u32 %f1, %t;\nmov.b32 %r, %f1;", above(0, 0x3f80_0000));
+}
+
 /// PTX ISA, `atom`: f32 addition flushes subnormal numbers in global memory, and keeps them in shared memory.
 #[test]
 fn f32_atomics_flush_subnormal_numbers_in_global_memory_only() {
