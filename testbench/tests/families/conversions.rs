@@ -35,6 +35,17 @@ fn integers_saturate_to_floats_between_zero_and_one() {
     check("cvt.rn.sat.f32.u32 %f1, %t;\nmov.b32 %r, %f1;", above(0, 0x3f80_0000));
 }
 
+#[test]
+fn wide_products_of_halves_take_a_literal_addend_of_32_bits() {
+    let halves = "cvt.u16.u32 %h1, %t;\n";
+    check(&format!("{halves}mad.wide.u16 %r, %h1, 3, 100000;"), |t| {
+        3 * t + 100_000
+    });
+    check(&format!("{halves}mad.wide.s16 %r, %h1, -3, -100000;"), |t| {
+        (-3 * t as i32 - 100_000) as u32
+    });
+}
+
 /// PTX ISA, `atom`: f32 addition flushes subnormal numbers in global memory, and keeps them in shared memory.
 #[test]
 fn f32_atomics_flush_subnormal_numbers_in_global_memory_only() {
