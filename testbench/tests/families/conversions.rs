@@ -35,6 +35,17 @@ fn integers_saturate_to_floats_between_zero_and_one() {
     check("cvt.rn.sat.f32.u32 %f1, %t;\nmov.b32 %r, %f1;", above(0, 0x3f80_0000));
 }
 
+/// A result narrower than its register is extended by its own type: `.u16` with zeros.
+#[test]
+fn unsigned_halves_of_signed_bytes_leave_no_sign_in_a_wider_register() {
+    let half = |t: u32| u32::from((t as i32 - 16) as u16);
+    check("cvt.u16.s8 %r, %a1;", half);
+    check("cvt.u16.s8 %d2, %a1;\nmov.b64 {%r, _}, %d2;", half);
+    check("cvt.u16.s8 %d2, %a1;\nmov.b64 {_, %r}, %d2;", |_| 0);
+    check("cvt.s16.s8 %r, %a1;", |t| t.wrapping_sub(16));
+    check("cvt.u16.s8 %h1, %a1;\ncvt.u32.u16 %r, %h1;", half);
+}
+
 #[test]
 fn wide_products_of_halves_take_a_literal_addend_of_32_bits() {
     let halves = "cvt.u16.u32 %h1, %t;\n";

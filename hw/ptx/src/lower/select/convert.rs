@@ -82,6 +82,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let value = match (narrows, free) {
             (_, true) if to.bits() <= from.bits() => source.part(0),
             (true, false) => self.extended(source.part(0), to),
+            // The bits of a negative value end at the width of the unsigned result, and zeros fill the register.
+            (false, false) if to.bits() < 32 && from.is_signed() && !to.is_signed() => {
+                let value = self.extended(source, from);
+                match value.known() {
+                    Some(known) => Arg::imm(known & ((1 << to.bits()) - 1)),
+                    None => self.extended(value, to),
+                }
+            }
             _ => self.extended(source, from),
         };
         // A 64-bit result is an extended source. A narrower one in a wider register is extended by its own type.
