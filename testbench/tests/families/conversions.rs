@@ -47,6 +47,28 @@ fn unsigned_halves_of_signed_bytes_leave_no_sign_in_a_wider_register() {
 }
 
 #[test]
+fn bf16_to_f32_flushes_subnormal_numbers() {
+    // Both signs, and exponents of zero and of more. None is infinite or NaN.
+    let bits = |t: u32| (t * 0x0811) & 0xbfff;
+    let source = "mul.lo.u32 %a2, %t, 0x0811;\nand.b32 %a2, %a2, 0xbfff;\ncvt.u16.u32 %h1, %a2;\n";
+    check(&format!("{source}cvt.f32.bf16 %f1, %h1;\nmov.b32 %r, %f1;"), |t| {
+        bits(t) << 16
+    });
+    check(
+        &format!("{source}cvt.ftz.f32.bf16 %f1, %h1;\nmov.b32 %r, %f1;"),
+        |t| match bits(t) {
+            half if half & 0x7f80 == 0 => (half & 0x8000) << 16,
+            half => half << 16,
+        },
+    );
+    let subnormal = "mov.b16 %h1, 0x8041;\n";
+    check(
+        &format!("{subnormal}cvt.ftz.f32.bf16 %f1, %h1;\nmov.b32 %r, %f1;"),
+        |_| 0x8000_0000,
+    );
+}
+
+#[test]
 fn wide_products_of_halves_take_a_literal_addend_of_32_bits() {
     let halves = "cvt.u16.u32 %h1, %t;\n";
     check(&format!("{halves}mad.wide.u16 %r, %h1, 3, 100000;"), |t| {

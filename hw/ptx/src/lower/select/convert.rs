@@ -181,8 +181,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 });
                 Op::machine(Opcode::F2fp).src(&[high, low]).mods(|mods| mods.ty = pair)
             }
-            // A bf16 is the upper half of an f32.
-            (Ty::F32, Ty::Bf16) => byte_permute(source, Arg::ZERO, 0x1044),
+            // A bf16 is the upper half of an f32. PRMT cannot flush or saturate.
+            (Ty::F32, Ty::Bf16) if !form.has(".ftz") && !form.has(".sat") => byte_permute(source, Arg::ZERO, 0x1044),
             // Adding -0 changes no value, and applies `.ftz` and `.sat`.
             (Ty::F32, Ty::F32) if !integral => Op::machine(Opcode::Fadd).src(&[source, Arg::ZERO.negated()]),
             _ => Op::machine(Opcode::F2f).src(&[source]),
