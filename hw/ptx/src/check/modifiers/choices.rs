@@ -7,6 +7,8 @@ use crate::ast::{Instruction, Name, Type};
 use crate::check::Value;
 use crate::check::signature::is_video;
 use crate::diag::Diagnostic;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// A set of modifiers that exclude each other.
 struct Choice {
@@ -152,6 +154,20 @@ const EXCLUDED: &[(&str, &str, &str)] = &[
 /// Opcodes that need a type although their signature does not say so.
 const TYPED: &str = "mov cvta nanosleep setmaxnreg txq suq suld sust sured alloca stacksave stackrestore";
 
+/// Returns the choices of an opcode.
+fn of_opcode(opcode: &str) -> &'static [&'static Choice] {
+    static INDEX: LazyLock<HashMap<&str, Vec<&Choice>>> = LazyLock::new(|| {
+        let mut index: HashMap<_, Vec<_>> = HashMap::new();
+        for choice in CHOICES {
+            for opcode in choice.opcodes.split(' ') {
+                index.entry(opcode).or_default().push(choice);
+            }
+        }
+        index
+    });
+    INDEX.get(opcode).map_or(&[], Vec::as_slice)
+}
+
 fn lists(words: &str, word: &str) -> bool {
     words.split(' ').any(|other| other == word)
 }
@@ -236,11 +252,9 @@ impl<'i, 'a> Words<'i, 'a> {
     }
 
     fn choices(&self, version: (u32, u32)) -> Option<Diagnostic> {
-        let own = CHOICES.iter().filter(|choice| {
-            lists(choice.opcodes, self.opcode())
-                && self.is_of(choice.types)
-                && (choice.form.is_empty() || self.has(choice.form))
-        });
+        let own = of_opcode(self.opcode())
+            .iter()
+            .filter(|choice| self.is_of(choice.types) && (choice.form.is_empty() || self.has(choice.form)));
         own.filter_map(|choice| {
             let mut made = self.among(choice.words);
             match (made.next(), made.next()) {
