@@ -1,5 +1,6 @@
 //! Atomics on the bytes of a line, applied in lane order.
 
+use warpwave_isa::exec::atomic::AtomicUnit;
 use warpwave_isa::inst::AtomOp;
 
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, SECTOR, apply_atomic};
@@ -17,7 +18,7 @@ pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8;
             continue;
         }
         let word = &mut bytes[offset..offset + size];
-        lane.value = apply_atomic(word, op, ty, (lane.value, lane.compare));
+        lane.value = apply_atomic(AtomicUnit::L2, word, op, ty, (lane.value, lane.compare));
         written |= ((1 << size) - 1) << (offset % SECTOR);
     }
     written

@@ -6,7 +6,7 @@
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
 /// Bytes of a line.
@@ -162,11 +162,11 @@ impl AtomicLanes {
 }
 
 /// Applies an atomic to the bytes of one word. Returns the old value.
-pub fn apply_atomic(word: &mut [u8], op: AtomOp, ty: Ty, (operand, compare): (u128, u128)) -> u128 {
+pub fn apply_atomic(unit: AtomicUnit, word: &mut [u8], op: AtomOp, ty: Ty, (operand, compare): (u128, u128)) -> u128 {
     let mut old = [0; 16];
     old[..word.len()].copy_from_slice(word);
     let old = u128::from_le_bytes(old);
-    let new = atomic(op, ty, old, operand, compare);
+    let new = atomic(unit, op, ty, old, operand, compare);
     word.copy_from_slice(&new.to_le_bytes()[..word.len()]);
     old
 }

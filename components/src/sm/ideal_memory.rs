@@ -35,6 +35,7 @@ use warpwave_hw::path::Path;
 use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::atomic::AtomicUnit;
 
 use crate::proto::mem::{LINE, Packet, PacketKind, Stage, apply_atomic, byte_mask, shown};
 use crate::storage::Storage;
@@ -208,7 +209,7 @@ fn update(packet: &mut Packet, storage: &Storage) -> bool {
     for lane in &mut atomic.lanes[..atomic.n] {
         let offset = usize::from(lane.offset);
         let word = &mut bytes[offset..offset + usize::from(ty.bytes())];
-        lane.value = apply_atomic(word, op, ty, (lane.value, lane.compare));
+        lane.value = apply_atomic(AtomicUnit::L2, word, op, ty, (lane.value, lane.compare));
     }
     storage.write_masked(packet.line, byte_mask(packet.sectors), &bytes);
     bytes != before

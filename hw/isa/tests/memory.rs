@@ -1,7 +1,7 @@
 //! Atomics and memory accesses: new values of a word, addresses of lanes, bytes of registers.
 
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
-use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::atomic::{self, AtomicUnit};
 use warpwave_isa::exec::special::WarpContext;
 use warpwave_isa::exec::{Operands, guard, predicate_sources};
 use warpwave_isa::inst::{AtomOp, Inst, Ty};
@@ -9,6 +9,13 @@ use warpwave_isa::lane::{LaneMask, Lanes};
 use warpwave_isa::program::Decoded;
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::Access;
+
+fn atomic(op: AtomOp, ty: Ty, old: u128, operand: u128, compare: u128) -> u128 {
+    let [global, shared] =
+        [AtomicUnit::L2, AtomicUnit::Shared].map(|unit| atomic::atomic(unit, op, ty, old, operand, compare));
+    assert_eq!(global, shared, "{op:?} of {ty:?}");
+    global
+}
 
 #[test]
 fn integer_atomics_follow_the_ptx_definitions() {
@@ -62,6 +69,26 @@ fn float_atomics_add_rounded_to_nearest() {
     assert_eq!(add(Ty::F16x2, 0x3c00_4000, 0x3c00_bc00), 0x4000_3c00); // 1 + 1 above, 2 - 1 below
     assert_eq!(add(Ty::Bf16x2, 0x3f80_4000, 0x3f80_bf80), 0x4000_3f80);
     assert_eq!(add(Ty::F16, 0x7bff, 0x7bff), 0x7c00);
+}
+
+/// PTX ISA, `atom`: "`atom.add.f32` on global memory flushes subnormal inputs and results to sign-preserving zero", on shared memory it
+/// does not. `.noftz` of halves keeps them, and so does f64.
+#[test]
+fn only_f32_addition_on_global_memory_flushes_subnormal_numbers() {
+    let add = |ty, old, operand| {
+        [AtomicUnit::L2, AtomicUnit::Shared].map(|unit| atomic::atomic(unit, AtomOp::Add, ty, old, operand, 0))
+    };
+    assert_eq!(add(Ty::F32, 0x0000_0001, 0x0000_0002), [0, 3]);
+    assert_eq!(add(Ty::F32, 0x8000_0001, 0x8000_0002), [0x8000_0000, 0x8000_0003]);
+    // 2^-126 + 2^-149: the operand counts as zero.
+    assert_eq!(add(Ty::F32, 0x0080_0000, 0x0000_0001), [0x0080_0000, 0x0080_0001]);
+    // 2^-126 * 1.5 - 2^-126 is the subnormal 2^-127.
+    assert_eq!(add(Ty::F32, 0x00c0_0000, 0x8080_0000), [0, 0x0040_0000]);
+    assert_eq!(add(Ty::F32, 0x80c0_0000, 0x0080_0000), [0x8000_0000, 0x8040_0000]);
+    assert_eq!(add(Ty::F64, 1, 2), [3, 3]);
+    assert_eq!(add(Ty::F16, 1, 2), [3, 3]);
+    assert_eq!(add(Ty::Bf16, 1, 2), [3, 3]);
+    assert_eq!(add(Ty::F16x2, 0x0001_0002, 0x0002_8001), [0x0003_0001, 0x0003_0001]);
 }
 
 #[test]

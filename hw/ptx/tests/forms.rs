@@ -64,6 +64,35 @@ fn forms_outside_ptx_are_malformed() {
     assert!(taken.is_empty(), "{}", taken.join("\n"));
 }
 
+/// Versions and verdicts are those of the vendor's assembler (ptxas 11.8).
+#[test]
+fn texts_of_old_ptx_versions_need_fewer_modifiers() {
+    let is_valid = |version: &str, form: &str| {
+        let text = module(form).replace(".version 8.6", &format!(".version {version}"));
+        warpwave_ptx::compile(&text.replace("sm_90a", "sm_13")).is_ok()
+    };
+    let first_refused = [
+        ("div.f32 %f1, %f1, %f1;", "1.4"),
+        ("div.f64 %g1, %g1, %g1;", "1.4"),
+        ("sqrt.f32 %f1, %f1;", "1.4"),
+        ("rcp.f32 %f1, %f1;", "1.4"),
+        ("sin.f32 %f1, %f1;", "1.4"),
+        ("rsqrt.f32 %f1, %f1;", "1.4"),
+        ("mad.f64 %g1, %g1, %g1, %g1;", "1.4"),
+        ("mad.f32 %f1, %f1, %f1, %f1;", "3.2"),
+        ("fma.f32 %f1, %f1, %f1, %f1;", "1.0"),
+        ("cvt.f32.f64 %f1, %g1;", "1.0"),
+        ("cvt.s32.f32 %r1, %f1;", "1.0"),
+        ("mul.u32 %r1, %r2, %r3;", "1.0"),
+    ];
+    for (form, first) in first_refused {
+        for version in ["1.0", "1.3", "1.4", "2.0", "3.1", "3.2", "8.6"] {
+            // These versions compare as text.
+            assert_eq!(is_valid(version, form), version < first, "{form} in {version}");
+        }
+    }
+}
+
 #[test]
 fn listed_forms_run_or_are_refused_by_name() {
     let [run, refused] = forms();

@@ -2,7 +2,7 @@
 
 use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
-use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::exec::gmma;
 use warpwave_isa::exec::mbarrier;
 use warpwave_isa::exec::{Operands, Results};
@@ -140,7 +140,11 @@ impl Lsu<'_, '_> {
         let place = self.bytes(lane, mods.space, address, access.total() as usize)?;
         let mut old = [0; 16];
         old[..place.len()].copy_from_slice(place);
-        let new = atomic(mods.atom, mods.ty, u128::from_le_bytes(old), operand, compare);
+        let unit = match resolve(mods.space, address).0 {
+            Space::Shared | Space::Cluster => AtomicUnit::Shared,
+            _ => AtomicUnit::L2,
+        };
+        let new = atomic(unit, mods.atom, mods.ty, u128::from_le_bytes(old), operand, compare);
         let n = place.len();
         place.copy_from_slice(&new.to_le_bytes()[..n]);
         set_words(results, lane, access, load_words(access, &old[..n]));

@@ -2,7 +2,7 @@
 
 use warpwave_components::proto::bulk::{CONST_BANK, constant_map};
 use warpwave_components::proto::launch::{Trap, TrapKind};
-use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::exec::bulk::{Extent, MAP_ALIGNMENT, MAP_BYTES, Piece, TensorMap, split_run, swizzled};
 use warpwave_isa::exec::mbarrier;
 use warpwave_isa::inst::Ty;
@@ -194,7 +194,14 @@ impl Lsu<'_, '_> {
                 if let Some(ty) = reduction {
                     let mut old = [0; 16];
                     old[..n_bytes].copy_from_slice(to);
-                    let new = atomic(op, ty, u128::from_le_bytes(old), u128::from_le_bytes(bytes), 0);
+                    let new = atomic(
+                        AtomicUnit::L2,
+                        op,
+                        ty,
+                        u128::from_le_bytes(old),
+                        u128::from_le_bytes(bytes),
+                        0,
+                    );
                     bytes = new.to_le_bytes();
                 }
                 to.copy_from_slice(&bytes[..n_bytes]);

@@ -1,16 +1,19 @@
 //! PTX texts of the microbenchmarks.
 
+use warpwave_components::preset;
+
 /// Kernels of memory microbenchmarks, compiled from `memory.cu`.
 const MEMORY: &str = include_str!("../../validation/kernels/memory.ptx");
 
-/// The PTX version and the target of a preset, by the first letter of its name.
-pub(super) fn target(gpu: &str) -> (&'static str, &'static str) {
-    match gpu.as_bytes()[0] {
-        // M2070, V100 and A100. All others are taken for an H100.
-        b'm' => ("7.8", "sm_20"),
-        b'v' => ("7.8", "sm_70"),
-        b'a' => ("7.8", "sm_80"),
-        _ => ("8.0", "sm_90a"),
+/// The PTX version and the target of a preset, from its compute capability.
+pub(super) fn target(gpu: &str) -> (&'static str, String) {
+    // The lab reports an unknown preset.
+    let capability = preset::load(gpu, &[]).map_or(90, |preset| preset.config.compute_capability());
+    match capability {
+        ..90 => ("7.8", format!("sm_{capability}")),
+        // With the instructions of the warp group.
+        90 => ("8.0", "sm_90a".to_owned()),
+        _ => ("8.7", format!("sm_{capability}")),
     }
 }
 
@@ -82,4 +85,26 @@ impl Timed {
 /// A store of a result register to the sink, at a slot of 8 bytes.
 pub(super) fn sink(slot: usize, kind: &str, register: &str) -> String {
     format!("st.global.{kind} [%rd31+{}], {register};\n", 8 * slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn target_is_the_compute_capability_of_the_preset() {
+        let presets = [
+            ("m2070", "sm_20"),
+            ("v100-sxm2", "sm_70"),
+            ("a100-sxm4-80", "sm_80"),
+            ("rtx3090", "sm_86"),
+            ("h200", "sm_90a"),
+            ("b200", "sm_100"),
+        ];
+        for (gpu, expected) in presets {
+            assert_eq!(target(gpu).1, expected, "{gpu}");
+            let text = with_header("", gpu);
+            assert!(warpwave_ptx::compile(&text).is_ok(), "{text}");
+        }
+    }
 }

@@ -178,6 +178,13 @@ fn adjusted(mode: &str, nearest: f64, rest: f64) -> f64 {
     }
 }
 
+/// The quotient in a directed rounding, if its remainder is exact.
+fn directed_quotient(mode: &str, x: f64, y: f64) -> u64 {
+    let q = x / y;
+    let rest = (-q).mul_add(y, x);
+    double(adjusted(mode, q, if y < 0.0 { -rest } else { rest }))
+}
+
 #[test]
 fn f64_results_of_directed_roundings_match_the_remainder() {
     let all = pairs(1 << 14, 0x7ff0_0000_0000_0000, 0x3ff0_0000_0000_0000);
@@ -185,9 +192,7 @@ fn f64_results_of_directed_roundings_match_the_remainder() {
     let f = f64::from_bits;
     for mode in ["rz", "rm", "rp"] {
         check(&format!("div.{mode}.f64"), &near, |x, y| {
-            let q = f(x) / f(y);
-            let rest = (-q).mul_add(f(y), f(x));
-            double(adjusted(mode, q, if f(y) < 0.0 { -rest } else { rest }))
+            directed_quotient(mode, f(x), f(y))
         });
         check(&format!("sqrt.{mode}.f64"), &near, |x, _| {
             let root = f(x).sqrt();
@@ -220,6 +225,64 @@ fn quotients_next_to_a_midpoint_are_rounded_correctly() {
     let f = f64::from_bits;
     check("div.rn.f64", &hard, |x, y| double(f(x) / f(y)));
     check("rcp.rn.f64", &hard, |x, _| double(1.0 / f(x)));
+}
+
+/// A number with this sign bit, biased exponent and fraction.
+fn parts(sign: u64, exponent: u64, fraction: u64) -> u64 {
+    sign << 63 | exponent << 52 | fraction
+}
+
+/// The reciprocal of 2 - 2^-52 is just above a midpoint: 2^-1 (1 + 2^-53 + 2^-106 + ...). So an error of the seed shows.
+#[test]
+fn divisors_whose_fraction_is_all_ones_are_rounded_correctly() {
+    const ONES: u64 = (1 << 52) - 1;
+    let mut hard: Vec<[u64; 2]> = Vec::new();
+    for exponent in 0..0x7ff {
+        let sign = exponent & 1;
+        // A power of two, subnormal results too.
+        for dividend in [1, 0x3ff, exponent, 0x7fe - exponent, 0x7fe] {
+            for below in [0, 1, 2, 3, 1 << 32] {
+                hard.push([parts(0, dividend, 0), parts(sign, exponent, ONES - below)]);
+            }
+        }
+    }
+    for pair in random(1 << 13).collect::<Vec<_>>().chunks(2) {
+        let exponent = pair[1] >> 53 & 0x3ff | 0x200;
+        hard.push([pair[0], parts(pair[1] >> 63, exponent, ONES - (pair[1] & 7))]);
+    }
+    let f = f64::from_bits;
+    check("div.rn.f64", &hard, |x, y| double(f(x) / f(y)));
+    let divisors = |pairs: &[[u64; 2]]| pairs.iter().map(|&[_, y]| [y, 0]).collect::<Vec<_>>();
+    check("rcp.rn.f64", &divisors(&hard), |x, _| double(1.0 / f(x)));
+    // Only where the remainder is exact: quotients and products far from the ends of the range.
+    let inner = |x: u64| (0x100..0x600).contains(&(x >> 52 & 0x7ff));
+    let near: Vec<[u64; 2]> = hard
+        .iter()
+        .copied()
+        .filter(|pair| pair.iter().all(|&x| inner(x)))
+        .collect();
+    assert!(near.len() > 3000, "{}", near.len());
+    for mode in ["rz", "rm", "rp"] {
+        check(&format!("div.{mode}.f64"), &near, |x, y| {
+            directed_quotient(mode, f(x), f(y))
+        });
+        check(&format!("rcp.{mode}.f64"), &divisors(&near), |x, _| {
+            directed_quotient(mode, 1.0, f(x))
+        });
+    }
+}
+
+/// Hand counts: 2^372 / -(2 - 2^-52) 2^1023 is -2^-652 (1 + 2^-53 + ...), and 1 / (1 - 2^-53) is 1 + 2^-53 + ....
+#[test]
+fn reciprocals_just_above_a_midpoint_round_up() {
+    check(
+        "div.rn.f64",
+        &[[0x5730_0000_0000_0000, 0xffef_ffff_ffff_ffff]],
+        |_, _| 0x9730_0000_0000_0001,
+    );
+    check("rcp.rn.f64", &[[0x3fef_ffff_ffff_ffff, 0]], |_, _| {
+        0x3ff0_0000_0000_0001
+    });
 }
 
 /// Tests squares with roots next to the midpoint of two doubles: midpoints m of 54 bits with m^2 = c modulo the unit of the square.

@@ -3,6 +3,7 @@
 
 mod barriers;
 mod bytes;
+mod conversions;
 mod groups;
 mod heap;
 mod images;

@@ -1,5 +1,7 @@
 //! Atomics on shared memory, applied in lane order.
 
+use warpwave_isa::exec::atomic::AtomicUnit;
+
 use super::SharedMemory;
 use crate::proto::mem::{AtomicLanes, apply_atomic};
 use crate::proto::warp::WarpInst;
@@ -14,7 +16,13 @@ impl SharedMemory {
         for lane in warp_inst.shared_lanes.iter() {
             let word = &mut own[warp_inst.addresses.get(lane) as usize..][..total];
             let before = first_bytes(word);
-            let old = apply_atomic(word, mods.atom, mods.ty, warp_inst.atomic_operands(lane));
+            let old = apply_atomic(
+                AtomicUnit::Shared,
+                word,
+                mods.atom,
+                mods.ty,
+                warp_inst.atomic_operands(lane),
+            );
             self.state.stats.atomic_words_changed += u64::from(first_bytes(word) != before);
             warp_inst.set_old_value(lane, old);
         }
@@ -31,6 +39,6 @@ pub(super) fn apply_packet(lanes: &mut AtomicLanes, line: &mut [u8]) {
     let (op, ty) = (lanes.op, lanes.ty);
     for lane in &mut lanes.lanes[..lanes.n] {
         let word = &mut line[lane.offset as usize..][..ty.bytes() as usize];
-        lane.value = apply_atomic(word, op, ty, (lane.value, lane.compare));
+        lane.value = apply_atomic(AtomicUnit::Shared, word, op, ty, (lane.value, lane.compare));
     }
 }

@@ -4,34 +4,44 @@ use super::half::{is_bf16, narrow, widen};
 use super::{fp32, fp64, mbarrier};
 use crate::inst::{AtomOp, Ty};
 
+/// The unit that performs an atomic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtomicUnit {
+    /// The L2, for global memory. Its f32 addition flushes subnormal operands and results to zeros of the same sign (PTX ISA, `atom`).
+    L2,
+    /// Shared memory, which keeps subnormal numbers.
+    Shared,
+}
+
 /// Returns the new value, in the low bits of the type's width. CAS stores `operand` if the old value equals `compare`.
 ///
-/// - Float addition rounds to nearest and keeps denormals. EXCH and CAS treat floats as bits.
+/// - Float addition rounds to nearest. Only f32 addition in the L2 flushes denormals. EXCH and CAS treat floats as bits.
 /// - Min and max of halves: a NaN loses.
 /// - INC and DEC wrap at `operand`, as in PTX.
 /// - Words of 128 bits have EXCH and CAS only.
 ///
 /// ```
-/// use warpwave_isa::exec::atomic::atomic;
+/// use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 /// use warpwave_isa::inst::{AtomOp, Ty};
+/// let atomic = |op, ty, old, operand, compare| atomic(AtomicUnit::L2, op, ty, old, operand, compare);
 /// assert_eq!(atomic(AtomOp::Add, Ty::U32, 0xffff_ffff, 2, 0), 1);
 /// assert_eq!(atomic(AtomOp::Min, Ty::S32, 5, 0xffff_ffff, 0), 0xffff_ffff);
 /// assert_eq!(atomic(AtomOp::Cas, Ty::U32, 7, 9, 7), 9);
 /// ```
-pub fn atomic(op: AtomOp, ty: Ty, old: u128, operand: u128, compare: u128) -> u128 {
+pub fn atomic(unit: AtomicUnit, op: AtomOp, ty: Ty, old: u128, operand: u128, compare: u128) -> u128 {
     let (old, operand, compare) = (value(ty, old), value(ty, operand), value(ty, compare));
     match op {
         AtomOp::Exch => operand,
         AtomOp::Cas if old == compare => operand,
         AtomOp::Cas => old,
-        _ => value(ty, arithmetic(op, ty, old as u64, operand as u64).into()),
+        _ => value(ty, arithmetic(unit, op, ty, old as u64, operand as u64).into()),
     }
 }
 
 /// Returns the new value of a word of up to 64 bits.
-fn arithmetic(op: AtomOp, ty: Ty, old: u64, operand: u64) -> u64 {
+fn arithmetic(unit: AtomicUnit, op: AtomOp, ty: Ty, old: u64, operand: u64) -> u64 {
     match op {
-        AtomOp::Add => add(ty, old, operand),
+        AtomOp::Add => add(unit, ty, old, operand),
         AtomOp::Min | AtomOp::Max if ty.is_float() => extreme(ty, op == AtomOp::Min, old, operand),
         AtomOp::Min if less(ty, operand, old) => operand,
         AtomOp::Max if less(ty, old, operand) => operand,
@@ -73,9 +83,16 @@ fn less(ty: Ty, a: u64, b: u64) -> bool {
     if ty.is_signed() { signed(a) < signed(b) } else { a < b }
 }
 
-fn add(ty: Ty, a: u64, b: u64) -> u64 {
+fn add(unit: AtomicUnit, ty: Ty, a: u64, b: u64) -> u64 {
     match ty {
-        Ty::F32 => fp32::bits(f32::from_bits(a as u32) + f32::from_bits(b as u32)).into(),
+        Ty::F32 => {
+            let flush = |word: u32| match unit {
+                AtomicUnit::L2 => fp32::flushed(word),
+                AtomicUnit::Shared => word,
+            };
+            let [a, b] = [a, b].map(|word| f32::from_bits(flush(word as u32)));
+            flush(fp32::bits(a + b)).into()
+        }
         Ty::F64 => fp64::bits(f64::from_bits(a) + f64::from_bits(b)),
         // f32 has more than twice the bits of a half, so the second rounding is harmless.
         Ty::F16 | Ty::Bf16 | Ty::F16x2 | Ty::Bf16x2 => by_halves(ty, a, b, |a, b| a + b),

@@ -74,6 +74,7 @@ pub(super) fn i2f(input: &ExecInput, results: &mut Results) {
             soft::from_integer(ty, integer(input, lane), round)
         }),
     }
+    flush_and_saturate(input.inst, results);
 }
 
 /// Returns the source as a float of type `from`. An f64 holds every value of the narrower types.

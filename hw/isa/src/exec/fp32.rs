@@ -32,12 +32,15 @@ fn number(bits: u32) -> f32 {
     f32::from_bits(bits)
 }
 
+/// Returns a number, or a zero of its sign for a denormal.
+#[inline(always)]
+pub(super) fn flushed(word: u32) -> u32 {
+    if word & !SIGN < LEAST_NORMAL { word & SIGN } else { word }
+}
+
 /// Flushes denormals to zeros of the same sign.
 pub(super) fn flush_denormals(words: &mut Lanes) {
-    update(
-        words,
-        |word| if word & !SIGN < LEAST_NORMAL { word & SIGN } else { word },
-    );
+    update(words, flushed);
 }
 
 /// Flushes and saturates a result if the modifiers say so. NaN saturates to zero.

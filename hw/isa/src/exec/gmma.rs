@@ -7,6 +7,7 @@
 //! | 0-13 | first byte, in units of 16 bytes |
 //! | 16-29 | leading byte offset, in units of 16 bytes |
 //! | 32-45 | stride byte offset, in units of 16 bytes |
+//! | 49-51 | base offset: bits 7-9 of the address where the swizzle pattern begins |
 //! | 62-63 | swizzle: 0 none, 1 of 128 bytes, 2 of 64, 3 of 32 |
 //!
 //! Layout of a matrix:
@@ -14,7 +15,7 @@
 //! - A line is 2^n neighbouring chunks, with n swizzle bits. Eight lines form a block, one above the other.
 //! - The stride leads to the next block of eight lines. The leading offset leads to the next chunks beyond the line.
 //! - Without swizzle, if the contiguous axis is not k, stride and leading offset change places.
-//! - A swizzle of n bits adds (xor) address bits 7 and up to bits 4 and up.
+//! - A swizzle of n bits adds (xor) address bits 7 and up, less the base offset, to bits 4 and up.
 
 use super::{Operands, Results, execute};
 use crate::inst::{Inst, Mods};
@@ -31,6 +32,8 @@ pub struct Descriptor {
     first: usize,
     leading: usize,
     stride: usize,
+    /// Address of the swizzle pattern, in units of 128 bytes (modulo 8).
+    base: usize,
     /// Swizzle bits: the logarithm of the chunks per line.
     swizzle: u32,
 }
@@ -43,6 +46,7 @@ impl Descriptor {
             first: field(0),
             leading: field(16),
             stride: field(32),
+            base: (bits >> 49 & 7) as usize,
             swizzle: match bits >> 62 {
                 0 => 0,
                 // 128 bytes are 8 chunks (3 bits), 64 are 4, 32 are 2.
@@ -61,6 +65,9 @@ impl Descriptor {
     /// // Lines of 128 bytes, swizzled: in line 3, chunk n moves to n ^ 3.
     /// let swizzled = Descriptor::new(0x40 | 64 << 32 | 1 << 62);
     /// assert_eq!(swizzled.address(3, 8, false), 0x400 + 3 * 128 + (1 ^ 3) * 16);
+    /// // The same matrix, and its pattern, one line further: a base offset of 1.
+    /// let moved = Descriptor::new(0x48 | 64 << 32 | 1 << 49 | 1 << 62);
+    /// assert_eq!(moved.address(3, 8, false), 0x480 + 3 * 128 + (1 ^ 3) * 16);
     /// ```
     pub fn address(&self, outer: usize, k: usize, is_outer_contiguous: bool) -> usize {
         let width = 1 << self.swizzle;
@@ -78,8 +85,9 @@ impl Descriptor {
             + line * width * CHUNK
             + lines * above
             + 2 * element;
-        // Of the address, not of the line number: the pattern is fixed in shared memory, wherever the matrix begins.
-        plain ^ (plain >> 7 & (width - 1)) << 4
+        // Of the address, not of the line number: the pattern is fixed in shared memory, wherever the matrix begins. The base
+        // offset moves it.
+        plain ^ ((plain >> 7).wrapping_sub(self.base) & (width - 1)) << 4
     }
 }
 

@@ -1,9 +1,10 @@
-//! Modifiers of memory instructions and fences: required and excluded combinations.
+//! Modifiers: required and excluded combinations. Most rules are for memory instructions and fences.
 //!
 //! [`fault`] finds combinations that no form of the PTX ISA has. The rules follow the vendor's assembler (`ptxas` 13.5).
 //! The lowering reports an unknown modifier as unsupported.
 
 mod atomic;
+mod choices;
 mod fence;
 mod forms;
 
@@ -13,9 +14,9 @@ use crate::diag::Diagnostic;
 use forms::{Form, Kind};
 
 /// Returns the finding for wrong modifiers of an instruction.
-pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
+pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], version: (u32, u32)) -> Option<Diagnostic> {
     let Some(form) = Form::of(instruction) else {
-        return atomic::asynchronous(instruction);
+        return atomic::asynchronous(instruction).or_else(|| choices::fault(instruction, operands, version));
     };
     let is_known = |name: &Name<'_>| Kind::of(name.text).is_some() || Type::from_dotted(name.text).is_some();
     if !instruction.qualifiers.iter().all(is_known) {

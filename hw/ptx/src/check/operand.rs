@@ -161,7 +161,8 @@ impl<'t, 'a> Checker<'t, 'a> {
         if !self.check_count(instruction, letters) {
             return;
         }
-        if let Some(finding) = modifiers::fault(instruction, operands).or_else(|| barrier::fault(instruction, operands))
+        if let Some(finding) = modifiers::fault(instruction, operands, self.module.version)
+            .or_else(|| barrier::fault(instruction, operands))
         {
             self.findings.push(finding);
             return;

@@ -3,7 +3,7 @@
 use warpwave_components::config::GpuConfig;
 use warpwave_components::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, byte_mask};
 use warpwave_components::storage::BASE;
-use warpwave_isa::exec::atomic::atomic;
+use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::inst::{AtomOp, Ty};
 
 use super::driver::{Response, Script};
@@ -232,7 +232,7 @@ impl Traffic {
             old[..size].copy_from_slice(word);
             let old = u128::from_le_bytes(old);
             // Lane after lane: several lanes may update one word.
-            let new = atomic(atomics.op, atomics.ty, old, lane.value, lane.compare);
+            let new = atomic(AtomicUnit::L2, atomics.op, atomics.ty, old, lane.value, lane.compare);
             word.copy_from_slice(&new.to_le_bytes()[..size]);
             old_values.push(old);
             mask |= 1 << first;

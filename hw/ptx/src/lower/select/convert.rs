@@ -82,6 +82,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let value = match (narrows, free) {
             (_, true) if to.bits() <= from.bits() => source.part(0),
             (true, false) => self.extended(source.part(0), to),
+            // The bits of a negative value end at the width of the unsigned result, and zeros fill the register.
+            (false, false) if to.bits() < 32 && from.is_signed() && !to.is_signed() => {
+                let value = self.extended(source, from);
+                match value.known() {
+                    Some(known) => Arg::imm(known & ((1 << to.bits()) - 1)),
+                    None => self.extended(value, to),
+                }
+            }
             _ => self.extended(source, from),
         };
         // A 64-bit result is an extended source. A narrower one in a wider register is extended by its own type.
@@ -173,8 +181,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 });
                 Op::machine(Opcode::F2fp).src(&[high, low]).mods(|mods| mods.ty = pair)
             }
-            // A bf16 is the upper half of an f32.
-            (Ty::F32, Ty::Bf16) => byte_permute(source, Arg::ZERO, 0x1044),
+            // A bf16 is the upper half of an f32. PRMT cannot flush or saturate.
+            (Ty::F32, Ty::Bf16) if !form.has(".ftz") && !form.has(".sat") => byte_permute(source, Arg::ZERO, 0x1044),
             // Adding -0 changes no value, and applies `.ftz` and `.sat`.
             (Ty::F32, Ty::F32) if !integral => Op::machine(Opcode::Fadd).src(&[source, Arg::ZERO.negated()]),
             _ => Op::machine(Opcode::F2f).src(&[source]),

@@ -94,7 +94,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let a = self.src(form, 1)?;
         let b = self.src(form, 2)?;
-        let sum_type = if wide && ty.bits() == 32 { Type::B64 } else { ty };
+        // A literal addend of a wide product has twice the bits too.
+        let sum_type = match (wide, ty.bits()) {
+            (true, 32) => Type::B64,
+            (true, 16) => Type::B32,
+            _ => ty,
+        };
         let c = match form.operands().get(3) {
             Some(value) => self.arg(form, value, sum_type)?,
             None => Arg::ZERO,
