@@ -57,7 +57,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let gpu = what.gpu.clone().or_else(|| draft.gpu());
     let base = Job {
         scenario: sweep::absolute(&name),
-        gpu: sweep::absolute(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
+        gpu: sweep::absolute_gpu(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
         // An option of the command wins over the scenario.
         sets: [draft.settings(), what.set.clone()].concat(),
         settings: Vec::new(),
