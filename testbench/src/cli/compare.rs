@@ -87,7 +87,7 @@ fn request<'a>(
 pub fn compare(args: &Compare) -> Result<(), Failure> {
     let a = request(args, &args.a, &args.gpu_a, &args.set_a);
     let b = request(args, args.b.as_ref().unwrap_or(&args.a), &args.gpu_b, &args.set_b);
-    let inputs = [a.name, b.name].map(PathBuf::from);
+    let inputs = [&a, &b].map(|side| lab::inputs(side.name, side.gpu)).concat();
     let outputs = [("--json", args.json.as_deref()), ("--html", args.html.as_deref())];
     check_outputs(&outputs, &inputs)?;
     progress::catch_interrupt();

@@ -6,6 +6,7 @@ mod point;
 
 mod pool;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -35,7 +36,7 @@ struct Planned {
     spec: Spec,
     store: Store,
     points: Vec<(Point, Job, Key)>,
-    /// The scenario's files, which no output may replace.
+    /// Every input file, which no output may replace.
     inputs: Vec<PathBuf>,
 }
 
@@ -64,7 +65,6 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         ignore_target: what.ignore_target,
         max_cycles: what.max_cycles,
     };
-    let inputs = draft.files();
     let all = points(&spec.over).map_err(Failure::input)?;
     // The keys tell an axis over the GPU from one over the scenario. All presets have the same keys.
     let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
@@ -73,6 +73,8 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         .into_iter()
         .map(|point| (point.clone(), base.at(&point, &preset_keys)))
         .collect();
+    let gpus: BTreeSet<_> = jobs.iter().map(|(_, job)| job.gpu.as_str()).collect();
+    let inputs = draft.inputs(gpus);
     // Before the store is opened: a refused sweep leaves no folder behind.
     check_settings(draft, &jobs)?;
     let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;

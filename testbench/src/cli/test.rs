@@ -16,7 +16,7 @@ use warpwave::scenario::Draft;
 
 use super::args::{cycles, key_value};
 use super::failure::{Failure, INTERRUPTED, WRONG};
-use super::lab::{check_outputs, in_parallel};
+use super::lab::{self, check_outputs, in_parallel};
 use super::print;
 use super::progress;
 use super::write::{resolve, write};
@@ -68,12 +68,16 @@ struct Ran {
 pub fn test(args: &Test) -> Result<(), Failure> {
     let scenarios = scenarios(&args.scenarios)?;
     let mut baseline = baseline(args)?;
-    let files = scenarios.iter().map(PathBuf::from).filter(|path| path.is_file());
+    let mut inputs: Vec<PathBuf> = scenarios
+        .iter()
+        .flat_map(|name| lab::inputs(name, args.gpu.as_deref()))
+        .collect();
     let outputs = [("--junit", &args.junit), ("--baseline", &args.baseline)];
     // Without --bless the baseline is only read.
     let is_written = |option: &str| args.bless || option != "--baseline";
     let outputs = outputs.map(|(option, path)| (option, path.as_deref().filter(|_| is_written(option))));
-    check_outputs(&outputs, &files.collect::<Vec<_>>())?;
+    inputs.extend(args.baseline.clone().filter(|_| !args.bless));
+    check_outputs(&outputs, &inputs)?;
     progress::catch_interrupt();
     let begin = Instant::now();
     // Each scenario in a process: a crash ends that one alone.
