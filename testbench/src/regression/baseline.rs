@@ -55,6 +55,16 @@ pub enum BaselineError {
         /// Its tolerance.
         tolerance: f64,
     },
+    /// A value is infinite or NaN: no metric is near to it, or every metric.
+    #[error("values: `{metric}` of {scenario} has {value}; write it with --bless")]
+    BadValue {
+        /// The scenario.
+        scenario: String,
+        /// The metric.
+        metric: String,
+        /// Its value.
+        value: f64,
+    },
 }
 
 impl Default for Baseline {
@@ -81,6 +91,17 @@ impl Baseline {
                 return Err(BaselineError::BadTolerance {
                     metric: metric.clone(),
                     tolerance,
+                });
+            }
+        }
+        for (scenario, gpus) in &baseline.values {
+            let mut values = gpus.values().flatten();
+            if let Some((metric, &value)) = values.find(|(_, value)| !value.is_finite()) {
+                let (scenario, metric) = (scenario.clone(), metric.clone());
+                return Err(BaselineError::BadValue {
+                    scenario,
+                    metric,
+                    value,
                 });
             }
         }
@@ -210,6 +231,10 @@ mod tests {
         let says = |text: &str| Baseline::parse(text).unwrap_err().to_string();
         assert!(says("[tolerances]\n").starts_with("not a baseline: "));
         assert!(says("[tolerance]\ncycle = 0.1\n").contains("no metric is named `cycle`"));
+        for value in ["inf", "-inf", "nan"] {
+            let text = format!("[tolerance]\ncycles = 0.1\n[values.\"a.toml\".tiny]\ncycles = {value}\n");
+            assert!(says(&text).starts_with("values: `cycles` of a.toml has "), "{}", says(&text));
+        }
         assert!(says("[tolerance]\ncycles = 2.0\n").contains("`cycles` has 2; write a number from 0 to 1"));
     }
 }
