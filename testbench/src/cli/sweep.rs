@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use warpwave::report::saved::{CYCLES, is_column};
+use warpwave::report::saved::{CYCLES, is_column, launch_of};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
     self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, page, plot,
@@ -38,6 +38,8 @@ struct Planned {
     points: Vec<(Point, Job, Key)>,
     /// Every input file, which no output may replace.
     inputs: Vec<PathBuf>,
+    /// Launches of each point. `None` if a swept constant may change their number.
+    launches: Option<usize>,
 }
 
 /// Runs a sweep, plans it, or computes one point.
@@ -76,7 +78,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let gpus: BTreeSet<_> = jobs.iter().map(|(_, job)| job.gpu.as_str()).collect();
     let inputs = draft.inputs(gpus);
     // Before the store is opened: a refused sweep leaves no folder behind.
-    check_settings(draft, &jobs)?;
+    let launches = check_settings(draft, &jobs)?;
     let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
     let keyed = jobs.into_iter().map(|(point, job)| {
@@ -102,11 +104,12 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         store,
         points,
         inputs,
+        launches,
     })
 }
 
-/// Applies every setting once, so that a misspelt one is refused before the first point.
-fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
+/// Applies every setting once, so that a misspelt one is refused before the first point. Returns the number of launches, if fixed.
+fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Option<usize>, Failure> {
     let mut settings: Vec<_> = jobs.iter().flat_map(|(_, job)| job.settings.clone()).collect();
     settings.sort();
     settings.dedup();
@@ -119,7 +122,8 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
     let mut checked = settings
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));
-    checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))
+    checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))?;
+    Ok(constants.is_empty().then_some(scenario.launches.len()))
 }
 
 impl Planned {
@@ -165,7 +169,7 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
 /// `sweep`: computes the missing points, then prints and writes the table.
 fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
-    let columns = columns(args, &planned.spec)?;
+    let columns = columns(args, &planned)?;
     // A wrong option must fail now, not after hours of points.
     let files = [("--csv", &args.csv), ("--plot", &args.plot), ("--html", &args.html)];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
@@ -227,7 +231,8 @@ fn run(args: &Sweep) -> Result<(), Failure> {
 }
 
 /// The columns: cycles, the scenario's metrics and assertions, then those of the command line.
-fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
+fn columns(args: &Sweep, planned: &Planned) -> Result<Vec<String>, Failure> {
+    let spec = &planned.spec;
     let asserted = spec.asserts.iter().map(|assert| &assert.metric);
     let mut columns = vec![CYCLES.to_owned()];
     // A metric of an assertion or plot needs a column too.
@@ -235,6 +240,13 @@ fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     for name in spec.metrics.iter().chain(asserted).chain(plotted).chain(&args.metric) {
         if !is_column(name) {
             return Err(unknown_metric(name));
+        }
+        if let (Some((launch, _)), Some(n)) = (launch_of(name), planned.launches)
+            && launch >= n
+        {
+            return Err(Failure::input(format!(
+                "{name}: launches are counted from 0, and the scenario has {n}"
+            )));
         }
         if !columns.contains(name) {
             columns.push(name.clone());

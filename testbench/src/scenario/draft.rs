@@ -76,7 +76,11 @@ impl Draft {
     pub fn load(path: &Path) -> Result<Draft, ScenarioError> {
         let shown = path.display().to_string();
         let text = Files::Disk(".".into()).read_text(&shown);
-        let text = text.map_err(|fault| ScenarioError::new(&shown, "", fault))?;
+        let text = text.map_err(|fault| match fault {
+            // The error begins with the path.
+            Fault::Unreadable { reason, .. } => ScenarioError::new(&shown, "", Fault::NoFile { reason }),
+            fault => ScenarioError::new(&shown, "", fault),
+        })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::read(&shown, &text, Files::Disk(folder))
     }

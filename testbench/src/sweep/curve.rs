@@ -332,7 +332,12 @@ fn against_file(curve: &Curve, along: &str, column: &str, within: f64, csv: &str
             .and_then(|row| row.get(value)?.trim().parse::<f64>().ok())
             .filter(|wanted| wanted.is_finite());
         match wanted {
-            None => return Some(format!("the file has no finite number in `{column}` for {}", point.setting)),
+            None => {
+                return Some(format!(
+                    "the file has no finite number in `{column}` for {}",
+                    point.setting
+                ));
+            }
             Some(wanted) if !is_near(point.y, wanted, within) => {
                 return Some(format!("{} at {}, but the file has {wanted}", point.y, point.setting));
             }

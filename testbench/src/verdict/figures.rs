@@ -194,7 +194,9 @@ fn cell(tables: &BTreeMap<String, String>, args: &[Node]) -> Result<Number, Stri
         [cell] => {
             // Every value is below `inf`, and none is equal to `nan`.
             let number = cell.parse().ok().filter(|number: &f64| number.is_finite());
-            number.map(Number::Float).ok_or_else(|| format!("{path} has `{cell}` in column `{column}`, which is no finite number"))
+            number
+                .map(Number::Float)
+                .ok_or_else(|| format!("{path} has `{cell}` in column `{column}`, which is no finite number"))
         }
         rows => Err(format!("{} rows of {path} meet the conditions; one must", rows.len())),
     }
@@ -205,7 +207,8 @@ mod tests {
     use super::*;
 
     fn read(args: &[&str]) -> Result<Number, String> {
-        let text = "# Made by hand.\ngpu, size, cycles\nv100, 1, 28\na100, 1, 33\na100, 2, 200\nt4, 1, inf\nt4, 2, NaN\n";
+        let text =
+            "# Made by hand.\ngpu, size, cycles\nv100, 1, 28\na100, 1, 33\na100, 2, 200\nt4, 1, inf\nt4, 2, NaN\n";
         let tables = BTreeMap::from([("t.csv".to_owned(), text.to_owned())]);
         let args: Vec<_> = args.iter().map(|arg| Node::Text((*arg).to_owned())).collect();
         cell(&tables, &args)

@@ -413,7 +413,16 @@ fn no_command_replaces_an_input_of_a_scenario() {
     write("s.toml", &(scenario + more));
     let before = contents(folder.path());
     let inputs = [
-        "s.toml", "k.ptx", "out.npy", "want.npy", "gpu.toml", "base.toml", "other.toml", "other.ptx", "run.toml", "curve.csv",
+        "s.toml",
+        "k.ptx",
+        "out.npy",
+        "want.npy",
+        "gpu.toml",
+        "base.toml",
+        "other.toml",
+        "other.ptx",
+        "run.toml",
+        "curve.csv",
     ];
     for input in inputs {
         for args in [
@@ -425,13 +434,21 @@ fn no_command_replaces_an_input_of_a_scenario() {
             ["sweep", "s.toml", "--csv", input],
         ] {
             let answer = warpwave_in(folder.path(), &args);
-            assert_fails(&answer, 2, &[args[2], input, "is read by this run; choose another name"]);
+            assert_fails(
+                &answer,
+                2,
+                &[args[2], input, "is read by this run; choose another name"],
+            );
             fs::remove_dir_all(folder.path().join(".warpwave-store")).unwrap_or_default();
             assert!(contents(folder.path()) == before, "{args:?} changed a file");
         }
     }
     let swept = ["sweep", "s.toml", "--over", "gpu=tiny,run.toml", "--plot", "run.toml"];
-    assert_fails(&warpwave_in(folder.path(), &swept), 2, &["--plot", "run.toml", "is read by this run"]);
+    assert_fails(
+        &warpwave_in(folder.path(), &swept),
+        2,
+        &["--plot", "run.toml", "is read by this run"],
+    );
     let kept = ["test", "s.toml", "--baseline", "kept.toml"];
     write("kept.toml", "[tolerance]\ncycles = 0.1\n");
     let answer = warpwave_in(folder.path(), &[&kept[..], &["--junit", "kept.toml"]].concat());

@@ -77,7 +77,9 @@ within = 0.1
 
 #[test]
 fn table_does_not_replace_the_file_that_it_is_compared_with() {
-    let folder = project("\n[sweep]\nover = [\"n=64,128\"]\n[[sweep.assert]]\ncsv = \"ref.csv\"\ncolumn = \"cycles\"\nwithin = 0.1\n");
+    let folder = project(
+        "\n[sweep]\nover = [\"n=64,128\"]\n[[sweep.assert]]\ncsv = \"ref.csv\"\ncolumn = \"cycles\"\nwithin = 0.1\n",
+    );
     let path = folder.path().join("ref.csv");
     let reference = "n,cycles\n64,1\n128,1\n";
     fs::write(&path, reference).unwrap();

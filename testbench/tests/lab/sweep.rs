@@ -166,7 +166,10 @@ fn files_of_a_compared_run_are_inputs_of_each_point() {
         fs::copy(path("count.ptx"), path(&format!("{name}.ptx"))).unwrap();
     }
     fs::write(path("gpu.toml"), "base = \"tiny\"\n").unwrap();
-    assert_eq!((computed(folder.path()), computed(folder.path())), ("2".into(), "0".into()));
+    assert_eq!(
+        (computed(folder.path()), computed(folder.path())),
+        ("2".into(), "0".into())
+    );
     for name in ["other.ptx", "third.ptx"] {
         let text = fs::read_to_string(path(name)).unwrap();
         fs::write(path(name), text.replace("%r4, 1;", "%r4, 2;")).unwrap();
@@ -175,18 +178,40 @@ fn files_of_a_compared_run_are_inputs_of_each_point() {
     let text = fs::read_to_string(path("third.toml")).unwrap();
     fs::write(path("third.toml"), text.replace("u32 = 64", "u32 = 96")).unwrap();
     assert_eq!(computed(folder.path()), "2", "third.toml");
-    fs::write(path("gpu.toml"), "base = \"tiny\"\n[sm.lsu]\nqueue_depth = { value = 3, src = \"assumed\" }\n").unwrap();
+    fs::write(
+        path("gpu.toml"),
+        "base = \"tiny\"\n[sm.lsu]\nqueue_depth = { value = 3, src = \"assumed\" }\n",
+    )
+    .unwrap();
     assert_eq!(computed(folder.path()), "2", "gpu.toml");
     // Without `points`, no point reads the other runs.
     fs::write(path("count.toml"), text_without_points(&folder)).unwrap();
     assert_eq!(computed(folder.path()), "2");
-    fs::write(path("gpu.toml"), "base = \"tiny\"\n[sm.lsu]\nqueue_depth = { value = 5, src = \"assumed\" }\n").unwrap();
+    fs::write(
+        path("gpu.toml"),
+        "base = \"tiny\"\n[sm.lsu]\nqueue_depth = { value = 5, src = \"assumed\" }\n",
+    )
+    .unwrap();
     assert_eq!(computed(folder.path()), "0");
 }
 
 fn text_without_points(folder: &tempfile::TempDir) -> String {
     let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
     text.replace("points = true\n", "")
+}
+
+#[test]
+fn column_of_an_absent_launch_is_refused() {
+    let folder = project("");
+    let args = ["sweep", "count.toml", "--over", "n=64,128", "--metric"];
+    let answer = warpwave_in(folder.path(), &[&args[..], &["launch[1].cycles"]].concat());
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    let says = "launch[1].cycles: launches are counted from 0, and the scenario has 1";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    assert_eq!(
+        warpwave_in(folder.path(), &[&args[..], &["launch[0].cycles"]].concat()).code,
+        0
+    );
 }
 
 #[test]
