@@ -43,7 +43,7 @@ mod script;
 pub use axis::{Axis, AxisError, Point, points};
 pub use curve::{Curve, CurveAssert, Shape};
 pub(crate) use job::numbers;
-pub use job::{Job, JobError, Key, Keys, Prepared, absolute, split_constants};
+pub use job::{Job, JobError, Key, Keys, Prepared, absolute, absolute_gpu, split_constants};
 pub use page::page;
 pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, script};

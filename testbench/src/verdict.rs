@@ -113,6 +113,10 @@ fn compare(comparison: &Comparison, figures: &impl Scope) -> Checked {
 }
 
 fn holds(comparison: &Comparison, left: Number, right: Number) -> bool {
+    // No measured value is infinite or NaN, so such a side proves nothing.
+    if !left.value().is_finite() || !right.value().is_finite() {
+        return false;
+    }
     let distance = (left.value() - right.value()).abs();
     match (comparison.operator, comparison.tolerance) {
         (Binary::Equal, Tolerance::Part(part)) => distance <= part * right.value().abs(),

@@ -173,6 +173,71 @@ fn slow_kernel_at_full_occupancy_is_blamed_for_its_accesses() {
     assert!(run.launches[0].cycles > run.launches[1].cycles);
 }
 
+/// A branch on the index of the thread, then a loop of 64 turns.
+const PARTIAL: &str = ".version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u32 n) {
+    .reg .b32 %r<6>; .reg .b64 %rd<3>; .reg .f32 %f<2>; .reg .pred %p<3>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r2, [n];
+    mov.u32 %r1, %tid.x; mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x;
+    mad.lo.u32 %r1, %r3, %r4, %r1;
+    setp.ge.u32 %p1, %r1, %r2;
+    @%p1 bra DONE;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd1, %rd1, %rd2;
+    mov.f32 %f1, 0f3f800000; mov.u32 %r5, 0;
+TURN:
+    fma.rn.f32 %f1, %f1, %f1, %f1;
+    fma.rn.f32 %f1, %f1, %f1, %f1;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p2, %r5, 64;
+    @%p2 bra TURN;
+    st.global.f32 [%rd1], %f1;
+DONE:
+    ret;
+}
+";
+
+#[test]
+fn small_blocks_are_blamed_and_not_a_branch_that_rarely_diverges() {
+    // 200 blocks of 8 threads. The branch diverges in the last block alone.
+    let text = "ptx = \"k.ptx\"\nbuffers.o = { dtype = \"f32\", shape = [1600] }\n[[launch]]\ngrid = 200\nblock = 8\n\
+                args = [\"o\", { u32 = 1597 }]\n";
+    let scenario = scenario_of(text, &[("k.ptx", PARTIAL.to_owned())]);
+    let run = run(&scenario, "tiny");
+    let diagnoses = diagnosis::of_run(&run);
+    let partial = diagnoses[0].causes.iter().find(|cause| cause.kind == "divergence");
+    let partial = partial.expect("24 of 32 lanes are off");
+    assert!(partial.text.starts_with("partial warps: "), "{}", partial.text);
+    assert!(
+        partial.text.ends_with("a block of 8 threads has 1 warp"),
+        "{}",
+        partial.text
+    );
+    assert!(partial.at.is_none());
+}
+
+#[test]
+fn textures_and_other_blocks_are_not_uncoalesced() {
+    for name in ["texture", "cluster_swap", "cluster_histogram"] {
+        let scenario = builtin::load(name).unwrap();
+        let run = run(&scenario, "tiny");
+        let diagnoses = diagnosis::of_run(&run);
+        // One kernel reads the image from a buffer, column by column.
+        let of_others = run
+            .launches
+            .iter()
+            .zip(&diagnoses)
+            .filter(|(launch, _)| launch.entry != "by_buffer");
+        for (_, diagnosis) in of_others {
+            let cause = diagnosis.causes.iter().find(|cause| cause.kind == "uncoalesced");
+            assert!(cause.is_none(), "{name}: {cause:?}");
+        }
+    }
+}
+
 /// Loads 24 values and uses each twice, in two rounds, with 16 registers.
 fn spilling() -> String {
     let registers = 24;

@@ -29,10 +29,12 @@ use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::Warp;
 
 /// Counters that grow when a launch makes progress.
-const PROGRESS: [&str; 9] = [
+const PROGRESS: [&str; 11] = [
     "ctas",
     "ctas_done",
     "global_st_inst",
+    "surface_st_inst",
+    "remote_st_inst",
     "shared_st_inst",
     "cluster_lines",
     "products",

@@ -63,7 +63,7 @@ use super::row_policy::RowPolicy;
 use super::scheduler::{Schedule, Scheduler};
 use super::timing::BankTimers;
 use crate::config::Hbm;
-use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, SECTOR, SECTORS, Stage};
+use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, Purpose, SECTOR, SECTORS, Stage};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 use burst::bursts;
@@ -378,7 +378,7 @@ impl Channel {
         let state = &mut self.state;
         let write = packet.kind == PacketKind::Store;
         let requests = match write {
-            true if packet.is_flush => &mut state.stats.flush_requests,
+            true if packet.purpose == Purpose::Flush => &mut state.stats.flush_requests,
             true => &mut state.stats.write_requests,
             false => &mut state.stats.read_requests,
         };

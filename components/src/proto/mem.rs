@@ -56,6 +56,17 @@ pub enum Crossing {
     Recalled,
 }
 
+/// What a packet is for, where its kind does not tell. For statistics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// A load of a warp from global memory.
+    GlobalLoad,
+    /// A write of a dirty line that the host has written back after a launch.
+    Flush,
+    /// Any other.
+    Other,
+}
+
 /// Command of the host to an L2 slice, between launches. It keeps device memory and L2 consistent, outside simulated time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceCommand {
@@ -201,8 +212,8 @@ pub struct Packet {
     pub l1_hit: bool,
     /// In a response of the L2: true if the L2 had all sectors.
     pub l2_hit: bool,
-    /// In a write to memory: true for a dirty line that the host has written back after a launch. For statistics.
-    pub is_flush: bool,
+    /// What the packet is for. For statistics.
+    pub purpose: Purpose,
     /// Role between the two partitions of the L2. The sender to the crossbar sets it.
     pub crossing: Crossing,
     /// True if the packet stores its stamps. It does so for subscribers and histograms.
@@ -230,7 +241,7 @@ impl Packet {
             tag: 0,
             l1_hit: false,
             l2_hit: false,
-            is_flush: false,
+            purpose: Purpose::Other,
             crossing: Crossing::Near,
             is_timed: true,
             stamps: Stamps::NONE,

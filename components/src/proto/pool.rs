@@ -1,6 +1,6 @@
 //! A pool of packets: a block that creates packets uses them again.
 
-use crate::proto::mem::{Crossing, Packet, PacketKind};
+use crate::proto::mem::{Crossing, Packet, PacketKind, Purpose};
 use warpwave_hw::grow::push;
 
 /// Free packets. Once there are as many as were ever in flight, no more are allocated.
@@ -19,7 +19,7 @@ impl PacketPool {
         packet.sectors = sectors;
         packet.tag = tag;
         // The last use may have set it.
-        packet.is_flush = false;
+        packet.purpose = Purpose::Other;
         packet.crossing = Crossing::Near;
         packet.start_stamps(is_timed);
         packet

@@ -37,7 +37,7 @@ use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::atomic::AtomicUnit;
 
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage, apply_atomic, byte_mask, shown};
+use crate::proto::mem::{LINE, Packet, PacketKind, Purpose, Stage, apply_atomic, byte_mask, shown};
 use crate::storage::Storage;
 
 /// Parameters of an ideal memory.
@@ -69,6 +69,12 @@ warpwave_hw::counters! {
         pub load_sectors_hit: u64,
         /// 0: nothing misses.
         pub load_sectors_merged: u64,
+        /// Sectors of loads of warps from global memory.
+        pub global_load_sectors: u64,
+        /// Equal to `global_load_sectors`: nothing misses.
+        pub global_load_sectors_hit: u64,
+        /// 0: nothing misses.
+        pub global_load_sectors_merged: u64,
         pub store_sectors: u64,
         pub atomic_sectors: u64,
         pub reduction_sectors: u64,
@@ -79,10 +85,15 @@ warpwave_hw::counters! {
 }
 
 impl Stats {
-    fn count(&mut self, kind: PacketKind, n: u64) {
-        let (requests, sectors) = match kind {
+    fn count(&mut self, packet: &Packet) {
+        let n = u64::from(packet.n_sectors());
+        let (requests, sectors) = match packet.kind {
             PacketKind::Load => {
                 self.load_sectors_hit += n;
+                if packet.purpose == Purpose::GlobalLoad {
+                    self.global_load_sectors += n;
+                    self.global_load_sectors_hit += n;
+                }
                 (&mut self.load_requests, &mut self.load_sectors)
             }
             PacketKind::Store => (&mut self.store_requests, &mut self.store_sectors),
@@ -159,7 +170,7 @@ impl IdealMemory {
             }
             let mut packet = ports.requests.take(now);
             packet.note(Stage::L1, now);
-            self.state.stats.count(packet.kind, packet.n_sectors().into());
+            self.state.stats.count(&packet);
             self.state.line = Some(packet.line);
             (packet.l1_hit, packet.l2_hit) = (true, true);
             let changes = access(&mut packet, &self.storage);

@@ -63,6 +63,8 @@ pub struct Compare {
 struct Request<'a> {
     name: &'a str,
     gpu: Option<&'a str>,
+    /// The GPU that an option gives to this side alone.
+    own_gpu: Option<&'a str>,
     /// Changed preset keys of both sides.
     sets: &'a [(String, String)],
     /// Changed preset keys of this side.
@@ -78,6 +80,7 @@ fn request<'a>(
     Request {
         name,
         gpu: gpu.as_deref().or(args.gpu.as_deref()),
+        own_gpu: gpu.as_deref(),
         sets: &args.set,
         own_sets,
     }
@@ -87,7 +90,7 @@ fn request<'a>(
 pub fn compare(args: &Compare) -> Result<(), Failure> {
     let a = request(args, &args.a, &args.gpu_a, &args.set_a);
     let b = request(args, args.b.as_ref().unwrap_or(&args.a), &args.gpu_b, &args.set_b);
-    let inputs = [a.name, b.name].map(PathBuf::from);
+    let inputs = [&a, &b].map(|side| lab::inputs(side.name, side.gpu)).concat();
     let outputs = [("--json", args.json.as_deref()), ("--html", args.html.as_deref())];
     check_outputs(&outputs, &inputs)?;
     progress::catch_interrupt();
@@ -119,9 +122,9 @@ fn side(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
 /// Reads a saved report.
 fn saved(request: &Request<'_>) -> Result<Side, Failure> {
     let name = request.name;
-    if !request.own_sets.is_empty() {
+    if !request.own_sets.is_empty() || request.own_gpu.is_some() {
         return Err(Failure::input(format!(
-            "{name} is a saved report: --set-a and --set-b cannot change it"
+            "{name} is a saved report: --gpu-a, --gpu-b, --set-a and --set-b cannot change it"
         )));
     }
     let text = fs::read(name).map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
@@ -133,9 +136,21 @@ fn saved(request: &Request<'_>) -> Result<Side, Failure> {
             "{name} is no report; write one with `warpwave run --json FILE`"
         ))
     })?;
+    // A sample covers the cycles that its user chose.
+    let is_sample = report["stopped"] == "sampled";
+    if let Some(reason) = report["stopped"].as_str().filter(|_| !is_sample) {
+        return Err(Failure::input(format!(
+            "{name} is the report of a run that stopped early ({reason}); save one of a whole run"
+        )));
+    }
     let word = |key: &str| report[key].as_str().unwrap_or("?").to_owned();
     Ok(Side {
-        name: format!("{} on {}, saved in {name}", word("scenario"), word("gpu")),
+        name: format!(
+            "{} on {}, saved in {name}{}",
+            word("scenario"),
+            word("gpu"),
+            if is_sample { ", a sample" } else { "" }
+        ),
         report,
         lines: None,
     })

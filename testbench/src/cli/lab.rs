@@ -8,7 +8,7 @@ use std::thread;
 
 use warpwave::bench::Bench;
 use warpwave::report::metrics;
-use warpwave::scenario::Scenario;
+use warpwave::scenario::{Draft, Scenario};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
 
@@ -28,6 +28,16 @@ pub fn bench<'s>(scenario: &'s Scenario, config: &GpuConfig, ignore_target: bool
         )));
     }
     Ok(bench)
+}
+
+/// All input files of a scenario on `gpu`, or on its own GPU. A name that is no scenario gives its own path.
+pub fn inputs(name: &str, gpu: Option<&str>) -> Vec<PathBuf> {
+    // The run reports the fault of a scenario.
+    let Ok(draft) = Draft::find(name) else {
+        return vec![PathBuf::from(name)];
+    };
+    let own = draft.gpu();
+    draft.inputs(gpu.or(own.as_deref()))
 }
 
 /// Checks that the files of these options can be written, and that none is an input or another output.

@@ -156,7 +156,7 @@ fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
     // An option of the command wins over the scenario.
     let set = [draft.settings(), args.set.clone()].concat();
     let preset = preset::load(&gpu, &set).map_err(Failure::input)?;
-    let inputs = [draft.files(), preset.files].concat();
+    let inputs = draft.inputs([gpu.as_str()]);
     let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
     scenario.max_registers = args.maxrregcount.or(scenario.max_registers);
     // The parser of the arguments accepts names of optional passes alone.

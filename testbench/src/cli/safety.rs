@@ -9,6 +9,7 @@ use warpwave::lockstep::{self, CheckedLaunch};
 use warpwave::reference::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, Unwritten};
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Program;
 use warpwave_isa::space::Space;
 
@@ -184,7 +185,12 @@ fn word(program: &Program, address: u32) -> String {
 
 fn accessed(scenario: &Scenario, program: &Program, access: &Access, block: &str, cycle: Option<Cycle>) -> String {
     let ([x, y, z], warp) = (access.thread, access.warp);
+    let is_test = program
+        .code()
+        .get(access.pc as usize)
+        .is_some_and(|inst| inst.op == Opcode::Syncs);
     let verb = match access.kind {
+        Kind::Atomic if is_test => "tested by a wait for an mbarrier,",
         Kind::Read => "read",
         Kind::Write => "written",
         Kind::Atomic => "changed by an atomic",

@@ -6,12 +6,13 @@ mod point;
 
 mod pool;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-use warpwave::report::saved::{CYCLES, is_column};
+use warpwave::report::saved::{CYCLES, is_column, launch_of};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
     self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, page, plot,
@@ -35,8 +36,10 @@ struct Planned {
     spec: Spec,
     store: Store,
     points: Vec<(Point, Job, Key)>,
-    /// The scenario's files, which no output may replace.
+    /// Every input file, which no output may replace.
     inputs: Vec<PathBuf>,
+    /// Launches of each point. `None` if a swept constant may change their number.
+    launches: Option<usize>,
 }
 
 /// Runs a sweep, plans it, or computes one point.
@@ -57,14 +60,13 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let gpu = what.gpu.clone().or_else(|| draft.gpu());
     let base = Job {
         scenario: sweep::absolute(&name),
-        gpu: sweep::absolute(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
+        gpu: sweep::absolute_gpu(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
         // An option of the command wins over the scenario.
         sets: [draft.settings(), what.set.clone()].concat(),
         settings: Vec::new(),
         ignore_target: what.ignore_target,
         max_cycles: what.max_cycles,
     };
-    let inputs = draft.files();
     let all = points(&spec.over).map_err(Failure::input)?;
     // The keys tell an axis over the GPU from one over the scenario. All presets have the same keys.
     let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
@@ -73,8 +75,10 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         .into_iter()
         .map(|point| (point.clone(), base.at(&point, &preset_keys)))
         .collect();
+    let gpus: BTreeSet<_> = jobs.iter().map(|(_, job)| job.gpu.as_str()).collect();
+    let inputs = draft.inputs(gpus);
     // Before the store is opened: a refused sweep leaves no folder behind.
-    check_settings(draft, &jobs)?;
+    let launches = check_settings(draft, &jobs)?;
     let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
     let keyed = jobs.into_iter().map(|(point, job)| {
@@ -100,11 +104,12 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         store,
         points,
         inputs,
+        launches,
     })
 }
 
-/// Applies every setting once, so that a misspelt one is refused before the first point.
-fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
+/// Applies every setting once, so that a misspelt one is refused before the first point. Returns the number of launches, if fixed.
+fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Option<usize>, Failure> {
     let mut settings: Vec<_> = jobs.iter().flat_map(|(_, job)| job.settings.clone()).collect();
     settings.sort();
     settings.dedup();
@@ -117,7 +122,8 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<(), Failure> {
     let mut checked = settings
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));
-    checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))
+    checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))?;
+    Ok(constants.is_empty().then_some(scenario.launches.len()))
 }
 
 impl Planned {
@@ -163,7 +169,7 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
 /// `sweep`: computes the missing points, then prints and writes the table.
 fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
-    let columns = columns(args, &planned.spec)?;
+    let columns = columns(args, &planned)?;
     // A wrong option must fail now, not after hours of points.
     let files = [("--csv", &args.csv), ("--plot", &args.plot), ("--html", &args.html)];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
@@ -225,7 +231,8 @@ fn run(args: &Sweep) -> Result<(), Failure> {
 }
 
 /// The columns: cycles, the scenario's metrics and assertions, then those of the command line.
-fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
+fn columns(args: &Sweep, planned: &Planned) -> Result<Vec<String>, Failure> {
+    let spec = &planned.spec;
     let asserted = spec.asserts.iter().map(|assert| &assert.metric);
     let mut columns = vec![CYCLES.to_owned()];
     // A metric of an assertion or plot needs a column too.
@@ -233,6 +240,13 @@ fn columns(args: &Sweep, spec: &Spec) -> Result<Vec<String>, Failure> {
     for name in spec.metrics.iter().chain(asserted).chain(plotted).chain(&args.metric) {
         if !is_column(name) {
             return Err(unknown_metric(name));
+        }
+        if let (Some((launch, _)), Some(n)) = (launch_of(name), planned.launches)
+            && launch >= n
+        {
+            return Err(Failure::input(format!(
+                "{name}: launches are counted from 0, and the scenario has {n}"
+            )));
         }
         if !columns.contains(name) {
             columns.push(name.clone());

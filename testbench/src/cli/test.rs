@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread::available_parallelism;
@@ -16,7 +16,7 @@ use warpwave::scenario::Draft;
 
 use super::args::{cycles, key_value};
 use super::failure::{Failure, INTERRUPTED, WRONG};
-use super::lab::{check_outputs, in_parallel};
+use super::lab::{self, check_outputs, in_parallel};
 use super::print;
 use super::progress;
 use super::write::{resolve, write};
@@ -68,12 +68,16 @@ struct Ran {
 pub fn test(args: &Test) -> Result<(), Failure> {
     let scenarios = scenarios(&args.scenarios)?;
     let mut baseline = baseline(args)?;
-    let files = scenarios.iter().map(PathBuf::from).filter(|path| path.is_file());
+    let mut inputs: Vec<PathBuf> = scenarios
+        .iter()
+        .flat_map(|name| lab::inputs(name, args.gpu.as_deref()))
+        .collect();
     let outputs = [("--junit", &args.junit), ("--baseline", &args.baseline)];
     // Without --bless the baseline is only read.
     let is_written = |option: &str| args.bless || option != "--baseline";
     let outputs = outputs.map(|(option, path)| (option, path.as_deref().filter(|_| is_written(option))));
-    check_outputs(&outputs, &files.collect::<Vec<_>>())?;
+    inputs.extend(args.baseline.clone().filter(|_| !args.bless));
+    check_outputs(&outputs, &inputs)?;
     progress::catch_interrupt();
     let begin = Instant::now();
     // Each scenario in a process: a crash ends that one alone.
@@ -156,9 +160,23 @@ fn kept_name(scenario: &str, baseline: &Path) -> String {
     }
     let (path, baseline) = (resolve(path), resolve(baseline));
     let folder = baseline.parent().unwrap_or(Path::new(""));
-    let kept = path.strip_prefix(folder).unwrap_or(&path);
+    let kept = relative(&path, folder);
     // One baseline serves all systems.
     kept.display().to_string().replace('\\', "/")
+}
+
+/// The path from `folder` to `path`, both absolute. On another drive, the path itself.
+fn relative(path: &Path, folder: &Path) -> PathBuf {
+    let alike = path
+        .components()
+        .zip(folder.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    if alike == 0 {
+        return path.to_owned();
+    }
+    let up = folder.components().skip(alike).map(|_| Component::ParentDir);
+    up.chain(path.components().skip(alike)).collect()
 }
 
 /// Runs all scenarios in parallel. Prints a line each, in order. After Ctrl-C no more begin.
@@ -271,6 +289,12 @@ fn sweep(args: &Test, program: &Path, name: &str, store: &Path) -> std::io::Resu
     if let Some(gpu) = &args.gpu {
         command.args(["--gpu", gpu]);
     }
+    if let Some(cycles) = &args.max_cycles {
+        command.args(["--max-cycles", &cycles.to_string()]);
+    }
+    if args.ignore_target {
+        command.arg("--ignore-target");
+    }
     command.arg("--").arg(name).stdin(Stdio::null()).output()
 }
 
@@ -281,9 +305,17 @@ fn failed(kind: &str, text: &str) -> Failed {
     }
 }
 
-/// The metrics that moved away from the baseline. `None` with --bless, which takes them over.
+/// The metrics that moved away from the baseline. With --bless, which takes them over, only those of absent launches.
 fn moved(args: &Test, baseline: &Baseline, name: &str, report: Option<&Json>) -> Option<Failed> {
-    let path = args.baseline.as_deref().filter(|_| !args.bless)?;
-    let moved = baseline.check(&kept_name(name, path), report?);
+    let (path, report) = (args.baseline.as_deref()?, report?);
+    // A baseline cannot have a metric of an absent launch, so --bless refuses it too.
+    let absent = baseline.absent(report);
+    if !absent.is_empty() {
+        return Some(failed("no such launch", &absent.join("\n")));
+    }
+    if args.bless {
+        return None;
+    }
+    let moved = baseline.check(&kept_name(name, path), report);
     (!moved.is_empty()).then(|| failed("metrics moved", &moved.join("\n")))
 }

@@ -4,7 +4,7 @@ use warpwave::bench::Options;
 use warpwave::report::transaction;
 use warpwave::scenario::Scenario;
 use warpwave::watch::requests::{begin, end};
-use warpwave::watch::transaction::TransactionFinder;
+use warpwave::watch::transaction::{TransactionFinder, Wanted};
 use warpwave_components::config::GpuConfig;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::scheduled::ScheduledSignal;
@@ -39,9 +39,15 @@ pub fn find(
     bench.run_with_events(options, &mut [&mut finder], &mut |_| !is_stopped());
     let found = finder.finish();
     let Some((id, request)) = found.first() else {
-        return Err(Failure::input(
-            "the run has no request that --transaction names; --hist DIR lists the slowest ones in latencies.txt",
-        ));
+        return Err(Failure::input(match wanted {
+            Wanted::Slowest => {
+                "the run has no load that --transaction slowest could show; name a store or an atomic by its request, as \
+                 --hist DIR lists them in latencies.txt"
+            }
+            Wanted::Id(_) => {
+                "the run has no request that --transaction names; --hist DIR lists the slowest ones in latencies.txt"
+            }
+        }));
     };
     let others = match found.len() - 1 {
         0 => "no other request has the same fill".to_owned(),

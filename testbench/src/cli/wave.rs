@@ -35,6 +35,8 @@ pub struct Wave {
     flight: Option<PathBuf>,
     /// True if an option names the flight-recorder file.
     is_asked: bool,
+    /// True if an option names a waveform file.
+    has_files: bool,
     scopes: String,
     /// Size of the file at which the next note is printed, in bytes.
     next_note: u64,
@@ -75,6 +77,7 @@ impl Wave {
             error: None,
             flight,
             is_asked: args.flight.is_some(),
+            has_files: written.is_some(),
             scopes: selection.patterns().collect::<Vec<_>>().join(" "),
             next_note: LARGE,
             is_limited: false,
@@ -167,7 +170,8 @@ impl Wave {
         // Cycle 0 collects nothing more: `finish` ends the files with the last cycle collected.
         let now = now.unwrap_or(Cycle::ZERO);
         let summary = waveform.finish(now).map_err(failure)?;
-        if !summary.reached {
+        // The default flight recorder is no concern of a run that did not fail.
+        if !summary.reached && (self.has_files || self.is_asked) {
             tell(
                 "note: the waveform is empty: the run ended before the cycles of --trace-cycles or the event of --trace-on",
             );

@@ -262,6 +262,25 @@ impl Lsu<'_, '_> {
         }
     }
 
+    /// Passes an access of a bulk copy to the race detector of the own shared memory, before it changes memory.
+    pub(super) fn show_to_shared(&mut self, lane: usize, at: u32, n: usize, new: Option<&[u8]>) {
+        let (own, pc) = (self.cta.rank, self.cta.warps[self.warp].flow.pc());
+        if let Some(detector) = &mut self.cta.detector
+            && let Some(old) = self.cta.shared[own].get(at as usize..at as usize + n)
+        {
+            detector.on_access(&LaneAccess {
+                warp: self.warp,
+                lane,
+                pc,
+                inst: self.inst,
+                space: Space::Shared,
+                address: at.into(),
+                old,
+                new,
+            });
+        }
+    }
+
     /// Passes an access to the race detectors, before it changes memory. An access that traps is not passed.
     fn show_to_detector(&mut self, lane: usize, space: Space, address: u64, n: usize, new: Option<&[u8]>) {
         if self.cta.detector.is_none() && self.cta.global.is_none() {

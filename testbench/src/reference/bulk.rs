@@ -1,5 +1,7 @@
 //! Bulk copies of the reference: performed at once, then counted by their mbarrier.
 
+use std::ops::Range;
+
 use warpwave_components::proto::bulk::{CONST_BANK, constant_map};
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
@@ -29,6 +31,16 @@ impl LaneCopy {
     fn shared(&self, piece: Piece, n: u32) -> u32 {
         swizzled(piece.shared + n, self.map.map_or(0, |map| map.swizzle))
     }
+}
+
+/// The parts of a piece that lie in one word of shared memory each. A swizzle moves words whole.
+fn words(piece: Piece) -> impl Iterator<Item = Range<u32>> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let n = next..(next + 4 - (piece.shared + next) % 4).min(piece.bytes);
+        next = n.end;
+        (!n.is_empty()).then_some(n)
+    })
 }
 
 /// The address of a byte in the shared memory of the CTA with this rank.
@@ -77,6 +89,9 @@ impl Lsu<'_, '_> {
             // The upper half of an mbarrier is its transaction count.
             let after = mbarrier::arrive(before, u64::from(copy.bytes.wrapping_neg()) << 32, false);
             state.copy_from_slice(&after.to_le_bytes());
+            if let Some(detector) = &mut self.cta.detector {
+                detector.complete_copy(self.warp, at as u32);
+            }
             if let Some(detector) = &mut self.cta.global {
                 detector.arrive_at_mbarrier(self.warp, rank as usize, at as u32);
             }
@@ -153,17 +168,19 @@ impl Lsu<'_, '_> {
                 let bytes = piece.bytes as usize;
                 self.show_to_global(lane, (Kind::Read, Strength::Weak), from, bytes, None);
             }
-            for n in 0..piece.bytes {
-                let byte = match piece.global {
-                    Some(at) => self.inside(lane, Space::Global, at + u64::from(n), 1)?[0],
-                    None => copy.map.map_or(0, |map| map.fill_byte(piece.shared + n)),
-                };
-                let at = copy.shared(piece, n);
-                self.inside(lane, Space::Cluster, in_cluster(rank, at), 1)?[0] = byte;
-                // In a launch with clusters there is no such detector, so `at` is in the own CTA.
-                if let Some(detector) = &mut self.cta.detector {
-                    detector.mark_written(at);
+            for n in words(piece) {
+                let mut bytes = [0; 4];
+                for (m, byte) in (n.start..).zip(&mut bytes[..n.len()]) {
+                    *byte = match piece.global {
+                        Some(at) => self.inside(lane, Space::Global, at + u64::from(m), 1)?[0],
+                        None => copy.map.map_or(0, |map| map.fill_byte(piece.shared + m)),
+                    };
                 }
+                let (at, bytes) = (copy.shared(piece, n.start), &bytes[..n.len()]);
+                // In a launch with clusters there is no such detector, so `at` is in the own CTA.
+                self.show_to_shared(lane, at, bytes.len(), Some(bytes));
+                self.inside(lane, Space::Cluster, in_cluster(rank, at), bytes.len())?
+                    .copy_from_slice(bytes);
             }
         }
         Ok(())
@@ -178,6 +195,9 @@ impl Lsu<'_, '_> {
         let size = reduction.map_or(1, Ty::bytes);
         for &piece in &copy.pieces {
             let Some(global) = piece.global else { continue };
+            for n in words(piece) {
+                self.show_to_shared(lane, copy.shared(piece, n.start), n.len(), None);
+            }
             // A plain copy moves byte by byte, a reduction element by element.
             for n in (0..piece.bytes).step_by(size.into()) {
                 let from = in_cluster(rank, copy.shared(piece, n));

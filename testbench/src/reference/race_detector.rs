@@ -273,9 +273,9 @@ impl RaceDetector {
         }
     }
 
-    /// Marks a byte as written by a bulk copy. Its mbarrier orders the write before the readers.
-    pub fn mark_written(&mut self, byte: u32) {
-        self.shadow.mark_written(byte);
+    /// A bulk copy of a warp arrives at the mbarrier at this address. It orders the copy before the threads that wait.
+    pub fn complete_copy(&mut self, warp: usize, mbarrier: u32) {
+        self.order.release(warp, (true, mbarrier.into()));
     }
 
     /// Checks an access if it is to shared memory. Updates the order with an access of any space.
@@ -382,6 +382,9 @@ fn kind(inst: &Inst) -> Kind {
         Opcode::Ld | Opcode::Ldsm => Kind::Read,
         Opcode::St => Kind::Write,
         Opcode::Ldgsts => Kind::Copy,
+        // A bulk copy reads shared memory, or writes it, as one that its thread performs at once.
+        Opcode::Ublkcp | Opcode::Ublkred if inst.mods.high => Kind::Read,
+        Opcode::Ublkcp | Opcode::Ublkred => Kind::Write,
         _ => Kind::Atomic,
     }
 }

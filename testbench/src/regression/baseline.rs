@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use thiserror::Error;
 use toml::Value;
 
-use crate::report::saved::{CYCLES, is_column, value};
+use crate::report::saved::{CYCLES, is_column, launch_of, value};
 
 /// Tolerance of the cycles in a new baseline.
 const TOLERANCE: f64 = 0.02;
@@ -55,6 +55,19 @@ pub enum BaselineError {
         /// Its tolerance.
         tolerance: f64,
     },
+    /// No metric is compared.
+    #[error("tolerance: it names no metric, so every run would pass; write one, such as cycles = 0.02")]
+    NoMetric,
+    /// A value is infinite or NaN: no metric is near to it, or every metric.
+    #[error("values: `{metric}` of {scenario} has {value}; write it with --bless")]
+    BadValue {
+        /// The scenario.
+        scenario: String,
+        /// The metric.
+        metric: String,
+        /// Its value.
+        value: f64,
+    },
 }
 
 impl Default for Baseline {
@@ -73,6 +86,9 @@ impl Baseline {
     /// If the text has another form, or names a metric or a tolerance that cannot be.
     pub fn parse(text: &str) -> Result<Self, BaselineError> {
         let baseline: Baseline = toml::from_str(text).map_err(|error| BaselineError::Syntax(error.to_string()))?;
+        if baseline.tolerance.is_empty() {
+            return Err(BaselineError::NoMetric);
+        }
         for (metric, &tolerance) in &baseline.tolerance {
             if !is_column(metric) {
                 return Err(BaselineError::UnknownMetric(metric.clone()));
@@ -84,6 +100,17 @@ impl Baseline {
                 });
             }
         }
+        for (scenario, gpus) in &baseline.values {
+            let mut values = gpus.values().flatten();
+            if let Some((metric, &value)) = values.find(|(_, value)| !value.is_finite()) {
+                let (scenario, metric) = (scenario.clone(), metric.clone());
+                return Err(BaselineError::BadValue {
+                    scenario,
+                    metric,
+                    value,
+                });
+            }
+        }
         Ok(baseline)
     }
 
@@ -91,12 +118,16 @@ impl Baseline {
     pub fn check(&self, scenario: &str, report: &Json) -> Vec<String> {
         let kept = self.values.get(scenario).and_then(|gpus| gpus.get(gpu(report)));
         let moved = self.tolerance.iter().filter_map(|(metric, &tolerance)| {
+            let found = value(report, metric).number();
+            // `not modelled` and `not reached` are no numbers. A blessed run without the number has no value either.
+            if found.is_none() && kept.is_some_and(|values| !values.contains_key(metric)) {
+                return None;
+            }
             let kept = kept.and_then(|values| values.get(metric));
             let Some(&kept) = kept else {
                 return Some(format!("{metric} on {} has no baseline; write it with --bless", gpu(report)));
             };
-            // `not modelled` and `not reached` are no numbers.
-            let Some(found) = value(report, metric).number() else {
+            let Some(found) = found else {
                 return Some(format!("{metric} has no value, and the baseline is {kept}"));
             };
             let change = found - kept;
@@ -111,6 +142,16 @@ impl Baseline {
             })
         });
         moved.collect()
+    }
+
+    /// The metrics of a launch that this report does not have, one sentence each.
+    pub fn absent(&self, report: &Json) -> Vec<String> {
+        let launches = report["launches"].as_array().map_or(0, Vec::len);
+        let beyond = |metric: &&String| launch_of(metric).is_some_and(|(launch, _)| launch >= launches);
+        let absent = self.tolerance.keys().filter(beyond);
+        absent
+            .map(|metric| format!("{metric}: launches are counted from 0, and the run has {launches}"))
+            .collect()
     }
 
     /// Takes over the values of a report.
@@ -206,10 +247,44 @@ mod tests {
     }
 
     #[test]
+    fn metric_without_a_number_is_blessed_and_then_holds() {
+        let text = "[tolerance]\ncycles = 0.1\n\"dram__bytes_read.sum\" = 0.1\n";
+        let mut baseline = Baseline::parse(text).unwrap();
+        let metrics = serde_json::json!({ "dram__bytes_read.sum": "not reached" });
+        let silent = serde_json::json!({ "gpu": "tiny", "totals": { "cycles": 5, "metrics": metrics } });
+        assert_eq!(baseline.check("a.toml", &silent).len(), 2);
+        baseline.bless("a.toml", &silent);
+        let mut baseline = Baseline::parse(&baseline.text()).unwrap();
+        assert_eq!(baseline.check("a.toml", &silent), [""; 0]);
+        // A number in place of none, or none in place of a number, is a change.
+        assert_eq!(baseline.check("a.toml", &report(5)).len(), 1);
+        baseline.bless("a.toml", &report(5));
+        assert_eq!(baseline.check("a.toml", &silent).len(), 1);
+    }
+
+    #[test]
+    fn metric_of_a_launch_beyond_the_last_one_is_named() {
+        let baseline = Baseline::parse("[tolerance]\n\"launch[1].cycles\" = 0.1\n").unwrap();
+        let with = |launches| serde_json::json!({ "gpu": "tiny", "launches": vec![serde_json::json!({}); launches] });
+        let says = "launch[1].cycles: launches are counted from 0, and the run has 1";
+        assert_eq!(baseline.absent(&with(1)), [says]);
+        assert_eq!(baseline.absent(&with(2)), [""; 0]);
+    }
+
+    #[test]
     fn wrong_file_is_refused_with_its_fault() {
         let says = |text: &str| Baseline::parse(text).unwrap_err().to_string();
+        assert!(says("[tolerance]\n").starts_with("tolerance: it names no metric"));
         assert!(says("[tolerances]\n").starts_with("not a baseline: "));
         assert!(says("[tolerance]\ncycle = 0.1\n").contains("no metric is named `cycle`"));
+        for value in ["inf", "-inf", "nan"] {
+            let text = format!("[tolerance]\ncycles = 0.1\n[values.\"a.toml\".tiny]\ncycles = {value}\n");
+            assert!(
+                says(&text).starts_with("values: `cycles` of a.toml has "),
+                "{}",
+                says(&text)
+            );
+        }
         assert!(says("[tolerance]\ncycles = 2.0\n").contains("`cycles` has 2; write a number from 0 to 1"));
     }
 }

@@ -95,12 +95,17 @@ pub struct Diagnosis {
 impl Diagnosis {
     fn of(facts: &Facts<'_>) -> Self {
         let speed_of_light = SpeedOfLight::of(facts);
-        let causes = causes(facts);
+        // A launch before or after a sample has no cycle, so nothing took its time.
+        let is_counted = facts.launch.cycles > 0;
+        let causes = if is_counted { causes(facts) } else { Vec::new() };
         let bound = speed_of_light.bound();
+        let headline = match causes.first() {
+            Some(cause) => cause.text.clone(),
+            None if is_counted => bound.sentence(),
+            None => "no cycle of the launch is counted".to_owned(),
+        };
         Diagnosis {
-            headline: causes
-                .first()
-                .map_or_else(|| bound.sentence(), |cause| cause.text.clone()),
+            headline,
             phases: facts.phases,
             bound,
             occupancy: OccupancyReached {

@@ -16,6 +16,8 @@ use warpwave_components::occupancy::Occupancy;
 use super::counts::Counts;
 use super::stalls::STATES;
 
+pub(super) use table::all_flops;
+
 pub use page::{page, state, states};
 pub use value::Value;
 

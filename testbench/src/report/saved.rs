@@ -28,7 +28,7 @@ pub fn value(report: &Json, column: &str) -> Value {
 }
 
 /// `launch[1].NAME` gives 1 and `NAME`.
-fn launch_of(column: &str) -> Option<(usize, &str)> {
+pub fn launch_of(column: &str) -> Option<(usize, &str)> {
     let (index, name) = column.strip_prefix("launch[")?.split_once("].")?;
     Some((index.parse().ok()?, name))
 }

@@ -9,6 +9,9 @@ use super::{Assert, Comparison, Fault, Tolerance};
 /// Largest bound of an assertion: counters have 64 bits.
 const MAX_BOUND: f64 = 18_446_744_073_709_551_616.0;
 
+/// Names of a comparison that are numbers of the GPU, whatever the kernel does.
+const GPU_NUMBERS: [&str; 2] = ["gpu.sms", "gpu.core_khz"];
+
 /// Resolves all assertions. A fault has the index of its table.
 pub(super) fn read(
     texts: Vec<format::Assert>,
@@ -58,8 +61,8 @@ pub(super) fn read(
 fn read_bound(bound: &Quantity, constants: &Constants) -> Result<f64, Fault> {
     let value = constants.number(bound)?.value();
     // A range test also rejects NaN.
-    // Beyond the range of a counter, a bound could not fail.
-    match (-MAX_BOUND..=MAX_BOUND).contains(&value) {
+    // Outside the range of a counter, a bound could not fail, or not hold.
+    match (0.0..=MAX_BOUND).contains(&value) {
         true => Ok(value),
         false => Err(Fault::BadBound { value }),
     }
@@ -86,13 +89,11 @@ fn compare(
         Some(Within::Distance(distance)) if (0.0..MAX_BOUND).contains(&distance) => Tolerance::Distance(distance),
         Some(_) => return Err(Fault::BadWithin),
     };
-    // Every name that is no constant is a metric, `cycles` or another run.
+    // Every name that is no constant, and no number of the GPU, is a metric, `cycles` or another run.
     let mut names = Vec::new();
     expr.root().names(&mut names);
-    if names
-        .iter()
-        .all(|name| constants.names().any(|constant| constant == *name))
-    {
+    let is_fixed = |name: &&str| GPU_NUMBERS.contains(name) || constants.names().any(|constant| constant == *name);
+    if names.iter().all(is_fixed) {
         return Err(Fault::NothingMeasured);
     }
     check_launches(expr.root(), launches)?;

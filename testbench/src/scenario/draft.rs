@@ -3,7 +3,7 @@
 //! So a command can first check that the data fit the GPU, and that no output overwrites an input file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use warpwave_components::config::GpuConfig;
@@ -18,6 +18,8 @@ use super::{
     Buffer, CheckedData, ExpectFailure, Fault, Modules, OtherRun, Pointers, Scenario, ScenarioError, asserts, builtin,
     checks, data, format, image, launches, nearest,
 };
+
+mod inputs;
 
 /// What a scenario says of itself. Missing texts are empty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +76,11 @@ impl Draft {
     pub fn load(path: &Path) -> Result<Draft, ScenarioError> {
         let shown = path.display().to_string();
         let text = Files::Disk(".".into()).read_text(&shown);
-        let text = text.map_err(|fault| ScenarioError::new(&shown, "", fault))?;
+        let text = text.map_err(|fault| match fault {
+            // The error begins with the path.
+            Fault::Unreadable { reason, .. } => ScenarioError::new(&shown, "", Fault::NoFile { reason }),
+            fault => ScenarioError::new(&shown, "", fault),
+        })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::read(&shown, &text, Files::Disk(folder))
     }
@@ -139,19 +145,6 @@ impl Draft {
     pub fn read_beside(&self, path: &str) -> Result<String, ScenarioError> {
         let text = self.files.read_text(path);
         text.map_err(|fault| ScenarioError::new(&self.shown, "sweep.assert.csv", fault))
-    }
-
-    /// Its input files on disk: the scenario, the PTX files and the arrays. Empty for a built-in scenario.
-    pub fn files(&self) -> Vec<PathBuf> {
-        if let Files::BuiltIn(_) = self.files {
-            return Vec::new();
-        }
-        let beside = self
-            .file
-            .paths()
-            .into_iter()
-            .map(|path| self.files.resolve(path).into());
-        [PathBuf::from(&self.shown)].into_iter().chain(beside).collect()
     }
 
     /// Replaces the values of named constants. A value is a number or an expression, as in the text.

@@ -46,6 +46,12 @@ pub enum Fault {
         /// Reason given by the system.
         reason: String,
     },
+    /// The scenario file itself cannot be read.
+    #[error("cannot read it: {reason}")]
+    NoFile {
+        /// Reason given by the system.
+        reason: String,
+    },
     /// The text is not valid TOML, or not a scenario.
     #[error("{}{}", .message.trim_end(), hint(.nearest))]
     Syntax {
@@ -133,7 +139,7 @@ pub enum Fault {
         atol: f64,
     },
     /// A bound of an assertion is beyond every metric.
-    #[error("a bound is a number of at most 2^64, the range of a counter, not {value:?}")]
+    #[error("a bound is a number from 0 to 2^64, the range of a counter, not {value:?}")]
     BadBound {
         /// Its value.
         value: f64,

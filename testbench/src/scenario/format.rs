@@ -79,7 +79,7 @@
 //!
 //! [[assert]]
 //! metric = "smsp__inst_executed.sum"
-//! max = 1000                         # at least one of min, max, equal, each within ±2^64
+//! max = 1000                         # at least one of min, max, equal, each from 0 to 2^64
 //! points = true                      # optional: each point of a sweep must hold it too
 //! launch = 0                         # optional: index or name of one launch; without it, all launches together
 //!

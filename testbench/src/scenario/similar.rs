@@ -9,6 +9,7 @@ const MAX_WORD: usize = 100;
 /// use warpwave::scenario::nearest;
 /// assert_eq!(nearest("dytpe", ["dtype", "shape"]), Some("dtype".to_owned()));
 /// assert_eq!(nearest("colour", ["dtype", "shape"]), None);
+/// assert_eq!(nearest("shape", ["shape"]), None);
 /// assert_eq!(nearest(&"x".repeat(101), ["dtype"]), None);
 /// ```
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
@@ -19,6 +20,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let limit = 1 + word.chars().count() / 3;
     candidates
         .into_iter()
+        // The word itself may be a name elsewhere, but not here.
+        .filter(|&candidate| candidate != word)
         .map(|candidate| (strsim::osa_distance(word, candidate), candidate))
         .filter(|&(distance, _)| distance <= limit)
         .min()

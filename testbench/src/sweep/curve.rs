@@ -329,9 +329,15 @@ fn against_file(curve: &Curve, along: &str, column: &str, within: f64, csv: &str
         let wanted = rows
             .iter()
             .find(is_it)
-            .and_then(|row| row.get(value)?.trim().parse::<f64>().ok());
+            .and_then(|row| row.get(value)?.trim().parse::<f64>().ok())
+            .filter(|wanted| wanted.is_finite());
         match wanted {
-            None => return Some(format!("the file has no number in `{column}` for {}", point.setting)),
+            None => {
+                return Some(format!(
+                    "the file has no finite number in `{column}` for {}",
+                    point.setting
+                ));
+            }
             Some(wanted) if !is_near(point.y, wanted, within) => {
                 return Some(format!("{} at {}, but the file has {wanted}", point.y, point.setting));
             }
@@ -442,7 +448,12 @@ mod tests {
         assert!(against("csv = \"f\"\ncolumn = \"x\"\nwithin = 0.1")[0].ends_with("no column `x`"));
         let table = super::super::table::tests::table(&["n=1,3"], &[50.0, 1.0]);
         let says = assertion("csv = \"f\"\ncolumn = \"time\"\nwithin = 0.1").failures(&table, Some(file));
-        assert!(says[0].ends_with("no number in `time` for 3"), "{says:?}");
+        assert!(says[0].ends_with("no finite number in `time` for 3"), "{says:?}");
+        for cell in ["inf", "NaN"] {
+            let file = file.replace("b,1,50", &format!("b,1,{cell}"));
+            let against = assertion("csv = \"f\"\ncolumn = \"time\"\nwithin = 0.1").failures(&table, Some(&file));
+            assert!(against[0].ends_with("no finite number in `time` for 1"), "{against:?}");
+        }
     }
 
     #[test]

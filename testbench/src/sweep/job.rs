@@ -4,6 +4,8 @@
 //! build | scenario without its words, gpu, asserts, sweep | PTX | arrays | GPU, every number | settings | limits ── blake3 ──> Key
 //! ```
 //!
+//! If assertions for each point compare with other runs, the key has their scenarios, files and GPUs too.
+//!
 //! A built-in scenario is part of the build, so its name stands for its files.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,7 @@ use warpwave_components::preset::{self, PresetError};
 
 use super::Point;
 use super::setting::{self, SettingError};
-use crate::scenario::{Draft, Scenario, ScenarioError};
+use crate::scenario::{Draft, OtherRun, Scenario, ScenarioError};
 
 /// Version and hash of the sources: results of another build do not count.
 pub(super) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("WARPWAVE_SOURCES"));
@@ -125,7 +127,7 @@ impl Job {
         let mut job = self.clone();
         for (name, value) in point {
             match name.as_str() {
-                "gpu" => job.gpu = absolute(value),
+                "gpu" => job.gpu = absolute_gpu(value),
                 key if preset_keys.contains(key) => job.sets.push((name.clone(), value.clone())),
                 _ => job.settings.push((name.clone(), value.clone())),
             }
@@ -173,10 +175,30 @@ pub fn absolute(name_or_path: &str) -> String {
     full.map_or_else(|| name_or_path.to_owned(), |full| full.display().to_string())
 }
 
+/// What a key needs of a scenario.
+#[derive(Clone)]
+struct Known {
+    /// Hash of its files.
+    hash: blake3::Hash,
+    /// The preset keys that it changes.
+    set: Vec<(String, String)>,
+    /// The runs that assertions for each point compare with.
+    runs: Vec<OtherRun>,
+}
+
+/// The name of a built-in preset as it is, or the absolute path of a preset's file.
+pub fn absolute_gpu(name_or_path: &str) -> String {
+    // As in `preset::load`, a built-in preset wins over a file of its name.
+    match preset::names().contains(&name_or_path) {
+        true => name_or_path.to_owned(),
+        false => absolute(name_or_path),
+    }
+}
+
 /// Computes keys. The files of a scenario and the numbers of a GPU are read once.
 #[derive(Default)]
 pub struct Keys {
-    scenarios: BTreeMap<String, blake3::Hash>,
+    scenarios: BTreeMap<String, Known>,
     gpus: BTreeMap<(String, Vec<(String, String)>), String>,
 }
 
@@ -187,19 +209,28 @@ impl Keys {
     /// If an input file cannot be read, or the GPU has a fault.
     pub fn of(&mut self, job: &Job) -> Result<Key, JobError> {
         let scenario = self.scenario(&job.scenario)?;
-        let gpu = self.gpu(job)?;
+        let mut inputs = vec![scenario.hash.as_bytes().to_vec()];
+        inputs.push(self.gpu(&job.gpu, job.sets.clone())?.into());
+        for run in &scenario.runs {
+            let other = self.scenario(&run.scenario)?;
+            // The later value of a key wins, as in the run itself.
+            let sets = [&other.set[..], &job.sets, &run.set].concat();
+            let gpu = run.gpu.as_ref().unwrap_or(&job.gpu);
+            inputs.extend([other.hash.as_bytes().to_vec(), self.gpu(gpu, sets)?.into()]);
+        }
         let settings = job.settings.iter().flat_map(|(name, value)| [name, value]);
         let limits = format!("{} {:?}", job.ignore_target, job.max_cycles);
-        let inputs = [scenario.as_bytes().as_slice(), gpu.as_bytes()].into_iter();
-        let parts = inputs.chain(settings.map(|text| text.as_bytes()));
+        let parts = inputs.iter().map(Vec::as_slice);
+        let parts = parts.chain(settings.map(|text| text.as_bytes()));
         Ok(Key::of(parts.chain([limits.as_bytes()])))
     }
 
-    fn scenario(&mut self, name: &str) -> Result<blake3::Hash, JobError> {
+    fn scenario(&mut self, name: &str) -> Result<Known, JobError> {
         if let Some(known) = self.scenarios.get(name) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
-        let files = Draft::find(name)?.files();
+        let draft = Draft::find(name)?;
+        let files = draft.files();
         let mut hasher = blake3::Hasher::new();
         // A built-in scenario. `BUILD` covers its text.
         if files.is_empty() {
@@ -216,14 +247,20 @@ impl Keys {
                 _ => part(&mut hasher, &bytes),
             }
         }
-        Ok(*self.scenarios.entry(name.to_owned()).or_insert(hasher.finalize()))
+        let known = Known {
+            hash: hasher.finalize(),
+            set: draft.settings(),
+            runs: draft.runs_of_points(),
+        };
+        self.scenarios.insert(name.to_owned(), known.clone());
+        Ok(known)
     }
 
-    /// The numbers of the GPU.
-    fn gpu(&mut self, job: &Job) -> Result<&str, JobError> {
-        let id = (job.gpu.clone(), job.sets.clone());
+    /// The numbers of a GPU.
+    fn gpu(&mut self, gpu: &str, sets: Vec<(String, String)>) -> Result<&str, JobError> {
+        let id = (gpu.to_owned(), sets);
         if !self.gpus.contains_key(&id) {
-            let config = preset::load(&job.gpu, &job.sets)?.config;
+            let config = preset::load(&id.0, &id.1)?.config;
             self.gpus.insert(id.clone(), numbers(&config));
         }
         Ok(&self.gpus[&id])

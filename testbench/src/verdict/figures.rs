@@ -192,8 +192,11 @@ fn cell(tables: &BTreeMap<String, String>, args: &[Node]) -> Result<Number, Stri
     }
     match &found[..] {
         [cell] => {
-            let number = cell.parse().map(Number::Float);
-            number.map_err(|_| format!("{path} has `{cell}` in column `{column}`, which is no number"))
+            // Every value is below `inf`, and none is equal to `nan`.
+            let number = cell.parse().ok().filter(|number: &f64| number.is_finite());
+            number
+                .map(Number::Float)
+                .ok_or_else(|| format!("{path} has `{cell}` in column `{column}`, which is no finite number"))
         }
         rows => Err(format!("{} rows of {path} meet the conditions; one must", rows.len())),
     }
@@ -204,7 +207,8 @@ mod tests {
     use super::*;
 
     fn read(args: &[&str]) -> Result<Number, String> {
-        let text = "# Made by hand.\ngpu, size, cycles\nv100, 1, 28\na100, 1, 33\na100, 2, 200\n";
+        let text =
+            "# Made by hand.\ngpu, size, cycles\nv100, 1, 28\na100, 1, 33\na100, 2, 200\nt4, 1, inf\nt4, 2, NaN\n";
         let tables = BTreeMap::from([("t.csv".to_owned(), text.to_owned())]);
         let args: Vec<_> = args.iter().map(|arg| Node::Text((*arg).to_owned())).collect();
         cell(&tables, &args)
@@ -236,7 +240,15 @@ mod tests {
             ),
             (
                 &["t.csv", "gpu", "gpu=v100"],
-                "t.csv has `v100` in column `gpu`, which is no number",
+                "t.csv has `v100` in column `gpu`, which is no finite number",
+            ),
+            (
+                &["t.csv", "cycles", "gpu=t4", "size=1"],
+                "t.csv has `inf` in column `cycles`, which is no finite number",
+            ),
+            (
+                &["t.csv", "cycles", "gpu=t4", "size=2"],
+                "t.csv has `NaN` in column `cycles`, which is no finite number",
             ),
             (&["t.csv", "cycles", "v100"], "write key=value, not `v100`"),
             (&["t.csv"], "csv takes a file, a column and conditions, each in quotes"),

@@ -545,6 +545,39 @@ fn sample_that_ends_after_the_run_counts_the_rest_and_compares_buffers() {
 }
 
 #[test]
+fn launch_without_a_cycle_in_the_sample_has_no_causes_and_no_metric_is_lost() {
+    let text = "ptx = \"k.ptx\"\nbuffers.out = { dtype = \"u32\", shape = [8] }\n\
+                [[launch]]\ngrid = 1\nblock = 8\nargs = [\"out\"]\nrepeat = 2\n";
+    let (folder, _) = crate::scenario(text, &[("k.ptx", crate::FILL.as_bytes())]);
+    let report = |sample: &str| {
+        let args = ["run", "s.toml", "--gpu", "tiny", "--sample", sample, "--json", "r.json"];
+        let answer = crate::warpwave_in(folder.path(), &args);
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+        let text = std::fs::read(folder.path().join("r.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&text).unwrap()["launches"][0].clone()
+    };
+    let whole = report("0..");
+    let first = whole["cycles"].as_u64().unwrap();
+    let silent = report(&format!("{first}.."));
+    assert_eq!(
+        (
+            silent["cycles"].as_u64(),
+            silent["diagnosis"]["causes"].as_array().map(Vec::len)
+        ),
+        (Some(0), Some(0))
+    );
+    assert_eq!(silent["diagnosis"]["headline"], "no cycle of the launch is counted");
+    let not_modelled = |launch: &serde_json::Value| {
+        let metrics = launch["metrics"].as_object().unwrap().iter();
+        let names = metrics
+            .filter(|(_, value)| *value == "not modelled")
+            .map(|(name, _)| name.clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(not_modelled(&silent), not_modelled(&whole));
+}
+
+#[test]
 fn sample_is_refused_if_it_is_empty_or_begins_after_the_run() {
     for cycles in ["2000..1000", "5..5", "1000", "a..b", "1.5..2"] {
         assert_fails(&sampled(cycles, &[]).0, 2, &["invalid value", "for '--sample <A..B>'"]);

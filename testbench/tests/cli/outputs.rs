@@ -397,3 +397,60 @@ fn failed_scenarios_with_one_name_have_a_flight_file_each() {
     );
     assert_fails(&answer, 2, &["--flight", "one scenario at a time"]);
 }
+
+#[test]
+fn no_command_replaces_an_input_of_a_scenario() {
+    let folder = project();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let scenario = fs::read_to_string(folder.path().join("s.toml")).unwrap();
+    let own = scenario.replace("\"k.ptx\"", "\"other.ptx\"");
+    write("other.toml", &own);
+    write("other.ptx", FILL);
+    write("run.toml", "base = \"tiny\"\n");
+    write("curve.csv", "grid,cycles\n1,1\n");
+    let more = "[[assert]]\nthat = \"cycles == cycles(b)\"\nwithin = \"50 %\"\n[runs.b]\nscenario = \"other.toml\"\ngpu = \"run.toml\"\n\
+                [sweep]\nover = [\"grid=1\"]\n[[sweep.assert]]\ncsv = \"curve.csv\"\ncolumn = \"cycles\"\nwithin = 0.1\n";
+    write("s.toml", &(scenario + more));
+    let before = contents(folder.path());
+    let inputs = [
+        "s.toml",
+        "k.ptx",
+        "out.npy",
+        "want.npy",
+        "gpu.toml",
+        "base.toml",
+        "other.toml",
+        "other.ptx",
+        "run.toml",
+        "curve.csv",
+    ];
+    for input in inputs {
+        for args in [
+            ["run", "s.toml", "--json", input],
+            ["run", "s.toml", "--vcd", input],
+            ["compare", "s.toml", "--json", input],
+            ["compare", "s.toml", "--html", input],
+            ["test", "s.toml", "--junit", input],
+            ["sweep", "s.toml", "--csv", input],
+        ] {
+            let answer = warpwave_in(folder.path(), &args);
+            assert_fails(
+                &answer,
+                2,
+                &[args[2], input, "is read by this run; choose another name"],
+            );
+            fs::remove_dir_all(folder.path().join(".warpwave-store")).unwrap_or_default();
+            assert!(contents(folder.path()) == before, "{args:?} changed a file");
+        }
+    }
+    let swept = ["sweep", "s.toml", "--over", "gpu=tiny,run.toml", "--plot", "run.toml"];
+    assert_fails(
+        &warpwave_in(folder.path(), &swept),
+        2,
+        &["--plot", "run.toml", "is read by this run"],
+    );
+    let kept = ["test", "s.toml", "--baseline", "kept.toml"];
+    write("kept.toml", "[tolerance]\ncycles = 0.1\n");
+    let answer = warpwave_in(folder.path(), &[&kept[..], &["--junit", "kept.toml"]].concat());
+    assert_fails(&answer, 2, &["--junit kept.toml is read by this run"]);
+}

@@ -459,6 +459,6 @@ fn transaction_without_a_request_is_refused() {
     );
     refused(
         &["--transaction", "slowest", "--trace-cycles", "0..1"],
-        &["the run has no request"],
+        &["the run has no load that --transaction slowest could show"],
     );
 }

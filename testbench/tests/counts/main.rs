@@ -45,7 +45,43 @@ fn machine_issues_as_many_instructions_as_the_reference_executes() {
             .map(|launch| launch.counts.sum("scheduler", "inst_issued").unwrap())
             .collect();
         assert_eq!(issued, executed, "{name}, launch by launch");
+        check_global_loads(name, &run);
     }
+}
+
+/// Checks that each sector of a global load is a hit or a miss of the L1, and that no other load is one.
+fn check_global_loads(name: &str, run: &Run) {
+    for launch in &run.launches {
+        let sectors = |part: &str| {
+            let metric = format!("l1tex__t_sectors_pipe_lsu_mem_global_op_ld{part}.sum");
+            let value = metrics::find(&metric).unwrap().value(&launch.inputs(&run.config));
+            value.number().unwrap_or_else(|| panic!("{metric} is {value}"))
+        };
+        let looked_up = sectors("_lookup_hit") + sectors("_lookup_miss");
+        assert_eq!(looked_up, sectors(""), "{name}, {}", launch.entry);
+    }
+}
+
+/// The sum of a counter of the LSUs in a built-in scenario.
+fn lsu_counters(name: &str) -> impl Fn(&'static str) -> u64 {
+    let scenario = builtin::load(name).unwrap();
+    let run = Bench::new(&scenario, preset::load("tiny", &[]).unwrap().config)
+        .unwrap()
+        .run(OPTIONS, &mut |_| true);
+    move |counter| run.totals.sum("lsu", counter).unwrap()
+}
+
+#[test]
+fn accesses_of_textures_and_of_other_blocks_are_not_global() {
+    // Launches of 128 blocks of 4 warps, each with one access to the image: `sust` in one, `ld.global` in one, `tex` in six.
+    let texture = lsu_counters("texture");
+    let kinds = ["surface_st_inst", "global_ld_inst", "texture_ld_inst"];
+    assert_eq!(kinds.map(texture), [512, 512, 6 * 512]);
+    // `ld.shared::cluster` and `red.shared::cluster`.
+    let swap = lsu_counters("cluster_swap");
+    assert!(swap("remote_ld_inst") > 0 && swap("remote_ld_inst") <= swap("global_ld_inst"));
+    let histogram = lsu_counters("cluster_histogram");
+    assert!(histogram("remote_atom_inst") > histogram("global_atom_inst"));
 }
 
 #[test]
@@ -353,6 +389,16 @@ fn operations_of_one_warp_have_the_counts_of_its_text() {
 }
 
 #[test]
+fn half_precision_operations_count_the_halves_of_each_instruction() {
+    let value = one_warp("half", 32, "");
+    let op = |class: &str| value(&format!("smsp__sass_thread_inst_executed_op_{class}_pred_on.sum"));
+    assert_eq!([op("hadd"), op("hmul"), op("hfma")], [32.0, 16.0, 64.0]);
+    // One half: a multiply-add in 32 lanes, a multiply in 16. Two halves: an add and a multiply-add in 32 lanes.
+    let (single, packed) = (2.0 * 32.0 + 16.0, 2.0 * 32.0 + 2.0 * 2.0 * 32.0);
+    assert_eq!(value("derived__flops_fp16.sum"), single + packed);
+}
+
+#[test]
 fn branch_that_all_lanes_or_none_take_is_not_divergent() {
     let value = one_warp("loop", 32, "");
     // Four branches and the exit.
@@ -375,6 +421,10 @@ fn local_memory_and_constants_are_apart_from_global_memory() {
     assert_eq!(value("idc__requests.sum"), 1.0);
     assert_eq!(value("smsp__sass_inst_executed_op_global_ld.sum"), 2.0);
     assert_eq!(value("smsp__sass_inst_executed_op_global_st.sum"), 1.0);
+    // 4 and 16 sectors. The load of the local slot is no access to global memory.
+    let looked_up =
+        ["hit", "miss"].map(|part| value(&format!("l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_{part}.sum")));
+    assert_eq!(looked_up.iter().sum::<f64>(), 20.0);
 }
 
 #[test]

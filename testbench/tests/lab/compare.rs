@@ -126,6 +126,16 @@ fn what_cannot_be_compared_is_refused() {
     );
     assert!(fails(2, &["count.toml", "saxpi"]).contains("did you mean `saxpy`?"));
     assert!(fails(2, &["count.toml", "--html", "count.toml"]).contains("--html count.toml is read by this run"));
-    assert!(fails(2, &["no.json", "--set-b", "sm.scheduler=lrr"]).contains("no.json is"));
+    for option in [
+        ["--set-b", "sm.scheduler=lrr"],
+        ["--gpu-a", "tiny"],
+        ["--gpu-b", "tiny"],
+    ] {
+        assert!(fails(2, &["no.json", option[0], option[1]]).contains("no.json is a saved report: "));
+    }
+    let stopped = ["run", "count.toml", "--max-cycles", "1000", "--json", "stopped.json"];
+    assert_eq!(warpwave_in(folder.path(), &stopped).code, 4);
+    let says = "stopped.json is the report of a run that stopped early (limit); save one of a whole run";
+    assert!(fails(2, &["stopped.json", "count.toml"]).contains(says));
     assert!(fails(3, &["count.toml", &error_scenario("trap")]).contains("trap: launch[0]: "));
 }

@@ -76,6 +76,22 @@ within = 0.1
 }
 
 #[test]
+fn table_does_not_replace_the_file_that_it_is_compared_with() {
+    let folder = project(
+        "\n[sweep]\nover = [\"n=64,128\"]\n[[sweep.assert]]\ncsv = \"ref.csv\"\ncolumn = \"cycles\"\nwithin = 0.1\n",
+    );
+    let path = folder.path().join("ref.csv");
+    let reference = "n,cycles\n64,1\n128,1\n";
+    fs::write(&path, reference).unwrap();
+    for option in ["--csv", "--plot", "--html"] {
+        let answer = warpwave_in(folder.path(), &["sweep", "count.toml", option, "ref.csv"]);
+        let says = format!("{option} ref.csv is read by this run; choose another name");
+        assert!(answer.code == 2 && answer.err.contains(&says), "{}", answer.err);
+        assert_eq!(fs::read_to_string(&path).unwrap(), reference);
+    }
+}
+
+#[test]
 fn fault_of_an_assertion_is_told_before_the_first_point() {
     let folder = project("\n[sweep]\nover = [\"n=1,2\"]\n[[sweep.assert]]\nknee = 4\n");
     let answer = warpwave_in(folder.path(), &["sweep", "count.toml"]);

@@ -127,6 +127,61 @@ fn baseline_is_blessed_then_guards_the_metrics() {
 }
 
 #[test]
+fn baseline_beside_the_scenarios_has_paths_relative_to_it() {
+    let folder = kernels();
+    fs::create_dir(folder.path().join("ci")).unwrap();
+    let run = |place: &str, scenario: &str, baseline: &str, more: &[&str]| {
+        let args = ["test", scenario, "--baseline", baseline];
+        warpwave_in(&folder.path().join(place), &[&args, more].concat()).code
+    };
+    assert_eq!(run("", "kernels/holds.toml", "ci/base.toml", &["--bless"]), 0);
+    let text = read(folder.path(), "ci/base.toml");
+    assert!(text.contains("[values.\"../kernels/holds.toml\".tiny]"), "{text}");
+    assert_eq!(run("kernels", "holds.toml", "../ci/base.toml", &[]), 0);
+}
+
+#[test]
+fn baseline_with_a_metric_of_an_absent_launch_is_not_blessed() {
+    let folder = kernels();
+    fs::write(
+        folder.path().join("base.toml"),
+        "[tolerance]\n\"launch[1].cycles\" = 0.1\n",
+    )
+    .unwrap();
+    let args = ["test", "kernels/holds.toml", "--baseline", "base.toml"];
+    for more in [&[][..], &["--bless"]] {
+        let answer = warpwave_in(folder.path(), &[&args, more].concat());
+        assert_eq!(answer.code, 1);
+        let says = "no such launch\nlaunch[1].cycles: launches are counted from 0, and the run has 1\n";
+        assert!(answer.out.contains(says), "{}", answer.out);
+    }
+}
+
+#[test]
+fn sweep_of_a_tested_scenario_has_the_options_of_the_test() {
+    let folder = kernels();
+    // The scenario ends within the limit, and the point with n = 4096 does not.
+    let sweep = "[sweep]\nover = [\"n=64,4096\"]\n";
+    fs::write(folder.path().join("kernels/holds.toml"), format!("{COUNT}{sweep}")).unwrap();
+    let run = |more: &[&str]| {
+        warpwave_in(
+            folder.path(),
+            &[&["test", "kernels/holds.toml", "--sweeps"], more].concat(),
+        )
+    };
+    assert_eq!(run(&[]).code, 0);
+    let limited = run(&["--max-cycles", "5000"]);
+    assert_eq!(limited.code, 1);
+    assert!(limited.out.contains("1 of 2 points failed"), "{}", limited.out);
+    // sm_90 is newer than the GPU.
+    let path = folder.path().join("kernels/count.ptx");
+    fs::write(&path, COUNT_PTX.replace(".target sm_70", ".target sm_90")).unwrap();
+    assert_eq!(run(&["--gpu", "v100-sxm2"]).code, 1);
+    let ignored = run(&["--gpu", "v100-sxm2", "--ignore-target"]);
+    assert_eq!(ignored.code, 0, "{}", ignored.out);
+}
+
+#[test]
 fn failed_scenario_is_not_blessed() {
     let folder = kernels();
     let args = ["test", "kernels", "--baseline", "base.toml", "--bless"];

@@ -1,6 +1,7 @@
 //! `warpwave sweep`: axes, the store, limits, and what an interrupt keeps.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
@@ -141,6 +142,87 @@ fn second_sweep_computes_only_what_is_new_and_another_input_is_computed_again() 
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("%r4, 1;", "%r4, 2;")).unwrap();
     assert_eq!(sweep("block=32,64"), 2);
+}
+
+/// Sweeps two block sizes of `count.toml`. Returns the number of points that were computed.
+fn computed(folder: &Path) -> String {
+    let answer = warpwave_in(folder, &["sweep", "count.toml", "--over", "block=32,64"]);
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    let line = answer.out.lines().find(|line| line.contains(" points: "));
+    line.unwrap().split_whitespace().nth(2).unwrap().to_owned()
+}
+
+#[test]
+fn files_of_a_compared_run_are_inputs_of_each_point() {
+    let assert = "[[assert]]\nthat = \"cycles > 0.001 * cycles(other) + 0.001 * cycles('third.toml')\"\npoints = true\n\
+                  [runs.other]\nscenario = \"other.toml\"\ngpu = \"gpu.toml\"\n";
+    let folder = project(assert);
+    let path = |name: &str| folder.path().join(name);
+    let text = fs::read_to_string(path("count.toml")).unwrap();
+    let without = &text[..text.find("[[assert]]").unwrap()];
+    for name in ["other", "third"] {
+        let own = without.replace("count.ptx", &format!("{name}.ptx"));
+        fs::write(path(&format!("{name}.toml")), own).unwrap();
+        fs::copy(path("count.ptx"), path(&format!("{name}.ptx"))).unwrap();
+    }
+    fs::write(path("gpu.toml"), "base = \"tiny\"\n").unwrap();
+    assert_eq!(
+        (computed(folder.path()), computed(folder.path())),
+        ("2".into(), "0".into())
+    );
+    for name in ["other.ptx", "third.ptx"] {
+        let text = fs::read_to_string(path(name)).unwrap();
+        fs::write(path(name), text.replace("%r4, 1;", "%r4, 2;")).unwrap();
+        assert_eq!(computed(folder.path()), "2", "{name}");
+    }
+    let text = fs::read_to_string(path("third.toml")).unwrap();
+    fs::write(path("third.toml"), text.replace("u32 = 64", "u32 = 96")).unwrap();
+    assert_eq!(computed(folder.path()), "2", "third.toml");
+    fs::write(
+        path("gpu.toml"),
+        "base = \"tiny\"\n[sm.lsu]\nqueue_depth = { value = 3, src = \"assumed\" }\n",
+    )
+    .unwrap();
+    assert_eq!(computed(folder.path()), "2", "gpu.toml");
+    // Without `points`, no point reads the other runs.
+    fs::write(path("count.toml"), text_without_points(&folder)).unwrap();
+    assert_eq!(computed(folder.path()), "2");
+    fs::write(
+        path("gpu.toml"),
+        "base = \"tiny\"\n[sm.lsu]\nqueue_depth = { value = 5, src = \"assumed\" }\n",
+    )
+    .unwrap();
+    assert_eq!(computed(folder.path()), "0");
+}
+
+fn text_without_points(folder: &tempfile::TempDir) -> String {
+    let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    text.replace("points = true\n", "")
+}
+
+#[test]
+fn column_of_an_absent_launch_is_refused() {
+    let folder = project("");
+    let args = ["sweep", "count.toml", "--over", "n=64,128", "--metric"];
+    let answer = warpwave_in(folder.path(), &[&args[..], &["launch[1].cycles"]].concat());
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    let says = "launch[1].cycles: launches are counted from 0, and the scenario has 1";
+    assert!(answer.err.contains(says), "{}", answer.err);
+    assert_eq!(
+        warpwave_in(folder.path(), &[&args[..], &["launch[0].cycles"]].concat()).code,
+        0
+    );
+}
+
+#[test]
+fn built_in_preset_wins_over_a_file_of_its_name() {
+    let folder = project("");
+    fs::write(folder.path().join("tiny"), "no preset").unwrap();
+    let args = ["sweep", "count.toml", "--over", "gpu=tiny"];
+    for more in [&[][..], &["--gpu", "tiny"]] {
+        let answer = warpwave_in(folder.path(), &[&args, more].concat());
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    }
 }
 
 #[test]

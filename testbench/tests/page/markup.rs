@@ -49,6 +49,24 @@ fn page_is_balanced_and_loads_nothing() {
 }
 
 #[test]
+fn roofline_and_memory_chart_have_the_numbers_of_the_metrics() {
+    // A guard leaves 4 lanes on, so the multiply-add counts 8 operations.
+    let ptx = ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out) {\n.reg .b32 %r<4>; .reg .b64 %rd<4>; \
+               .reg .f32 %f<3>; .reg .pred %p1; .shared .align 4 .b32 sum;\nld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\n\
+               mul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\nld.global.f32 %f1, [%rd3];\nsetp.lt.u32 %p1, %r1, 4;\n\
+               @%p1 fma.rn.f32 %f1, %f1, %f1, %f1;\nred.shared.add.u32 [sum], %r1;\nst.global.f32 [%rd3], %f1;\nret;\n}\n";
+    let text = "ptx = \"k.ptx\"\nbuffers.o = { dtype = \"f32\", shape = [32] }\n[[launch]]\ngrid = 1\nblock = 32\nargs = [\"o\"]\n";
+    let folder = tempfile::tempdir().unwrap();
+    let (run, _, page) = page(&files(folder.path(), &[("k.ptx", ptx), ("s.toml", text)]));
+    let bytes = run.totals.sum("channel", "bytes_read").unwrap() + run.totals.sum("channel", "bytes_written").unwrap();
+    assert_eq!(bytes, 128);
+    // 8 operations on 128 bytes.
+    assert!(page.contains("launch 0, k: 0.06 operations a byte"), "{page}");
+    // The atomics alone use shared memory.
+    assert!(page.contains("<b>Shared memory</b>"));
+}
+
+#[test]
 fn repeated_run_gives_the_same_page() {
     assert!(page("diverge_nested").2 == page("diverge_nested").2);
 }

@@ -310,6 +310,61 @@ fn reads_of_unwritten_bytes_are_found_and_reads_of_copied_bytes_are_not() {
 }
 
 #[test]
+fn bulk_copy_to_global_memory_reads_what_the_threads_have_written() {
+    let copy = "mov.u64 %rd1, data;\nsetp.ne.u32 %p1, %tid, 0;\n@%p1 bra END;\n\
+                cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r8], 256;\ncp.async.bulk.commit_group;\n\
+                cp.async.bulk.wait_group 0;\nEND:";
+    let body = |order: &str| format!("st.shared.u32 [%mine], %tid;\n{order}\n{copy}");
+    assert_eq!(findings_of_sm_90(&body("bar.sync 0;")), Findings::default());
+    let races = findings_of_sm_90(&body("")).races;
+    assert!(!races.is_empty());
+    for race in races {
+        // The stores and the copy, in either order.
+        assert_ne!(
+            race.first.kind == Kind::Read,
+            race.second.kind == Kind::Read,
+            "{race:?}"
+        );
+    }
+    // Without the stores, the copy reads 64 unwritten words.
+    let unwritten = findings_of_sm_90(copy).unwritten;
+    assert!(matches!(&unwritten[..], [read] if read.count == 64), "{unwritten:?}");
+}
+
+#[test]
+fn bulk_copy_to_shared_memory_is_ordered_by_its_mbarrier() {
+    let body = |before: &str, wait: &str| {
+        format!(
+            ".shared .align 8 .b64 gate;\nmov.u64 %rd1, data;\nsetp.ne.u32 %p1, %tid, 0;\n@%p1 bra INIT;\n\
+             mbarrier.init.shared.b64 [gate], 1;\nINIT:\nbar.sync 0;\n{before}\n@%p1 bra READ;\n\
+             mbarrier.arrive.expect_tx.shared::cta.b64 _, [gate], 256;\n\
+             cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r8], [%rd1], 256, [gate];\nREAD:\n{wait}\n\
+             ld.shared.u32 %r2, [%next];"
+        )
+    };
+    let wait = "WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p2, [gate], 0;\n@!%p2 bra WAIT;";
+    assert_eq!(findings_of_sm_90(&body("", wait)), Findings::default());
+    // A thread reads without a wait, or has written what the copy overwrites.
+    assert!(!findings_of_sm_90(&body("", "")).races.is_empty());
+    assert!(
+        !findings_of_sm_90(&body("st.shared.u32 [%mine], 7;", wait))
+            .races
+            .is_empty()
+    );
+    assert_eq!(
+        findings_of_sm_90(&body("st.shared.u32 [%mine], 7;\nbar.sync 0;", wait)),
+        Findings::default()
+    );
+}
+
+/// Findings of a kernel with instructions of sm_90.
+fn findings_of_sm_90(body: &str) -> Findings {
+    let mut scenario = scenario(body);
+    scenario.ptx = scenario.ptx.replace(".target sm_80", ".target sm_90");
+    check(&scenario).remove(0)
+}
+
+#[test]
 fn built_in_scenarios_have_no_race_and_no_read_of_unwritten_bytes() {
     let found = |name: &&str| {
         let found = check(&builtin::load(name).unwrap());

@@ -4,6 +4,7 @@ use super::burst::transfer;
 use super::{Channel, Delayed};
 use crate::hbm::checker::{BusCommand, CommandObserver};
 use crate::hbm::queue::RowState;
+use crate::proto::mem::Purpose;
 
 /// The command of a bus at the last edge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +48,7 @@ impl Channel {
             transfer(entry, &self.storage);
         }
         state.command_line = Some(entry.packet.line);
-        let is_flush = entry.packet.is_flush;
+        let is_flush = entry.packet.purpose == Purpose::Flush;
         let (bursts, bytes, command) = match entry.write {
             // A write of a dirty line after the launch.
             true if is_flush => (
@@ -85,7 +86,7 @@ impl Channel {
         let entry = state.queue.remove(n);
         // A row that only this entry needed may now be closed for another.
         state.row_from = 0;
-        if !entry.packet.is_flush {
+        if entry.packet.purpose != Purpose::Flush {
             *(match entry.row_state {
                 RowState::Hit => &mut state.stats.row_hits,
                 RowState::Closed => &mut state.stats.row_misses,

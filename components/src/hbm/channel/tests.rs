@@ -595,7 +595,7 @@ fn channel_keeps_the_contract_of_a_component() {
 fn flush_has_counters_of_its_own() {
     let mut bench = Bench::new(config(), 1);
     let flush = Packet {
-        is_flush: true,
+        purpose: Purpose::Flush,
         ..write(0, 0b1111, 7, 0)
     };
     bench.send(0, flush);

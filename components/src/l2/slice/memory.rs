@@ -5,7 +5,9 @@ use warpwave_hw::time::Cycle;
 
 use super::lookup::perform;
 use super::{Slice, State, address};
-use crate::proto::mem::{Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors};
+use crate::proto::mem::{
+    Packet, PacketKind, Purpose, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors,
+};
 
 impl Slice {
     /// Sends the oldest fetch or write-back, if its channel has room. Packets for other channels wait behind it.
@@ -215,7 +217,9 @@ impl Slice {
         // A dirty sector can be valid in part: memory keeps its other bytes.
         packet.byte_mask = state.lines.valid(way) & byte_mask(sectors);
         copy_sectors(state.lines.bytes(way), &mut packet.bytes, sectors);
-        packet.is_flush = is_flush;
+        if is_flush {
+            packet.purpose = Purpose::Flush;
+        }
         let counter = match is_flush {
             true => &mut state.stats.sectors_flushed,
             false => &mut state.stats.sectors_written_back,

@@ -112,8 +112,7 @@ impl L1 {
         let mut packet = self.take_request(now);
         let state = &mut self.state;
         state.lines.read(way, packet.sectors, &mut packet.bytes);
-        state.stats.count_request(PacketKind::Load, packet.n_sectors());
-        state.stats.load_sectors_hit += u64::from(packet.n_sectors());
+        state.stats.count_load(&packet, 0, 0);
         packet.l1_hit = true;
         self.enter_hit_pipe(packet, now);
         L1TagState::Hit
@@ -137,7 +136,7 @@ impl L1 {
             // Now, since the line may be evicted before the missing sectors come.
             state.lines.read(way, valid, &mut packet.bytes);
         }
-        state.stats.count_miss(packet.sectors, missing, merged);
+        state.stats.count_load(&packet, missing, merged);
         // Each fill clears `l2_hit` if it missed in the L2.
         (packet.l1_hit, packet.l2_hit) = (false, true);
         let (cache, is_timed) = (packet.cache, packet.is_timed);
@@ -200,19 +199,19 @@ impl L1 {
     #[inline(never)]
     fn bypass_other(&mut self, packet: &Packet) {
         let state = &mut self.state;
-        let sectors = packet.n_sectors();
-        state.stats.count_request(packet.kind, sectors);
         let dropped = match packet.kind {
             PacketKind::Load => packet.sectors,
             _ => ALL_SECTORS,
         };
         if packet.kind == PacketKind::Load {
-            state.stats.load_sectors_missed += u64::from(sectors);
-            state.stats.load_sectors_bypassed += u64::from(sectors);
+            state.stats.count_load(packet, packet.sectors, 0);
+            state.stats.load_sectors_bypassed += u64::from(packet.n_sectors());
             // A weak load past the L1 (`.cg`) drops nothing: PTX allows a later plain load to read the older value.
             if packet.cache != CacheOp::Volatile {
                 return;
             }
+        } else {
+            state.stats.count_request(packet.kind, packet.n_sectors());
         }
         self.drop_sectors(packet, dropped);
     }

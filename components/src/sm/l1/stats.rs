@@ -1,7 +1,7 @@
 //! Counters of an L1.
 
 use super::lookup::L1TagState;
-use crate::proto::mem::{PacketKind, n_sectors};
+use crate::proto::mem::{Packet, PacketKind, Purpose, n_sectors};
 
 warpwave_hw::counters! {
     /// Counters of an L1. A sector that merges with a miss in flight counts as missed too.
@@ -15,6 +15,11 @@ warpwave_hw::counters! {
         pub load_sectors_missed: u64,
         pub load_sectors_merged: u64,
         pub load_sectors_bypassed: u64,
+        /// Sectors of loads of warps from global memory: a part of `load_sectors`, as are the next three.
+        pub global_load_sectors: u64,
+        pub global_load_sectors_hit: u64,
+        pub global_load_sectors_missed: u64,
+        pub global_load_sectors_merged: u64,
         pub store_sectors: u64,
         pub store_sectors_hit: u64,
         pub atomic_sectors: u64,
@@ -54,12 +59,20 @@ impl Stats {
         *sectors += u64::from(n);
     }
 
-    /// Counts a miss of the sectors `wanted`: `missing` are not valid, and `merged` of them are in flight.
-    pub(super) fn count_miss(&mut self, wanted: u8, missing: u8, merged: u8) {
-        self.count_request(PacketKind::Load, n_sectors(wanted));
-        self.load_sectors_hit += u64::from(n_sectors(wanted & !missing));
-        self.load_sectors_missed += u64::from(n_sectors(missing));
-        self.load_sectors_merged += u64::from(n_sectors(merged));
+    /// Counts the lookup of a load: the sectors `missing` are not valid, and `merged` of them are in flight.
+    #[inline]
+    pub(super) fn count_load(&mut self, packet: &Packet, missing: u8, merged: u8) {
+        self.count_request(PacketKind::Load, packet.n_sectors());
+        let [hit, missed, merged] = [packet.sectors & !missing, missing, merged].map(|set| u64::from(n_sectors(set)));
+        self.load_sectors_hit += hit;
+        self.load_sectors_missed += missed;
+        self.load_sectors_merged += merged;
+        // A factor in place of a branch: most loads are global, but not all.
+        let is_global = u64::from(packet.purpose == Purpose::GlobalLoad);
+        self.global_load_sectors += is_global * (hit + missed);
+        self.global_load_sectors_hit += is_global * hit;
+        self.global_load_sectors_missed += is_global * missed;
+        self.global_load_sectors_merged += is_global * merged;
     }
 
     /// Counts a stall of the tag stage when it ends.

@@ -5,7 +5,7 @@ use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::Access;
 
-use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, n_sectors};
+use crate::proto::mem::{ALL_SECTORS, AtomicLane, AtomicLanes, LINE, Packet, PacketKind, Purpose, SECTOR, n_sectors};
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::texture;
 
@@ -49,6 +49,15 @@ pub fn packets_of(warp_inst: &WarpInst) -> (PacketKind, PacketContents) {
         },
     };
     (kind, contents)
+}
+
+/// What the packets of an instruction are for. An access with a lane in local memory counts as local.
+pub fn purpose(warp_inst: &WarpInst) -> Purpose {
+    let is_load = matches!(warp_inst.inst().op, Opcode::Ld | Opcode::Ldgsts);
+    match is_load && warp_inst.local_lanes.is_empty() {
+        true => Purpose::GlobalLoad,
+        false => Purpose::Other,
+    }
 }
 
 /// Number of groups of packets, which are built one after the other. A group is one texel of each lane, or one word of each lane of a wide

@@ -22,7 +22,7 @@ use crate::proto::addresses::WarpAddresses;
 use crate::proto::cluster::remote;
 use crate::proto::data_banks;
 use crate::proto::header::{Direction, Header};
-use crate::proto::mem::{LINE, Packet, PacketKind, Stage};
+use crate::proto::mem::{LINE, Packet, PacketKind, Purpose, Stage};
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::coalescer::{CoalescedAccess, coalesce};
 use crate::sm::lsu::data::{self, PacketContents};
@@ -37,6 +37,7 @@ pub(super) struct PacketBuilder {
     entry: u32,
     contents: PacketContents,
     kind: PacketKind,
+    purpose: Purpose,
     cache: CacheOp,
     /// The group being built, and the number of groups.
     group: u32,
@@ -59,6 +60,7 @@ impl Default for PacketBuilder {
             entry: 0,
             contents: PacketContents::Prefetch,
             kind: PacketKind::Load,
+            purpose: Purpose::Other,
             cache: CacheOp::All,
             group: 0,
             groups: 0,
@@ -83,6 +85,7 @@ impl PacketBuilder {
     fn start(&mut self, warp_inst: &WarpInst, lanes: LaneMask, now: Cycle) {
         self.is_valid = true;
         (self.kind, self.contents) = data::packets_of(warp_inst);
+        self.purpose = data::purpose(warp_inst);
         self.cache = warp_inst.inst().mods.cache;
         (self.group, self.groups) = (0, data::groups(warp_inst));
         self.access.clear();
@@ -261,6 +264,7 @@ impl Lsu {
         (packet.line, packet.sectors) = (access.line, access.sectors);
         packet.tag = tag(builder.entry, n);
         (packet.kind, packet.cache) = (builder.kind, builder.cache);
+        packet.purpose = builder.purpose;
         packet.start_stamps(self.log.is_on());
         packet.note(Stage::Issue, pending.issued);
         packet.note(Stage::Lsu, now);

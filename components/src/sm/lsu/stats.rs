@@ -35,12 +35,22 @@ pub struct Stats {
     pub stores: Accesses,
     /// Atomics and reductions on global memory.
     pub atomics: Accesses,
-    /// Requests, sectors and lane bytes of each instruction, by program counter.
+    /// Requests, sectors and lane bytes of each instruction on global or local memory, by program counter.
     pub by_pc: Indexed<3>,
     /// Loads from local memory.
     pub local_loads: Accesses,
     /// Stores to local memory.
     pub local_stores: Accesses,
+    /// Reads of textures and surfaces.
+    pub texture_loads: Accesses,
+    /// Stores to surfaces.
+    pub surface_stores: Accesses,
+    /// Loads from the shared memory of other SMs.
+    pub remote_loads: Accesses,
+    /// Stores to the shared memory of other SMs.
+    pub remote_stores: Accesses,
+    /// Atomics and reductions on the shared memory of other SMs.
+    pub remote_atomics: Accesses,
     /// Constant loads.
     pub constant_loads: u64,
     /// Constant loads that waited for a line.
@@ -66,22 +76,39 @@ impl Stats {
     pub(super) fn count_access(&mut self, warp_inst: &WarpInst, access: &CoalescedAccess, lanes: LaneMask) {
         let inst = warp_inst.inst();
         let is_local = !warp_inst.local_lanes.is_empty();
+        let (sectors, remote_lanes) = local_part(access);
+        // A generic address may name this GPU's memory in one lane and another SM in the next: such an access counts as global.
+        let is_remote = !remote_lanes.is_empty() && (lanes & !remote_lanes).is_empty();
         let kind = match inst.op {
-            Opcode::Ld if is_local => &mut self.local_loads,
-            Opcode::St if is_local => &mut self.local_stores,
-            Opcode::Ld | Opcode::Ldgsts | Opcode::Tex | Opcode::Suld => &mut self.loads,
-            Opcode::St | Opcode::Sust => &mut self.stores,
+            // A texel has no address of its lane, and its sectors are those of the filter.
+            Opcode::Tex | Opcode::Suld => &mut self.texture_loads,
+            Opcode::Sust => &mut self.surface_stores,
             // A prefetch returns nothing to the warp, so it is no access of the warp.
             Opcode::Cctl => return,
+            Opcode::Ld | Opcode::Ldgsts if is_remote => &mut self.remote_loads,
+            Opcode::St if is_remote => &mut self.remote_stores,
+            _ if is_remote => &mut self.remote_atomics,
+            Opcode::Ld if is_local => &mut self.local_loads,
+            Opcode::St if is_local => &mut self.local_stores,
+            Opcode::Ld | Opcode::Ldgsts => &mut self.loads,
+            Opcode::St => &mut self.stores,
             _ => &mut self.atomics,
         };
-        let (sectors, lane_bytes) = (sectors(access), u64::from(lanes.count() * inst.mods.access.total()));
+        let (sectors, counted_lanes) = match is_remote {
+            true => (all_sectors(access), lanes),
+            false => (sectors, lanes & !remote_lanes),
+        };
+        let lane_bytes = u64::from(counted_lanes.count() * inst.mods.access.total());
         kind.instructions += u64::from(!lanes.is_empty());
         kind.requests += u64::from(access.requests);
         kind.sectors += sectors;
         kind.lane_bytes += lane_bytes;
         // A broadcast needs fewer sectors than its lane bytes: it has no excess.
         kind.excess_sectors += sectors.saturating_sub(lane_bytes.div_ceil(SECTOR as u64));
+        // Coalescing is no matter of texels, and another SM moves words.
+        if is_remote || matches!(inst.op, Opcode::Tex | Opcode::Suld | Opcode::Sust) {
+            return;
+        }
         let counted = [u64::from(access.requests), sectors, lane_bytes];
         let of_inst = self.by_pc.at(warp_inst.pc).iter_mut();
         of_inst.zip(counted).for_each(|(sum, n)| *sum += n);
@@ -90,8 +117,8 @@ impl Stats {
     /// Counts the sectors of a later group of a local access: the next word of each lane.
     pub(super) fn count_later_group(&mut self, warp_inst: &WarpInst, access: &CoalescedAccess) {
         match warp_inst.inst().op {
-            Opcode::Ld => self.local_loads.sectors += sectors(access),
-            Opcode::St => self.local_stores.sectors += sectors(access),
+            Opcode::Ld => self.local_loads.sectors += all_sectors(access),
+            Opcode::St => self.local_stores.sectors += all_sectors(access),
             // A texel: the first one of a fetch counts.
             _ => {}
         }
@@ -122,6 +149,11 @@ impl Stats {
             (ATOMICS, &stats.atomics),
             (LOCAL_LOADS, &stats.local_loads),
             (LOCAL_STORES, &stats.local_stores),
+            (TEXTURE_LOADS, &stats.texture_loads),
+            (SURFACE_STORES, &stats.surface_stores),
+            (REMOTE_LOADS, &stats.remote_loads),
+            (REMOTE_STORES, &stats.remote_stores),
+            (REMOTE_ATOMICS, &stats.remote_atomics),
         ] {
             let values = [
                 accesses.instructions,
@@ -150,8 +182,20 @@ impl Stats {
     }
 }
 
+/// Sectors of an access in device memory, and the lanes that access another SM.
+fn local_part(access: &CoalescedAccess) -> (u64, LaneMask) {
+    let (mut sectors, mut remote_lanes) = (0, LaneMask::NONE);
+    for line in access.lines() {
+        match remote(line.line) {
+            Some(_) => remote_lanes |= line.lanes,
+            None => sectors += u64::from(n_sectors(line.sectors)),
+        }
+    }
+    (sectors, remote_lanes)
+}
+
 /// Sectors of an access.
-fn sectors(access: &CoalescedAccess) -> u64 {
+fn all_sectors(access: &CoalescedAccess) -> u64 {
     let sectors = access.lines().iter().map(|line| u64::from(n_sectors(line.sectors)));
     sectors.sum()
 }
@@ -190,4 +234,39 @@ const LOCAL_STORES: [&str; 5] = [
     "local_st_sectors",
     "local_st_lane_bytes",
     "local_st_excess_sectors",
+];
+const TEXTURE_LOADS: [&str; 5] = [
+    "texture_ld_inst",
+    "texture_ld_requests",
+    "texture_ld_sectors",
+    "texture_ld_lane_bytes",
+    "texture_ld_excess_sectors",
+];
+const SURFACE_STORES: [&str; 5] = [
+    "surface_st_inst",
+    "surface_st_requests",
+    "surface_st_sectors",
+    "surface_st_lane_bytes",
+    "surface_st_excess_sectors",
+];
+const REMOTE_LOADS: [&str; 5] = [
+    "remote_ld_inst",
+    "remote_ld_requests",
+    "remote_ld_sectors",
+    "remote_ld_lane_bytes",
+    "remote_ld_excess_sectors",
+];
+const REMOTE_STORES: [&str; 5] = [
+    "remote_st_inst",
+    "remote_st_requests",
+    "remote_st_sectors",
+    "remote_st_lane_bytes",
+    "remote_st_excess_sectors",
+];
+const REMOTE_ATOMICS: [&str; 5] = [
+    "remote_atom_inst",
+    "remote_atom_requests",
+    "remote_atom_sectors",
+    "remote_atom_lane_bytes",
+    "remote_atom_excess_sectors",
 ];

@@ -78,11 +78,6 @@ impl Shadow {
         add(&mut self.words[word as usize], new, changes, is_before)
     }
 
-    /// Marks a byte as written by an access that cannot race.
-    pub fn mark_written(&mut self, byte: u32) {
-        self.written[byte as usize / 4] |= 1 << (byte % 4);
-    }
-
     pub fn begin_copy(&mut self, warp: usize, lane: usize, first: u32, bytes: u32) {
         self.copies.entry((warp, lane)).or_default().open.push((first, bytes));
     }

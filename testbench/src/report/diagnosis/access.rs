@@ -7,6 +7,7 @@ use warpwave_isa::space::Space;
 
 use super::Cause;
 use super::facts::{Facts, ratio};
+use super::launch::count;
 use super::sites::Site;
 use crate::report::units::digits;
 
@@ -191,9 +192,14 @@ fn divergence(facts: &Facts<'_>) -> Option<Cause> {
     }
     // While warps wait for memory, idle lanes cost nothing.
     let share = (1.0 - lanes / LANES) * (1.0 - facts.stalled(MEMORY));
+    let threads = facts.launch.shape.threads;
+    let warps = threads.div_ceil(facts.config.limits.warp_size).max(1);
+    // Lanes that no thread of the block has. They are off whatever the branches do.
+    let absent = LANES - f64::from(threads) / f64::from(warps);
     let branches = facts.sites(["branch_divergent", "branch_issues", "branch_issues"]);
     let worst = branches.iter().max_by_key(|site| site.counts[0]);
-    let threads = facts.launch.shape.threads;
+    // Branches are at fault only if they cause most of the loss.
+    let worst = worst.filter(|_| absent < (LANES - lanes) / 2.0);
     let (text, advice) = match worst {
         Some(branch) => (
             format!(
@@ -206,9 +212,10 @@ fn divergence(facts: &Facts<'_>) -> Option<Cause> {
         ),
         None => (
             format!(
-                "partial warps: {} of 32 lanes are active; a block of {threads} threads has {} warps",
+                "partial warps: {} of 32 lanes are active; a block of {} has {}",
                 digits(lanes),
-                threads.div_ceil(facts.config.limits.warp_size)
+                count(threads.into(), "thread"),
+                count(warps.into(), "warp")
             ),
             "use blocks of a multiple of 32 threads",
         ),

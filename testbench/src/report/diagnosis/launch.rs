@@ -36,7 +36,7 @@ fn grid(facts: &Facts<'_>) -> Option<Cause> {
 }
 
 /// A count with its noun, such as `1 block` or `40 blocks`.
-fn count(n: u64, noun: &str) -> String {
+pub(super) fn count(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 

@@ -51,7 +51,8 @@ pub(super) fn levels(counts: &Counts, inputs: &Inputs<'_>) -> Markup {
     };
     let shared = Flow {
         // A pass serves all 32 banks, whether or not lanes use them.
-        read: PASS * sum("shared", "shared_ld_passes"),
+        // Atomics count as reads, as above.
+        read: PASS * (sum("shared", "shared_ld_passes") + sum("shared", "shared_atom_passes")),
         write: PASS * sum("shared", "shared_st_passes"),
     };
     let conflicts = ["shared_ld_conflicts", "shared_st_conflicts", "shared_atom_conflicts"];

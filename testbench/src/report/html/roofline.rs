@@ -4,14 +4,12 @@
 
 use maud::{Markup, html};
 use warpwave_components::config::GpuConfig;
-use warpwave_isa::inst::{Inst, MmaShape, Ty};
-use warpwave_isa::opcode::Opcode;
 
 use super::{Page, chart, heading};
 use crate::bench::LaunchRun;
+use crate::report::metrics;
 use crate::report::svg::{Axis, Plot, Scale, colour};
 use crate::report::units::{digits, scaled};
-use crate::watch::profile::Cost;
 
 /// Size of the chart, in pixels.
 const SIZE: (u32, u32) = (1040, 360);
@@ -30,7 +28,7 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
     let config = &page.run.config;
     let launches = page.run.launches.iter().enumerate();
     let (counted, silent): (Vec<_>, Vec<_>) = launches
-        .map(|(index, launch)| (index, launch, operations(page, index)))
+        .map(|(index, launch)| (index, launch, operations(launch, config)))
         .partition(|(_, _, operations)| *operations > 0.0);
     if counted.is_empty() {
         return html! {
@@ -135,66 +133,25 @@ fn roofs(config: &GpuConfig) -> Vec<(&'static str, f64)> {
     let warps = f64::from(config.n_sms() * config.sm.subcores) * f64::from(config.clocks.core_khz) * 1e3;
     let lanes = f64::from(config.limits.warp_size);
     let peak = |operations: f64, interval: u32| warps * operations / f64::from(interval.max(1));
-    vec![
-        // `mma.m16n8k16`: the interval of the preset is for one such product.
-        ("tensor, 16 bits", peak(2.0 * 16.0 * 8.0 * 16.0, pipes.tensor.interval)),
+    // `mma.m16n8k16`: the interval of the preset is for one such product.
+    let tensor = ("tensor, 16 bits", peak(2.0 * 16.0 * 8.0 * 16.0, pipes.tensor.interval));
+    // Volta is the first architecture with tensor cores.
+    let tensor = (config.compute_capability() >= 70).then_some(tensor);
+    let others = [
         ("FP32", peak(2.0 * lanes, pipes.fp32.interval)),
         ("FP64", peak(2.0 * lanes, pipes.fp64.interval)),
-    ]
+    ];
+    tensor.into_iter().chain(others).collect()
 }
 
-/// Floating-point operations of a launch.
-fn operations(page: &Page<'_>, launch: usize) -> f64 {
-    let code = page.programs.get(launch).map_or(&[][..], |program| program.code());
-    let costs = page.profile.costs().filter(|((grid, _), _)| *grid as usize == launch);
-    costs
-        .filter_map(|((_, pc), cost)| Some(of_instruction(code.get(pc as usize)?, cost)))
-        .sum()
-}
-
-fn of_instruction(inst: &Inst, cost: &Cost) -> f64 {
-    let lanes = cost.lanes as f64;
-    let packed = if matches!(inst.mods.ty, Ty::F16x2 | Ty::Bf16x2) {
-        2.0
-    } else {
-        1.0
-    };
-    match inst.op {
-        Opcode::Fadd | Opcode::Fmul | Opcode::Dadd | Opcode::Dmul => lanes,
-        Opcode::Ffma | Opcode::Dfma => 2.0 * lanes,
-        Opcode::Hadd2 | Opcode::Hmul2 => packed * lanes,
-        Opcode::Hfma2 => 2.0 * packed * lanes,
-        Opcode::Mma | Opcode::Hgmma | Opcode::MmaSp | Opcode::HgmmaSp => {
-            2.0 * multiply_adds(inst.mods.mma) * cost.issues() as f64
-        }
-        _ => 0.0,
-    }
-}
-
-/// Multiply-adds of a matrix product by one warp: m x n x k, from the name of the shape.
-fn multiply_adds(shape: MmaShape) -> f64 {
-    let name = format!("{shape:?}");
-    let sizes = name
-        .split(|letter: char| !letter.is_ascii_digit())
-        .filter(|size| !size.is_empty());
-    let product: f64 = sizes.take(3).filter_map(|size| size.parse::<f64>().ok()).product();
-    match shape {
-        // Four products of eight lanes each.
-        MmaShape::M8n8k4F16 => 4.0 * product,
-        _ => product,
-    }
+/// Floating-point operations of a launch, as the metrics count them.
+fn operations(launch: &LaunchRun, config: &GpuConfig) -> f64 {
+    metrics::all_flops(&launch.inputs(config)).number().unwrap_or(0.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn product_of_16_by_8_by_16_has_2048_multiply_adds() {
-        assert_eq!(multiply_adds(MmaShape::M16n8k16F16), 2048.0);
-        assert_eq!(multiply_adds(MmaShape::M8n8k4F64), 256.0);
-        assert_eq!(multiply_adds(MmaShape::M16n8k256And), 32768.0);
-    }
 
     #[test]
     fn peaks_of_the_h100_are_those_of_its_data_sheet() {
@@ -209,5 +166,14 @@ mod tests {
             "{}",
             memory_peak(&h100)
         );
+    }
+
+    #[test]
+    fn gpu_without_tensor_cores_has_no_roof_for_them() {
+        for name in ["m2070", "gtx1080ti"] {
+            let config = warpwave_components::preset::load(name, &[]).unwrap().config;
+            let names: Vec<_> = roofs(&config).iter().map(|roof| roof.0).collect();
+            assert_eq!(names, ["FP32", "FP64"], "{name}");
+        }
     }
 }

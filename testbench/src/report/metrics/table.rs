@@ -10,6 +10,8 @@ mod sm;
 
 mod math;
 
+pub(in crate::report) use math::all_flops;
+
 use super::{Compute, Inputs, Metric, Value};
 
 /// Name, unit, component, definition, formula, and the formula as code.

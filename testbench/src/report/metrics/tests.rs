@@ -38,9 +38,9 @@ fn two_schedulers_with_known_counters_give_the_ratios_of_a_hand_count() {
         ("cta", "active_cycles", &[220, 180]),
         ("lsu", "global_ld_inst", &[8]),
         ("lsu", "global_ld_sectors", &[40]),
-        ("l1", "load_sectors", &[0]),
-        ("l1", "load_sectors_hit", &[0]),
-        ("l1", "load_sectors_merged", &[0]),
+        ("l1", "global_load_sectors", &[0]),
+        ("l1", "global_load_sectors_hit", &[0]),
+        ("l1", "global_load_sectors_merged", &[0]),
     ]);
     let inputs = Inputs {
         counts: &counts,

@@ -12,6 +12,8 @@ use serde::{Serialize, Serializer};
 /// assert_eq!(Value::Number(6.0) / Value::Number(4.0) * 100.0, Value::Number(150.0));
 /// assert_eq!(Value::Number(6.0) / Value::Number(0.0), Value::NotReached);
 /// assert_eq!(Value::NotModelled + Value::Number(1.0), Value::NotModelled);
+/// assert_eq!(Value::greatest([Value::Number(1.0), Value::NotReached, Value::Number(2.0)]), Value::Number(2.0));
+/// assert_eq!(Value::greatest([Value::NotModelled, Value::NotReached]), Value::NotReached);
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Value {
@@ -37,10 +39,16 @@ impl Value {
         }
     }
 
-    /// The greatest number among the values. `NotModelled` if none is a number.
+    /// The greatest number among the values. Without a number, `NotReached` if another run could give one.
     pub fn greatest(values: impl IntoIterator<Item = Value>) -> Value {
-        let numbers = values.into_iter().filter_map(Value::number);
-        numbers.max_by(f64::total_cmp).map_or(Value::NotModelled, Value::Number)
+        values
+            .into_iter()
+            .fold(Value::NotModelled, |best, value| match (best, value) {
+                (Value::Number(a), Value::Number(b)) => Value::Number(if b.total_cmp(&a).is_gt() { b } else { a }),
+                (best, Value::NotModelled) => best,
+                (Value::Number(_), Value::NotReached) => best,
+                (_, value) => value,
+            })
     }
 
     fn combine(self, other: Value, operation: impl Fn(f64, f64) -> Value) -> Value {

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error, Visitor};
 
 use super::elements::Text;
 use super::{LaunchName, Quantity, Setting};
-use crate::scenario::expr::Node;
+use crate::scenario::expr::{FUNCTIONS, Node};
 
 /// A table `[[assert]]`: bounds of a metric, or a comparison.
 #[derive(Deserialize)]
@@ -34,6 +34,34 @@ impl Assert {
             tables(expr.root(), &mut found);
         }
         found
+    }
+
+    /// Names of the other runs that the comparison reads: tables `[runs.NAME]`, or scenarios.
+    pub fn other_runs(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        if let Some(Text(expr)) = &self.that {
+            other_runs(expr.root(), &mut found);
+        }
+        found
+    }
+}
+
+/// Collects the arguments of all metrics that are called, as in `cycles(other)`.
+fn other_runs<'a>(node: &'a Node, found: &mut Vec<&'a str>) {
+    match node {
+        Node::Call(name, args) => {
+            let is_metric = name != "csv" && !FUNCTIONS.contains(&name.as_str());
+            match &args[..] {
+                [Node::Name(run) | Node::Text(run)] if is_metric => found.push(run),
+                args => args.iter().for_each(|arg| other_runs(arg, found)),
+            }
+        }
+        Node::Unary(_, operand) => other_runs(operand, found),
+        Node::Index(left, right) | Node::Binary(_, left, right) => {
+            other_runs(left, found);
+            other_runs(right, found);
+        }
+        Node::Number(_) | Node::Text(_) | Node::Name(_) => {}
     }
 }
 

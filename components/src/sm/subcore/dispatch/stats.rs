@@ -1,7 +1,7 @@
 //! Counters of a dispatch unit.
 
 use warpwave_hw::stats::Report;
-use warpwave_isa::inst::Inst;
+use warpwave_isa::inst::{Inst, Ty};
 use warpwave_isa::opcode::{Opcode, Pipe};
 
 /// Counters of a dispatch unit.
@@ -13,6 +13,8 @@ pub struct Stats {
     lanes: [u64; CLASSES],
     /// Multiply-adds of matrix products.
     tensor_multiply_adds: u64,
+    /// Operations on half-precision floats outside the tensor pipe. A multiply-add is two.
+    half_operations: u64,
     /// Cycles lost to register-bank conflicts.
     pub bank_conflict_cycles: u64,
     /// Results written.
@@ -49,6 +51,11 @@ const CLASSES: usize = 20;
 /// Class of the matrix products.
 const TENSOR: usize = 18;
 
+/// Classes of the half-precision adds, multiplies and multiply-adds.
+const HALF_ADD: usize = 4;
+const HALF_MULTIPLY: usize = 5;
+const HALF_FUSED: usize = 6;
+
 /// Class of each opcode, in table order.
 const CLASS_OF: [u8; Opcode::ALL.len()] = {
     let mut classes = [0; Opcode::ALL.len()];
@@ -68,9 +75,9 @@ const fn class(op: Opcode) -> usize {
         Opcode::Fmul => 1,
         Opcode::Ffma => 2,
         Opcode::Fmnmx | Opcode::Fsetp | Opcode::Mufu | Opcode::Fchk => 3,
-        Opcode::Hadd2 => 4,
-        Opcode::Hmul2 => 5,
-        Opcode::Hfma2 => 6,
+        Opcode::Hadd2 => HALF_ADD,
+        Opcode::Hmul2 => HALF_MULTIPLY,
+        Opcode::Hfma2 => HALF_FUSED,
         Opcode::Hmnmx2 | Opcode::Hsetp2 => 7,
         Opcode::Dadd => 8,
         Opcode::Dmul => 9,
@@ -102,6 +109,15 @@ impl Stats {
         if class == TENSOR && lanes > 0 {
             self.tensor_multiply_adds += u64::from(inst.mods.mma.multiply_adds());
         }
+        if matches!(class, HALF_ADD | HALF_MULTIPLY | HALF_FUSED) {
+            let halves = if matches!(inst.mods.ty, Ty::F16x2 | Ty::Bf16x2) {
+                2
+            } else {
+                1
+            };
+            let operations = if class == HALF_FUSED { 2 } else { 1 };
+            self.half_operations += u64::from(lanes * halves * operations);
+        }
     }
 
     /// Reports every counter.
@@ -111,6 +127,7 @@ impl Stats {
         report.count("bank_conflict_cycles", self.bank_conflict_cycles);
         report.count("writebacks", self.writebacks);
         report.count("tensor_multiply_adds", self.tensor_multiply_adds);
+        report.count("half_operations", self.half_operations);
         NAMES
             .iter()
             .zip(self.lanes)

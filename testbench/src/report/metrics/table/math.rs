@@ -6,10 +6,9 @@ use super::Row;
 use super::l2_dram::dram_bytes;
 use crate::report::metrics::{Inputs, Value};
 
-/// Counters of an add, a multiply and a multiply-add, and the number of results of one lane: two for packed halves.
-const FP16: ([&str; 3], f64) = (["lanes_hadd", "lanes_hmul", "lanes_hfma"], 2.0);
-const FP32: ([&str; 3], f64) = (["lanes_fadd", "lanes_fmul", "lanes_ffma"], 1.0);
-const FP64: ([&str; 3], f64) = (["lanes_dadd", "lanes_dmul", "lanes_dfma"], 1.0);
+/// Counters of an add, a multiply and a multiply-add.
+const FP32: [&str; 3] = ["lanes_fadd", "lanes_fmul", "lanes_ffma"];
+const FP64: [&str; 3] = ["lanes_dadd", "lanes_dmul", "lanes_dfma"];
 
 fn lanes(i: &Inputs<'_>, counters: &[&'static str]) -> Value {
     let sums = counters.iter().map(|counter| i.sum("dispatch", counter));
@@ -17,16 +16,21 @@ fn lanes(i: &Inputs<'_>, counters: &[&'static str]) -> Value {
 }
 
 /// Floating-point operations: a multiply-add is two.
-fn flops(i: &Inputs<'_>, ([add, multiply, fused], results): ([&'static str; 3], f64)) -> Value {
-    (lanes(i, &[add, multiply]) + i.sum("dispatch", fused) * 2.0) * results
+fn flops(i: &Inputs<'_>, [add, multiply, fused]: [&'static str; 3]) -> Value {
+    lanes(i, &[add, multiply]) + i.sum("dispatch", fused) * 2.0
+}
+
+fn half_flops(i: &Inputs<'_>) -> Value {
+    i.sum("dispatch", "half_operations")
 }
 
 fn tensor_flops(i: &Inputs<'_>) -> Value {
     i.sum("dispatch", "tensor_multiply_adds") * 2.0
 }
 
-fn all_flops(i: &Inputs<'_>) -> Value {
-    flops(i, FP16) + flops(i, FP32) + flops(i, FP64) + tensor_flops(i)
+/// Operations of all floating-point types and matrix products.
+pub(in crate::report) fn all_flops(i: &Inputs<'_>) -> Value {
+    half_flops(i) + flops(i, FP32) + flops(i, FP64) + tensor_flops(i)
 }
 
 pub(super) const MATH: &[Row] = &[
@@ -187,9 +191,9 @@ pub(super) const MATH: &[Row] = &[
         "derived__flops_fp16.sum",
         "flop",
         "dispatch",
-        "Half-precision operations outside the tensor pipe: two halves a lane, also in scalar instructions, and two operations a multiply-add.",
-        "2 x (lanes_hadd + lanes_hmul + 2 x lanes_hfma)",
-        |i| flops(i, FP16),
+        "Half-precision operations outside the tensor pipe: one for each half of a lane, and two for a multiply-add.",
+        "sum of half_operations",
+        half_flops,
     ),
     (
         "derived__flops_fp32.sum",

@@ -57,18 +57,18 @@ pub(super) const L1: &[Row] = &[
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
         "sector",
         "l1",
-        "Sectors of loads that hit in the L1. A merge with a pending miss is a hit, as the profiler counts it.",
-        "sum of load_sectors_hit + load_sectors_merged",
-        l1_load_hits,
+        "Sectors of global loads that hit in the L1. A merge with a pending miss is a hit, as the profiler counts it.",
+        "sum of global_load_sectors_hit + global_load_sectors_merged",
+        l1_global_hits,
     ),
     (
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum",
         "sector",
         "l1",
-        "Sectors of loads that missed in the L1. Bypasses of the L1 count too, merges with a pending miss do not.",
-        "sum of load_sectors_missed - load_sectors_merged",
+        "Sectors of global loads that missed in the L1. Bypasses of the L1 count too, merges with a pending miss do not.",
+        "sum of global_load_sectors_missed - global_load_sectors_merged",
         // The L1 counts a merge as missed. The profiler counts it as a hit.
-        |i| i.sum("l1", "load_sectors_missed") - merged(i),
+        |i| i.sum("l1", "global_load_sectors_missed") - i.sum("l1", "global_load_sectors_merged"),
     ),
     (
         "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
@@ -98,9 +98,9 @@ pub(super) const L1: &[Row] = &[
         "l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct",
         "%",
         "l1",
-        "L1 hit rate of loads, by sectors. A merge with a pending miss is a hit.",
-        "sum of (load_sectors_hit + load_sectors_merged) / sum of load_sectors x 100",
-        |i| l1_load_hits(i) / i.sum("l1", "load_sectors") * 100.0,
+        "L1 hit rate of global loads, by sectors. A merge with a pending miss is a hit.",
+        "sum of (global_load_sectors_hit + global_load_sectors_merged) / sum of global_load_sectors x 100",
+        |i| l1_global_hits(i) / i.sum("l1", "global_load_sectors") * 100.0,
     ),
     (
         "l1tex__t_sector_hit_rate.pct",
@@ -223,14 +223,14 @@ pub(super) const LOCAL: &[Row] = &[
     ),
 ];
 
-/// Sectors of loads that joined a miss in flight. An ideal memory has no such counter.
-fn merged(i: &Inputs<'_>) -> Value {
-    i.sum("l1", "load_sectors_merged")
+/// Sectors of all loads that hit in the L1, as the profiler counts them: a merge with a pending miss is a hit.
+fn l1_load_hits(i: &Inputs<'_>) -> Value {
+    i.sum("l1", "load_sectors_hit") + i.sum("l1", "load_sectors_merged")
 }
 
-/// Sectors of loads that hit in the L1, as the profiler counts them.
-fn l1_load_hits(i: &Inputs<'_>) -> Value {
-    i.sum("l1", "load_sectors_hit") + merged(i)
+/// Sectors of global loads that hit in the L1, as the profiler counts them.
+fn l1_global_hits(i: &Inputs<'_>) -> Value {
+    i.sum("l1", "global_load_sectors_hit") + i.sum("l1", "global_load_sectors_merged")
 }
 
 /// Busy share of the L1's busiest stage in `cycles`, a sum over all SMs.

@@ -1,0 +1,71 @@
+//! The input files of a scenario, and the other runs that its assertions compare with.
+
+use std::path::PathBuf;
+
+use warpwave_components::preset;
+
+use super::{Draft, OtherRun, other_run};
+use crate::scenario::files::Files;
+use crate::scenario::format::Assert;
+
+impl Draft {
+    /// Its input files on disk: the scenario, the PTX files and the arrays. Empty for a built-in scenario.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self.files {
+            Files::BuiltIn(_) => Vec::new(),
+            Files::Disk(_) => {
+                let beside = self.file.paths().into_iter().map(|path| self.beside(path));
+                [PathBuf::from(&self.shown)].into_iter().chain(beside).collect()
+            }
+        }
+    }
+
+    /// All input files on disk: its own, those of the GPUs `gpus`, those of other runs, and the tables of its sweep.
+    pub fn inputs<'a>(&self, gpus: impl IntoIterator<Item = &'a str>) -> Vec<PathBuf> {
+        let mut found = self.files();
+        if let Files::Disk(_) = self.files {
+            let asserts = self.file.sweep.iter().flat_map(|sweep| &sweep.asserts);
+            let tables = asserts.filter_map(|assert| assert.csv.as_deref());
+            found.extend(tables.map(|path| self.beside(path)));
+        }
+        found.extend(gpus.into_iter().flat_map(preset_files));
+        // A table [runs.NAME] is read before the run, also if no assertion names it.
+        let tables = self.file.runs.keys().map(String::as_str);
+        for run in self.other_runs(self.file.assert.iter().flat_map(Assert::other_runs).chain(tables)) {
+            // The run itself reports the fault of another scenario.
+            found.extend(Draft::find(&run.scenario).iter().flat_map(Draft::files));
+            found.extend(run.gpu.as_deref().map(preset_files).unwrap_or_default());
+        }
+        found
+    }
+
+    /// The runs that assertions for each point of a sweep compare with, each once.
+    pub fn runs_of_points(&self) -> Vec<OtherRun> {
+        let asserts = self.file.assert.iter().filter(|assert| assert.points);
+        self.other_runs(asserts.flat_map(Assert::other_runs))
+    }
+
+    /// The runs of these names: tables `[runs.NAME]`, or scenarios.
+    fn other_runs<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<OtherRun> {
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        let run = |name: &str| match self.file.runs.get(name) {
+            Some(run) => other_run(run.clone(), &self.shown, &self.files),
+            None => OtherRun {
+                scenario: name.to_owned(),
+                ..OtherRun::default()
+            },
+        };
+        names.into_iter().map(run).collect()
+    }
+
+    fn beside(&self, path: &str) -> PathBuf {
+        self.files.resolve(path).into()
+    }
+}
+
+/// The files of a preset and of its bases. A preset with a fault has its own file alone.
+fn preset_files(gpu: &str) -> Vec<PathBuf> {
+    preset::load(gpu, &[]).map_or_else(|_| vec![PathBuf::from(gpu)], |preset| preset.files)
+}
