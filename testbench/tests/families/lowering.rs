@@ -39,3 +39,96 @@ fn spilled_result_survives_a_write_to_its_guard() {
     let text = with_words(n, ".maxnreg 16", &body);
     Kernel::of(&text).input(&words).output(&expected).holds();
 }
+
+/// Every case has the value of one multiply-add if ptxas 11.8 for sm_80 gives one, and of a rounded product otherwise.
+#[test]
+fn products_contract_where_the_vendor_contracts_them() {
+    let (x, y) = (f32::from_bits(0x3f80_0003), f32::from_bits(0x3f80_0006));
+    let fused = x.mul_add(x, -y).to_bits();
+    let rounded = (x * x - y).to_bits();
+    assert_ne!(fused, rounded);
+    let product = "mul.f32 %f3, %f1, %f1;\n";
+    let sum = "sub.f32 %f5, %f3, %f2;\n";
+    let between = |code: &str| format!("{product}{code}\n{sum}");
+    let cases = [
+        // Copies, negations and reused registers.
+        (format!("{product}{sum}"), fused),
+        (format!("{product}mov.f32 %f4, %f3;\nsub.f32 %f5, %f4, %f2;"), fused),
+        (
+            format!("{product}mov.b32 %v9, %f3;\nmov.b32 %f4, %v9;\nsub.f32 %f5, %f4, %f2;"),
+            fused,
+        ),
+        (
+            format!("{product}neg.f32 %f4, %f3;\nadd.f32 %f5, %f4, %f2;\nneg.f32 %f5, %f5;"),
+            fused,
+        ),
+        (format!("{product}neg.f32 %f4, %f3;\nneg.f32 %f3, %f4;\n{sum}"), fused),
+        ("mul.f32 %f1, %f1, %f1;\nsub.f32 %f5, %f1, %f2;".to_owned(), fused),
+        (
+            format!("mul.f32 %f3, %f2, %f2;\nadd.f32 %f6, %f3, %f2;\nst.global.f32 [%o], %f6;\n{product}{sum}"),
+            fused,
+        ),
+        (
+            format!("{product}mov.f32 %f1, %f2;\n{sum}st.global.f32 [%o], %f1;"),
+            fused,
+        ),
+        (format!("{product}{sum}max.f32 %f6, %f3, %f1;"), fused),
+        // An integer operation on the sign is a reader.
+        (
+            format!(
+                "{product}mov.b32 %v9, %f3;\nxor.b32 %v9, %v9, 0x80000000;\nmov.b32 %f3, %v9;\nadd.f32 %f5, %f3, %f2;\nneg.f32 %f5, %f5;"
+            ),
+            rounded,
+        ),
+        (
+            format!("{product}{sum}@%p1 mov.f32 %f3, %f2;\nst.global.f32 [%o], %f3;"),
+            rounded,
+        ),
+        // Labels and jumps.
+        (between("unused:"), fused),
+        (between("@%p1 bra next;\nnext:"), fused),
+        (between("@%p1 bra over;\nst.global.u32 [%o], %t;\nover:"), rounded),
+        // Instructions that end a region, or not.
+        (between("bar.sync 0;"), fused),
+        (between("@%p1 add.u32 %v9, %t, %v9;"), fused),
+        (between("st.global.u32 [%o], %t;"), fused),
+        (between("@%p1 st.global.u32 [%o], %t;"), rounded),
+        (between("@%p1 ld.global.u32 %v9, [%o];"), rounded),
+        (between("@%p1 red.global.add.u32 [%o], 1;"), rounded),
+        (between("@%p1 exit;"), rounded),
+        (between("membar.gl;"), rounded),
+        (between("fence.acq_rel.cta;"), rounded),
+    ];
+    for (code, expected) in cases {
+        let body = format!(
+            "mov.b32 %f1, %v0;\nmov.b32 %f2, %v1;\nmov.u32 %v9, 0;\nsetp.eq.u32 %p1, %t, 99;\n{code}\nmov.b32 %r, %f5;"
+        );
+        println!("{code}");
+        let kernel = Kernel::of(&with_words(2, "", &body)).sizes(1, 1);
+        kernel.input(&[x.to_bits(), y.to_bits()]).output(&[expected]).holds();
+    }
+}
+
+/// A double is two registers: `neg` changes the second, and `mov.b64` moves them one by one.
+#[test]
+fn products_of_doubles_contract_through_their_words() {
+    let (x, y) = (f64::from(f32::from_bits(0x3f80_0003)) + 1e-12, 1.000_001);
+    let product = "mul.f64 %g3, %g1, %g1;\n";
+    let cases = [
+        format!("{product}sub.f64 %g5, %g3, %g2;"),
+        format!("{product}neg.f64 %g3, %g3;\nadd.f64 %g5, %g3, %g2;\nneg.f64 %g5, %g5;"),
+        format!("{product}mov.b64 {{%v8, %v9}}, %g3;\nmov.b64 %g4, {{%v8, %v9}};\nsub.f64 %g5, %g4, %g2;"),
+    ];
+    let fused = x.mul_add(x, -y).to_bits();
+    assert_ne!(fused, (x * x - y).to_bits());
+    let words = |bits: u64| [bits as u32, (bits >> 32) as u32];
+    let input = [words(x.to_bits()), words(y.to_bits())].concat();
+    for code in cases {
+        for (part, expected) in ["%r, %v9", "%v9, %r"].into_iter().zip(words(fused)) {
+            let body =
+                format!("mov.b64 %g1, {{%v0, %v1}};\nmov.b64 %g2, {{%v2, %v3}};\n{code}\nmov.b64 {{{part}}}, %g5;");
+            let kernel = Kernel::of(&with_words(4, "", &body)).sizes(1, 1);
+            kernel.input(&input).output(&[expected]).holds();
+        }
+    }
+}

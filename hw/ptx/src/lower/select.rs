@@ -91,6 +91,8 @@ struct Selector<'s, 't, 'a> {
     param_ranges: Vec<Range<u32>>,
     n_calls: usize,
     n_ops: usize,
+    /// Number of the instructions so far that end a region of `contract`.
+    region: u32,
     /// True once the code is too large. Selection then stops.
     is_too_large: bool,
     /// Values live across calls in each recursive function, by its number.
@@ -191,6 +193,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             param_ranges: Vec::new(),
             n_calls: 0,
             n_ops: 0,
+            region: 0,
             is_too_large: false,
             call_liveness: HashMap::new(),
             stack: None,
@@ -253,9 +256,14 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                     // Without the guard: the checker made these registers for this instruction alone.
                     op.sums.iter().for_each(|sum| self.sum_register(sum));
                     self.guard = self.guard_of(op);
+                    // Library code is part of one instruction.
+                    let ends_region = u32::from(line.is_none() && ends_region(op));
+                    self.region += ends_region;
                     if let Err(finding) = self.instruction(op) {
                         self.findings.push(finding);
                     }
+                    // A call has regions of its own.
+                    self.region += ends_region;
                 }
             }
         }
@@ -409,6 +417,21 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         } else {
             Err(distinct(self.findings))
         }
+    }
+}
+
+/// True if no product before the instruction fuses with a sum after it.
+///
+/// Read from machine code of ptxas 11.8: calls and fences divide a block, and so do these instructions under a guard.
+fn ends_region(op: &check::Op<'_, '_>) -> bool {
+    let has = |qualifier: &str| op.instruction.qualifiers.iter().any(|name| name.text == qualifier);
+    match op.instruction.opcode.text {
+        "call" | "membar" | "fence" => true,
+        "red" if has(".release") => true,
+        "ld" => op.guard.is_some() && !has(".param"),
+        "atom" | "bar" | "barrier" | "cp" | "exit" | "ldu" | "match" | "nanosleep" | "prefetch" | "prefetchu"
+        | "red" | "ret" | "st" | "suld" | "sust" | "tex" | "trap" | "vote" => op.guard.is_some(),
+        _ => false,
     }
 }
 
