@@ -1,6 +1,6 @@
 //! Rules of the lowering that change values: spilled results, contraction, and literals.
 
-use super::Kernel;
+use super::{Kernel, one_word_each};
 
 /// Returns a kernel with the words of `in` in `%v0` and up, and `%t` the thread. What the body leaves in `%r` goes to `out`.
 fn with_words(n: usize, attributes: &str, body: &str) -> String {
@@ -130,5 +130,17 @@ fn products_of_doubles_contract_through_their_words() {
             let kernel = Kernel::of(&with_words(4, "", &body)).sizes(1, 1);
             kernel.input(&input).output(&[expected]).holds();
         }
+    }
+}
+
+#[test]
+fn literal_fills_both_words_of_its_part() {
+    for (part, expected) in [("%r, %a1", u32::MAX - 1), ("%a1, %r", u32::MAX)] {
+        let body = format!(
+            ".reg .b128 %q;\nmov.u64 %d1, 5;\nmov.b128 %q, {{%d1, -2}};\nmov.b128 {{%d2, %d3}}, %q;\nmov.b64 {{{part}}}, %d3;"
+        );
+        Kernel::of(&one_word_each("sm_80", &body))
+            .output(&[expected; 32])
+            .holds();
     }
 }
