@@ -144,3 +144,15 @@ fn literal_fills_both_words_of_its_part() {
             .holds();
     }
 }
+
+#[test]
+fn constant_expressions_and_short_floats_have_their_values() {
+    let body = "\
+        .reg .u64 %q<4>;\nmov.u32 %r, (1<<4)|3;\nadd.u32 %r, %r, 4+8*2;\nsub.u32 %r, %r, -(3);\nadd.u32 %r, %r, 1?100:3;\n\
+        mov.u64 %q1, ~0>>1;\nshr.u64 %q1, %q1, 8*7+6;\ncvt.u32.u64 %a1, %q1;\nmad.lo.u32 %r, %a1, 1000, %r;\n\
+        add.f32 %f1, 1e3, .5;\nadd.f32 %f1, %f1, 1.;\nmul.f32 %f1, %f1, -2E+1;\ncvt.rzi.s32.f32 %a2, %f1;\nsub.u32 %r, %r, %a2;";
+    // 19 + 20 + 3 + 100, 1 * 1000, and 1001.5 * 20.
+    Kernel::of(&one_word_each("sm_80", body))
+        .output(&[142 + 1000 + 20_030; 32])
+        .holds();
+}
