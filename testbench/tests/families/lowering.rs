@@ -98,6 +98,12 @@ fn products_contract_where_the_vendor_contracts_them() {
         (between("@%p1 exit;"), rounded),
         (between("membar.gl;"), rounded),
         (between("fence.acq_rel.cta;"), rounded),
+        (
+            between("div.approx.f32 %f9, %f1, %f2;\nst.global.f32 [%o], %f9;"),
+            fused,
+        ),
+        (between("div.rn.f32 %f9, %f1, %f2;\nst.global.f32 [%o], %f9;"), rounded),
+        (between("div.s32 %v9, %v0, 7;\nst.global.u32 [%o], %v9;"), rounded),
     ];
     for (code, expected) in cases {
         let body = format!(

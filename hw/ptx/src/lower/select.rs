@@ -422,15 +422,28 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
 
 /// True if no product before the instruction fuses with a sum after it.
 ///
-/// Read from machine code of ptxas 11.8: calls and fences divide a block, and so do these instructions under a guard.
+/// Read from machine code of ptxas 11.8. Calls, fences and divisions with a call or a jump divide a block. So does any other instruction
+/// that a guard makes a jump.
 fn ends_region(op: &check::Op<'_, '_>) -> bool {
     let has = |qualifier: &str| op.instruction.qualifiers.iter().any(|name| name.text == qualifier);
+    let any = |qualifiers: &[&str]| qualifiers.iter().any(|qualifier| has(qualifier));
+    let is_guarded = op.guard.is_some();
     match op.instruction.opcode.text {
         "call" | "membar" | "fence" => true,
-        "red" if has(".release") => true,
-        "ld" => op.guard.is_some() && !has(".param"),
-        "atom" | "bar" | "barrier" | "cp" | "exit" | "ldu" | "match" | "nanosleep" | "prefetch" | "prefetchu"
-        | "red" | "ret" | "st" | "suld" | "sust" | "tex" | "trap" | "vote" => op.guard.is_some(),
+        "atom" | "red" => is_guarded || any(&[".release", ".acq_rel"]),
+        "div" | "rem" | "rcp" | "sqrt" => any(&[".rn", ".rz", ".rm", ".rp", ".s16", ".u16", ".s32", ".s64", ".u64"]),
+        "rsqrt" => has(".f64"),
+        // A constant at a known address is an operand, and no load.
+        "ld" => {
+            let is_known =
+                |value: &Value<'_>| matches!(value, Value::Address(base, _) if matches!(**base, Value::Symbol(..)));
+            let is_operand = has(".param") || has(".const") && op.operands.iter().any(is_known);
+            is_guarded && !is_operand
+        }
+        "activemask" | "bar" | "barrier" | "brkpt" | "cp" | "exit" | "ldmatrix" | "ldu" | "match" | "nanosleep"
+        | "pmevent" | "prefetch" | "prefetchu" | "redux" | "ret" | "st" | "suld" | "sust" | "tex" | "trap" | "vote" => {
+            is_guarded
+        }
         _ => false,
     }
 }
