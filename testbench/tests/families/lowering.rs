@@ -76,7 +76,7 @@ fn products_contract_where_the_vendor_contracts_them() {
         // An integer operation on the sign is a reader.
         (
             format!(
-                "{product}mov.b32 %v9, %f3;\nxor.b32 %v9, %v9, 0x80000000;\nmov.b32 %f3, %v9;\nadd.f32 %f5, %f3, %f2;\nneg.f32 %f5, %f5;"
+                "{product}mov.b32 %v9, %f3;\nxor.b32 %v9, %v9, 0x80000000;\nmov.b32 %f3, %v9;\nadd.f32 %f5, %f3, %f2;"
             ),
             rounded,
         ),
