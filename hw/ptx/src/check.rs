@@ -20,6 +20,7 @@ use crate::heap;
 use operand::is_special;
 use scope::{Meaning, Scopes};
 use std::collections::{HashMap, HashSet};
+pub(crate) use sum::reads_first;
 
 /// Number of a register in its function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ pub(crate) enum Kind {
     Dotted,
     /// `12`, `0x1F`, `0b101`, `017`, each with an optional `U`.
     Int,
-    /// `0f3F800000`, `0d3FF0000000000000`, `1.5e3`.
+    /// `0f3F800000`, `0d3FF0000000000000`, `1.5e3`, `1e3`, `1.`.
     Float,
     /// A string: `"nounroll"`.
     Text,
@@ -152,21 +152,30 @@ impl Lexer<'_, '_> {
     fn number(&mut self) -> Kind {
         // `0f` and `0d` begin the bits of a float. A hexadecimal integer begins with `0x`.
         let hex_float = self.peek(0) == b'0' && matches!(self.peek(1), b'f' | b'F' | b'd' | b'D');
+        let start = self.at;
         self.take_while(is_word);
         if hex_float {
             return Kind::Float;
         }
-        if self.peek(0) == b'.' && self.peek(1).is_ascii_digit() {
+        let digits = self.bytes[start..self.at]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit());
+        let exponent = self.bytes.get(start + digits.count());
+        // A point before a name begins a qualifier.
+        let has_point = self.peek(0) == b'.' && (!is_word(self.peek(1)) || self.peek(1).is_ascii_digit());
+        if !has_point && !matches!(exponent, Some(b'e' | b'E')) {
+            return Kind::Int;
+        }
+        if has_point {
             self.at += 1;
             self.take_while(is_word);
-            // The sign of an exponent is no character of a word.
-            if matches!(self.bytes[self.at - 1], b'e' | b'E') && matches!(self.peek(0), b'+' | b'-') {
-                self.at += 1;
-                self.take_while(is_word);
-            }
-            return Kind::Float;
         }
-        Kind::Int
+        // The sign of an exponent is no character of a word.
+        if matches!(self.bytes[self.at - 1], b'e' | b'E') && matches!(self.peek(0), b'+' | b'-') {
+            self.at += 1;
+            self.take_while(is_word);
+        }
+        Kind::Float
     }
 
     fn text(&mut self, start: usize) -> Option<Kind> {

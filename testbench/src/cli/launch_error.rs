@@ -168,21 +168,26 @@ fn regions(scenario: &Scenario, bench: &Bench<'_>, launch: usize, space: &str) -
 
 /// A sentence on the region nearest to an address: its name, its size and its distance.
 fn nearest(regions: &[Region], space: &str, address: u64) -> String {
-    let distance = |region: &&Region| match address.checked_sub(region.first) {
-        None => region.first - address,
+    // An address of the other spaces has 32 bits: a negative index wraps.
+    let offset = |first: u64| match space {
+        "global" => address.wrapping_sub(first) as i64,
+        _ => i64::from((address as u32).wrapping_sub(first as u32) as i32),
+    };
+    let distance = |region: &&Region| match u64::try_from(offset(region.first)) {
+        Err(_) => offset(region.first).unsigned_abs(),
         // 0 inside the region.
-        Some(at) => (at + 1).saturating_sub(region.bytes),
+        Ok(at) => (at + 1).saturating_sub(region.bytes),
     };
     let Some(region) = regions.iter().min_by_key(distance) else {
         return format!("{space} memory has no named variable");
     };
     let Region { name, first, bytes } = region;
-    let place = match address.checked_sub(*first) {
-        None => format!("{} before it", counted(first - address)),
-        Some(at) if at < *bytes => format!("{} from its start", counted(at)),
+    let place = match u64::try_from(offset(*first)) {
+        Err(_) => format!("{} before it", counted(offset(*first).unsigned_abs())),
+        Ok(at) if at < *bytes => format!("{} from its start", counted(at)),
         // The most frequent case: an index that is one too large.
-        Some(at) if at == *bytes => "right behind it".to_owned(),
-        Some(at) => format!("{} behind it", counted(at - bytes)),
+        Ok(at) if at == *bytes => "right behind it".to_owned(),
+        Ok(at) => format!("{} behind it", counted(at - bytes)),
     };
     let what = if space == "global" { "buffer" } else { "variable" };
     format!("the nearest {what} is `{name}`, {bytes} bytes at {first:#x}: the access is {place}")

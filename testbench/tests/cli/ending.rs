@@ -82,6 +82,27 @@ fn bad_access_is_reported_with_the_nearest_variable_in_every_space() {
             behind("table"),
         ),
         (
+            ".const .align 4 .b8 table[16] = {1};",
+            "ld.const.u32 %r1, [table+60000]; st.global.u32 [%w], %r1;",
+            "out-of-bounds access: 4 bytes of constant memory at 0xea60",
+            format!("{}0x0: the access is 59984 bytes behind it", behind("table")),
+        ),
+        (
+            ".const .align 4 .b8 table[16] = {1};",
+            "ld.const.u32 %r1, [table-4]; st.global.u32 [%w], %r1;",
+            "out-of-bounds access: 4 bytes of constant memory at 0xfffffffc",
+            format!("{}0x0: the access is 4 bytes before it", behind("table")),
+        ),
+        (
+            ".const .align 8 .b8 table[16] = {1};",
+            "ld.const.v2.u32 {%r1, %r2}, [table+4]; st.global.u32 [%w], %r1;",
+            "misaligned access: 8 bytes of constant memory at 0x4",
+            format!(
+                "{}0x0: the access is 4 bytes from its start; the address must be a multiple of 8",
+                behind("table")
+            ),
+        ),
+        (
             shared,
             "st.shared.u32 [tile+4], %a; mov.u32 %r1, tile; add.u32 %r1, %r1, %a; st.shared.u32 [%r1], %a;",
             "out-of-bounds access: 4 bytes of shared memory at 0x10",

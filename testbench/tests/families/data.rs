@@ -228,3 +228,18 @@ fn variables_of_functions_have_their_initial_values_and_one_instance() {
     let expected: Vec<u32> = (0..32).map(|t| if t == 0 { 1310 + 1114 } else { 1114 }).collect();
     Kernel::of(&text).output(&expected).holds();
 }
+
+#[test]
+fn initial_values_and_offsets_can_be_expressions() {
+    hold(
+        ".const .u32 table[3] = {1<<3, 8*2, WARP_SZ-1};\n.const .u64 inner = numbers+4*2;\n.const .f32 floats[2] = {-1.5, 1e3};",
+        &[
+            ("ld.const.u32 %r, [table];", 8),
+            ("ld.const.u32 %r, [table+8-4];", 16),
+            ("ld.const.u32 %r, [table+2*4];", 31),
+            ("ld.const.u64 %d, [inner];\nld.const.u32 %r, [%d];", 12),
+            ("ld.const.u32 %r, [floats];", 0xbfc0_0000),
+            ("ld.const.u32 %r, [floats+4];", 0x447a_0000),
+        ],
+    );
+}

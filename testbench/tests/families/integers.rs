@@ -260,7 +260,8 @@ fn carry_counts_in_an_address() {
     Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
 }
 
-/// The carry comes from an addition or a borrow, by the branch taken. A false guard leaves it alone, and so does a division.
+/// The carry comes from an addition or a subtraction, by the branch taken. In the machine code of ptxas 11.8, both give the carry of an
+/// IADD3, and `subc` adds it to the difference less 1. A false guard leaves the carry alone, and so does a division.
 #[test]
 fn carry_of_either_branch_and_under_a_guard_reaches_its_reader() {
     let body = "\
@@ -270,10 +271,10 @@ fn carry_of_either_branch_and_under_a_guard_reaches_its_reader() {
         mad.lo.u32 %r, %x, 1000000, %r;";
     let expected: Vec<u32> = (0..32)
         .map(|t| {
-            let carry = u32::from(if t < 16 { t >= 8 } else { t < 20 });
+            let carry = u32::from(if t < 16 { t >= 8 } else { t >= 20 });
             let guarded = u32::from(t != 0 && t != 5);
-            let quotient = 100 / (100 - carry);
-            (quotient + 10 + guarded) * 1_000_000 + (100 - carry) * 1000 + t + carry
+            let quotient = 100 / (99 + carry);
+            (quotient + 10 + guarded) * 1_000_000 + (99 + carry) * 1000 + t + carry
         })
         .collect();
     Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();

@@ -9,6 +9,7 @@ mod heap;
 mod images;
 mod integers;
 mod listed;
+mod lowering;
 mod printing;
 
 mod params;

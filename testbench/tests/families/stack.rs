@@ -107,3 +107,19 @@ fn activations_keep_predicates_of_more_than_a_word() {
     assert!(expected[3] > expected[2] && expected[1] > 0);
     Kernel::of(&text).output(&expected).holds();
 }
+
+/// `stackrestore` reads its register. So the register has the value of its own activation after a call of the same function.
+#[test]
+fn activation_restores_its_own_stack_pointer_after_a_call() {
+    let function = "\
+        .func (.param .b32 result) moved(.param .b32 n)\n{\n.reg .b32 %n, %x;\n.reg .b64 %top, %p, %q;\n.reg .pred %z;\n\
+        stacksave.u64 %top;\nalloca.u64 %p, 16;\nld.param.u32 %n, [n];\nmov.u32 %x, 0;\nsetp.eq.u32 %z, %n, 0;\n@%z bra done;\n\
+        sub.u32 %n, %n, 1;\n\
+        { .param .b32 a; .param .b32 c;\nst.param.b32 [a], %n;\ncall.uni (c), moved, (a); }\n\
+        stackrestore.u64 %top;\nalloca.u64 %q, 16;\nsub.u64 %q, %q, %p;\ncvt.u32.u64 %x, %q;\n\
+        done:\nst.param.b32 [result], %x;\nret;\n}\n";
+    let body =
+        "{ .param .b32 a; .param .b32 c;\nst.param.b32 [a], 1;\ncall.uni (c), moved, (a);\nld.param.b32 %r, [c]; }";
+    // The second `alloca` takes the place of the first.
+    Kernel::of(&with_function(function, body)).output(&[0; 32]).holds();
+}

@@ -50,28 +50,46 @@ struct Scope<'a> {
     names: HashMap<&'a str, Meaning>,
     /// Each family such as `%r<8>`. A family needs no entry for each member.
     families: HashMap<&'a str, Family>,
+    /// The least number of the names that begin with a text: 3 for `%r`, after `%r3` and `%r12`.
+    least_numbers: HashMap<&'a str, u32>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
     /// Looks up a name in this scope, as a name or as a member of a family.
     fn get(&self, name: &str) -> Option<Meaning> {
         if let Some(&meaning) = self.names.get(name) {
             return Some(meaning);
         }
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit);
-        let digits = digits.take(MAX_DIGITS).count();
-        let split = name.len() - digits;
-        // A family's name may itself end in a digit: `%x1<4>` declares `%x10` to `%x13`.
-        (split..name.len()).find_map(|at| self.family_member(&name[..at], &name[at..]))
+        // Two families can have the name, such as `%x<20>` and `%x1<4>`. The shorter one counts, as in the vendor's assembler.
+        members(name).find_map(|(family, index)| self.family_member(family, index))
     }
 
-    fn family_member(&self, family: &str, index: &str) -> Option<Meaning> {
+    fn family_member(&self, family: &str, index: u32) -> Option<Meaning> {
         let &family = self.families.get(family)?;
+        (index < family.count).then(|| family.member(index))
+    }
+
+    /// Adds a name that is not a member of a family.
+    fn add(&mut self, name: &'a str, meaning: Meaning) {
+        self.names.insert(name, meaning);
+        for (family, index) in members(name) {
+            let least = self.least_numbers.entry(family).or_insert(index);
+            *least = index.min(*least);
+        }
+    }
+}
+
+/// Returns the families that a name can belong to, the shortest first, with its number in each.
+fn members(name: &str) -> impl Iterator<Item = (&str, u32)> {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit);
+    let split = name.len() - digits.take(MAX_DIGITS).count();
+    // A family's name may itself end in a digit: `%x1<4>` declares `%x10` to `%x13`.
+    (split..name.len()).filter_map(move |at| {
+        let (family, index) = name.split_at(at);
         // `%r<8>` declares `%r1`, but not `%r01`.
         let canonical = index == "0" || !index.starts_with('0');
-        let index: u32 = index.parse().ok()?;
-        (canonical && index < family.count).then(|| family.member(index))
-    }
+        Some((family, index.parse().ok().filter(|_| canonical)?))
+    })
 }
 
 /// Stack of open scopes.
@@ -95,16 +113,21 @@ impl<'a> Scopes<'a> {
         let Some(scope) = self.stack.last_mut() else {
             return true;
         };
-        scope.get(name).is_none() && scope.names.insert(name, meaning).is_none()
+        let is_new = scope.get(name).is_none();
+        if is_new {
+            scope.add(name, meaning);
+        }
+        is_new
     }
 
-    /// Declares `name0` to `name(count-1)`. Returns false if the family exists.
+    /// Declares `name0` to `name(count-1)`. Returns false if the scope has the family, or a name of one of its members.
     #[must_use]
     pub fn declare_family(&mut self, name: &'a str, family: Family) -> bool {
         let Some(scope) = self.stack.last_mut() else {
             return true;
         };
-        scope.families.insert(name, family).is_none()
+        let is_free = scope.least_numbers.get(name).is_none_or(|&least| least >= family.count);
+        scope.families.insert(name, family).is_none() && is_free
     }
 
     /// Looks up a name in the innermost scope only.
@@ -157,6 +180,31 @@ mod tests {
         scopes.open();
         assert!(scopes.declare_family("%r", EIGHT));
         assert!(!scopes.declare("%r3", Meaning::Register(RegId(9))));
+        // The other order: ptxas 11.8 refuses it too.
+        assert!(scopes.declare("%s9", Meaning::Register(RegId(10))));
+        assert!(scopes.declare("%s12", Meaning::Register(RegId(11))));
+        let family = |count| Family { count, ..EIGHT };
+        assert!(scopes.declare_family("%s1", family(2)));
+        assert!(!scopes.declare_family("%s", family(10)));
+    }
+
+    /// `%r1<3>` declares `%r10` to `%r12`, and so does `%r<20>`. ptxas 11.8 takes both declarations, and `%r11` is that of `%r<20>`.
+    #[test]
+    fn name_of_two_families_belongs_to_the_shorter() {
+        let mut scopes = Scopes::default();
+        scopes.open();
+        let first = RegId(20);
+        assert!(scopes.declare_family(
+            "%r1",
+            Family {
+                first,
+                count: 3,
+                width: 1
+            }
+        ));
+        assert_eq!(scopes.get("%r11"), Some(Meaning::Register(RegId(21))));
+        assert!(scopes.declare_family("%r", Family { count: 20, ..EIGHT }));
+        assert_eq!(scopes.get("%r11"), Some(Meaning::Register(RegId(11))));
     }
 
     #[test]

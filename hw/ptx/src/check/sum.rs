@@ -113,8 +113,8 @@ fn is_non_integer(ty: Type) -> bool {
     ty.is_float() || matches!(ty, Type::U16x2 | Type::S16x2)
 }
 
-/// True if the first operand of an instruction is a source.
-fn reads_first(instruction: &Instruction<'_>) -> bool {
+/// True if the first operand of an instruction is a source, though it may be a register.
+pub(crate) fn reads_first(instruction: &Instruction<'_>) -> bool {
     let is_reduction = instruction.qualifiers.iter().any(|name| name.text == ".red");
     match instruction.opcode.text {
         "bar" | "barrier" => !is_reduction,

@@ -181,13 +181,50 @@ fn unused_name(name: &str, text: usize, used: &mut HashSet<Cow<'_, str>>) -> Str
 }
 
 /// Renames a symbol of a text, and everything inside its functions that hides it.
+///
+/// A register of a family, such as `name1` of `name<8>`, keeps its name: its declaration does not contain that name.
 fn rename(unit: &Unit<'_>, name: &str, new: &str, edits: &mut Edits) {
-    for pair in unit.tokens.windows(2) {
-        // `name<8>` declares registers `name0` to `name7`.
-        if pair[0].kind == Kind::Word && unit.slice(pair[0].span) == name && pair[1].kind != Kind::Punct(b'<') {
-            edits.replace(pair[0].span, new);
+    let mut depth = 0_u32;
+    // Depth of the block whose family has a member of this name, up to the end of the block.
+    let mut hidden_at: Option<u32> = None;
+    for (at, token) in unit.tokens.iter().enumerate() {
+        match token.kind {
+            Kind::Punct(b'{') => depth += 1,
+            Kind::Punct(b'}') => {
+                depth = depth.saturating_sub(1);
+                hidden_at = hidden_at.filter(|&hidden| hidden <= depth);
+            }
+            Kind::Word => {
+                let word = unit.slice(token.span);
+                match family_count(unit, at) {
+                    Some(count) if depth > 0 && is_member(name, word, count) => {
+                        hidden_at = hidden_at.or(Some(depth));
+                    }
+                    None if word == name && hidden_at.is_none() => edits.replace(token.span, new),
+                    _ => {}
+                }
+            }
+            _ => {}
         }
     }
+}
+
+/// Returns 8 for the name of `name<8>`, at token `at`; `None` for other names.
+fn family_count(unit: &Unit<'_>, at: usize) -> Option<u32> {
+    let [_, open, count, close, ..] = unit.tokens.get(at..)? else {
+        return None;
+    };
+    let is_family = open.kind == Kind::Punct(b'<') && count.kind == Kind::Int && close.kind == Kind::Punct(b'>');
+    is_family.then(|| unit.slice(count.span).parse().unwrap_or(u32::MAX))
+}
+
+/// True if `family<count>` declares a register with this name.
+fn is_member(name: &str, family: &str, count: u32) -> bool {
+    let Some(index) = name.strip_prefix(family) else {
+        return false;
+    };
+    let is_number = index.bytes().all(|byte| byte.is_ascii_digit()) && (index == "0" || !index.starts_with('0'));
+    is_number && index.parse::<u32>().is_ok_and(|index| index < count)
 }
 
 /// Removes a definition. One variable of a list stays, under a name that no text uses.

@@ -299,3 +299,24 @@ fn lines_and_findings_of_linked_text_have_an_origin() {
     assert!(text[span.start as usize..].starts_with("multimem"), "{span:?}");
     assert_eq!(found[0].finding.line(text), 6);
 }
+
+/// `r1` is the private variable of each text, and a register where a family declares it.
+#[test]
+fn register_of_a_family_keeps_its_name_beside_a_renamed_variable() {
+    let text = |value: u32| {
+        format!(
+            ".global .u8 r1 = {value};\n.entry k{value}(.param .u64 out) {{ .reg .b64 %d1, %d2; ld.param.u64 %d1, [out];\n\
+             mov.u64 %d2, r1; st.global.u64 [%d1], %d2;\n\
+             {{ .reg .b32 r<4>; mov.u32 r1, 7; st.global.u32 [%d1], r1; }}\n\
+             mov.u64 %d2, r1; st.global.u64 [%d1], %d2; ret; }}"
+        )
+    };
+    let linked = linked(&[&text(3), &text(4)]).text;
+    assert_eq!(globals(&[&text(3), &text(4)]), [pair("r1", 3), pair("r1$2", 4)]);
+    assert_eq!(
+        linked.matches("mov.u32 r1, 7; st.global.u32 [%d1], r1;").count(),
+        2,
+        "{linked}"
+    );
+    assert_eq!(linked.matches("mov.u64 %d2, r1$2;").count(), 2, "{linked}");
+}

@@ -61,8 +61,9 @@ pub(crate) struct Op {
     pub conv: ConvBarrier,
     /// True if the PTX text promises that all lanes agree (`bra.uni`).
     pub uniform: bool,
-    /// True for a float operation without a rounding modifier, which `contract` may fuse. False after that pass.
-    pub open_rounding: bool,
+    /// Region of a float operation without a rounding modifier, or of a negation. `contract` fuses operations of one region, and sets
+    /// `None`.
+    pub contraction: Option<u32>,
     /// Line of the PTX text.
     pub line: u32,
 }
@@ -88,7 +89,7 @@ impl Op {
             target: None,
             conv: ConvBarrier(0),
             uniform: false,
-            open_rounding: false,
+            contraction: None,
             line: 0,
         }
     }

@@ -5,144 +5,347 @@
 //! without it, values differ from those of a GPU.
 //!
 //! The rule was read from machine code of the vendor's assembler (ptxas 11.8). A product contracts only if it disappears: all its readers
-//! are sums of its own block. If both operands of a sum are products, one of them contracts. A product with one reader is preferred. If
-//! both have one reader, the first operand contracts.
+//! are sums of its own region. Moves and `neg` between them are no readers, and results that nothing reads do not count. A region is a
+//! block of the text without unused labels. Calls, fences and some guarded instructions divide it (`ends_region` in `select`). If both
+//! operands of a sum are products, one of them contracts. A product with one reader is preferred. If both have one reader, the first
+//! operand contracts.
 
-use super::code::{Arg, Code, Op, OpKind, VGuard, VReg};
-use std::collections::HashMap;
+use super::code::{Arg, Bits, BlockId, Code, Op, OpKind, VGuard, VReg, Wide};
+use super::dce;
+use super::graph::Graph;
+use super::live::{GeneralRegs, live_after_blocks};
+use std::collections::{HashMap, HashSet};
+use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 
-/// Contracts the products of a kernel, block by block.
+/// Contracts the products of a kernel.
 pub(super) fn run(code: &mut Code) {
-    let has_product = code.ops().any(|op| op.open_rounding && multiply_add_of(op).is_some());
+    let has_product = code
+        .ops()
+        .any(|op| op.contraction.is_some() && multiply_add_of(op).is_some());
     if has_product {
-        let totals = Totals::of(code);
-        for block in &mut code.blocks {
-            contract(&mut block.ops, &totals);
+        // A reader without readers of its own must not keep a product.
+        dce::run(code);
+        let graph = Graph::of(code);
+        let live = live_after_blocks::<GeneralRegs>(code, &graph);
+        for blocks in chains(&graph) {
+            let last = blocks[blocks.len() - 1];
+            contract(code, &blocks, &live[last]);
         }
     }
-    // Later passes compare operations, to find equal ones. The flag has no meaning for them, so it must not make two differ.
+    // Later passes compare operations, to find equal ones. The region has no meaning for them, so it must not make two differ.
     for op in code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
-        op.open_rounding = false;
+        op.contraction = None;
     }
 }
 
-/// Reads and writes of each register in the whole kernel.
-struct Totals {
-    reads: Vec<u32>,
-    writes: Vec<u32>,
-}
-
-impl Totals {
-    fn of(code: &Code) -> Totals {
-        let mut totals = Totals {
-            reads: vec![0; code.groups.len()],
-            writes: vec![0; code.groups.len()],
-        };
-        for op in code.ops() {
-            op.uses().for_each(|vreg| totals.reads[vreg.0 as usize] += 1);
-            op.defs().for_each(|vreg| totals.writes[vreg.0 as usize] += 1);
+/// Returns the blocks in lists. Within a list, each block continues with the next one only, and that has no other predecessor.
+fn chains(graph: &Graph) -> Vec<Vec<BlockId>> {
+    let n = graph.successors.len();
+    let next = |block: BlockId| match graph.successors[block][..] {
+        [next] if next != 0 => {
+            let mut before = graph.predecessors[next]
+                .iter()
+                .filter(|&&before| graph.is_reachable(before));
+            (before.next() == Some(&block) && before.next().is_none()).then_some(next)
         }
-        totals
+        _ => None,
+    };
+    let mut is_head = vec![true; n];
+    for block in (0..n).filter(|&block| graph.is_reachable(block)) {
+        if let Some(next) = next(block) {
+            is_head[next] = false;
+        }
     }
+    let heads = (0..n).filter(|&block| is_head[block]);
+    heads
+        .map(|head| std::iter::successors(Some(head), |&block| next(block)).collect())
+        .collect()
 }
 
-/// A product of a block that may contract.
+/// A product that may contract.
 struct Product {
-    /// Index of its operation in the block.
+    /// Index of its operation in the chain.
     at: usize,
-    /// Its readers, each as the index of a sum and the operand that is the product.
-    readers: Vec<(usize, usize)>,
+    readers: Vec<Reader>,
+    /// Indices of the moves and negations of the product.
+    copies: HashSet<usize>,
+    /// Writes to its factors after the product: register, and index of the operation.
+    overwrites: Vec<(VReg, usize)>,
     /// True while all readers are sums that can take the product.
     contracts: bool,
-    /// True after a factor has got a new value: a later sum can no longer compute the product.
-    has_stale_factor: bool,
 }
 
-/// Contracts the products of one block, and removes them.
-fn contract(ops: &mut Vec<Op>, totals: &Totals) {
-    // No sum is a product, so the order in which sums take their products does not matter.
-    let products = products(ops, totals);
-    let mut is_contracted = vec![false; ops.len()];
-    for (sum, (product, operand)) in assign(&products) {
-        let at = products[product].at;
-        ops[sum] = fused(&ops[at], &ops[sum], operand);
-        is_contracted[at] = true;
+/// A sum that can take a product.
+#[derive(Clone, Copy, PartialEq)]
+struct Reader {
+    /// Index of the sum in the chain.
+    sum: usize,
+    /// Operand of the sum that is the product.
+    operand: usize,
+    /// True if the sum adds the negated product.
+    negated: bool,
+}
+
+/// A register that holds a word of a product, or of the negated product.
+#[derive(Clone, Copy)]
+struct Alias {
+    product: usize,
+    word: u8,
+    negated: bool,
+}
+
+/// Contracts the products of a chain of blocks, and removes them. `live` are the registers read after the chain.
+fn contract(code: &mut Code, blocks: &[BlockId], live: &[usize]) {
+    let mut ops: Vec<(BlockId, Op)> = Vec::new();
+    for &block in blocks {
+        ops.extend(
+            std::mem::take(&mut code.blocks[block].ops)
+                .into_iter()
+                .map(|op| (block, op)),
+        );
     }
-    let mut stays = is_contracted.into_iter().map(|is_contracted| !is_contracted);
-    ops.retain(|_| stays.next() == Some(true));
+    let products = Chain::of(&ops).products(live);
+    // Operations that replace another one. No sum is a product, so the order in which sums take their products does not matter.
+    let mut replaced: HashMap<usize, Vec<Op>> = HashMap::new();
+    for (product, readers) in assign(&products) {
+        let at = product.at;
+        let mut op = ops[at].1;
+        let last_reader = readers.iter().map(|reader| reader.sum).max().unwrap_or(at);
+        let is_stale = |vreg: VReg| {
+            product
+                .overwrites
+                .iter()
+                .any(|&(factor, by)| factor == vreg && by < last_reader)
+        };
+        let copies = keep_factors(code, &mut op, is_stale);
+        replaced.insert(at, copies);
+        replaced.extend(product.copies.iter().map(|&copy| (copy, Vec::new())));
+        for reader in readers {
+            let sum = fused(&op, &ops[reader.sum].1, *reader);
+            replaced.insert(reader.sum, vec![sum]);
+        }
+    }
+    for (index, (block, op)) in ops.into_iter().enumerate() {
+        let out = &mut code.blocks[block].ops;
+        match replaced.remove(&index) {
+            Some(new) => out.extend(new),
+            None => out.push(op),
+        }
+    }
 }
 
-/// Returns the products whose readers are sums of the same block, in order of their operations.
-fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
-    let mut products: Vec<Product> = Vec::new();
-    let mut by_result: HashMap<VReg, usize> = HashMap::new();
-    let mut by_factor: HashMap<VReg, Vec<usize>> = HashMap::new();
-    for (index, op) in ops.iter().enumerate() {
-        // Uses before definitions: an operation reads its operands before it writes its result.
+/// Moves each factor that is overwritten before the last sum to a register of its own. Returns the moves.
+fn keep_factors(code: &mut Code, product: &mut Op, is_stale: impl Fn(VReg) -> bool) -> Vec<Op> {
+    let shape = product.shape();
+    let mut moves = Vec::new();
+    let mut kept: HashMap<VReg, VReg> = HashMap::new();
+    for (arg, words) in product.src.iter_mut().zip(shape.src) {
+        let Some(vreg) = arg
+            .as_vreg()
+            .filter(|vreg| (0..words).any(|n| is_stale(vreg.offset(n))))
+        else {
+            continue;
+        };
+        let to = *kept.entry(vreg).or_insert_with(|| {
+            let to = code.new_group(words);
+            let mut copy = match words {
+                2 => Op::wide(Wide::Mov),
+                _ => Op::machine(Opcode::Mov),
+            };
+            copy.line = product.line;
+            moves.push(copy.dst(to).src(&[Arg::vreg(vreg)]));
+            to
+        });
+        arg.bits = Bits::VReg(to);
+    }
+    moves
+}
+
+/// A scan of a chain, in order: which registers hold products.
+struct Chain<'o> {
+    ops: &'o [(BlockId, Op)],
+    products: Vec<Product>,
+    aliases: HashMap<VReg, Alias>,
+    /// Products by factor.
+    by_factor: HashMap<VReg, Vec<usize>>,
+}
+
+impl<'o> Chain<'o> {
+    fn of(ops: &'o [(BlockId, Op)]) -> Self {
+        Chain {
+            ops,
+            products: Vec::new(),
+            aliases: HashMap::new(),
+            by_factor: HashMap::new(),
+        }
+    }
+
+    /// Returns the products with sums as their only readers, in order of their operations.
+    fn products(mut self, live: &[usize]) -> Vec<Product> {
+        for (index, (_, op)) in self.ops.iter().enumerate() {
+            let copied = self.copied(op);
+            match copied.first() {
+                Some(first) => _ = self.products[first.product].copies.insert(index),
+                None => self.read(index, op),
+            }
+            self.write(index, op, copied.first().map(|alias| alias.product));
+            for (vreg, alias) in op.defs().zip(copied) {
+                self.aliases.insert(vreg, alias);
+            }
+            if op.contraction.is_some() && multiply_add_of(op).is_some() {
+                self.add(index, op);
+            }
+        }
+        for &vreg in live {
+            if let Some(alias) = self.aliases.get(&VReg(vreg as u32)) {
+                self.products[alias.product].contracts = false;
+            }
+        }
+        self.products
+            .retain(|product| product.contracts && !product.readers.is_empty());
+        self.products
+    }
+
+    /// Adds a product.
+    fn add(&mut self, index: usize, op: &Op) {
+        let product = self.products.len();
+        for (word, vreg) in (0..).zip(op.defs()) {
+            let negated = false;
+            self.aliases.insert(vreg, Alias { product, word, negated });
+        }
         for vreg in op.uses() {
-            if let Some(&product) = by_result.get(&vreg) {
-                let Product {
-                    at, has_stale_factor, ..
-                } = products[product];
-                let operand = operand_for(&ops[at], op).filter(|_| !has_stale_factor);
-                // The second word of a value is the same reader.
-                match operand.map(|operand| (index, operand)) {
-                    Some(reader) if !products[product].readers.contains(&reader) => {
-                        products[product].readers.push(reader)
-                    }
-                    Some(_) => {}
-                    None => products[product].contracts = false,
+            self.by_factor.entry(vreg).or_default().push(product);
+        }
+        self.products.push(Product {
+            at: index,
+            readers: Vec::new(),
+            copies: HashSet::new(),
+            overwrites: Vec::new(),
+            contracts: true,
+        });
+    }
+
+    /// Returns what the results of a move or a negation hold, if all of them are words of one product.
+    fn copied(&self, op: &Op) -> Vec<Alias> {
+        let is_move = op.is(Opcode::Mov) || op.kind == OpKind::Wide(Wide::Mov);
+        let source = op.src[0];
+        let (Some(vreg), true, true) = (source.as_vreg(), source.is_plain(), op.guard == VGuard::ALWAYS) else {
+            return Vec::new();
+        };
+        let aliases = (0..op.shape().dst).map(|n| self.aliases.get(&vreg.offset(n)).copied());
+        let aliases: Option<Vec<Alias>> = aliases.collect();
+        let Some(mut aliases) = aliases.filter(|aliases| !aliases.is_empty()) else {
+            return Vec::new();
+        };
+        let product = &self.ops[self.products[aliases[0].product].at].1;
+        // `select` marks only negations among the logic operations.
+        let is_negation = op.is(Opcode::Lop3) && op.contraction.is_some() && negates(product, op);
+        if is_negation && aliases[0].word + 1 == product.shape().dst {
+            aliases[0].negated ^= true;
+        } else if !is_move {
+            return Vec::new();
+        }
+        let is_one = aliases.iter().all(|alias| alias.product == aliases[0].product);
+        if is_one { aliases } else { Vec::new() }
+    }
+
+    /// Adds an operation to the readers of the products that it reads.
+    fn read(&mut self, index: usize, op: &Op) {
+        let mut words: HashMap<usize, u8> = HashMap::new();
+        for alias in op.uses().filter_map(|vreg| self.aliases.get(&vreg)) {
+            *words.entry(alias.product).or_default() += 1;
+        }
+        for (number, words) in words {
+            let op_of_product = &self.ops[self.products[number].at].1;
+            // A sum that reads the product in both operands cannot take it.
+            let is_read_once = words == op_of_product.shape().dst;
+            let operand = (0..2).find(|&n| self.holds(op.src[n], number, words));
+            let sum = operand.filter(|_| is_read_once && takes(op_of_product, op));
+            let product = &mut self.products[number];
+            match sum {
+                // A multiply-add can negate the product, but not take its absolute value.
+                Some(operand) if !op.src[operand].abs => {
+                    let last = op.src[operand].as_vreg().map(|vreg| vreg.offset(words - 1));
+                    let is_negated = last.is_some_and(|vreg| self.aliases[&vreg].negated);
+                    product.readers.push(Reader {
+                        sum: index,
+                        operand,
+                        negated: op.src[operand].neg ^ is_negated,
+                    });
                 }
+                _ => product.contracts = false,
             }
-        }
-        for vreg in op.defs() {
-            for product in by_factor.remove(&vreg).into_iter().flatten() {
-                products[product].has_stale_factor = true;
-            }
-        }
-        // With another writer, a reader may see a value that is not this product.
-        let has_one_value = op.defs().all(|vreg| totals.writes[vreg.0 as usize] == 1);
-        if op.open_rounding && has_one_value && multiply_add_of(op).is_some() {
-            by_result.extend(op.defs().map(|vreg| (vreg, products.len())));
-            for vreg in op.uses() {
-                by_factor.entry(vreg).or_default().push(products.len());
-            }
-            products.push(Product {
-                at: index,
-                readers: Vec::new(),
-                contracts: true,
-                has_stale_factor: false,
-            });
         }
     }
-    // A product stays if it has reads beyond these readers: in another block, or twice in one sum that adds it to itself.
-    products.retain(|product| {
-        let reads = ops[product.at].dst.map_or(0, |vreg| totals.reads[vreg.0 as usize]);
-        product.contracts && product.readers.len() == reads as usize
-    });
-    products
+
+    /// True if an operand is all words of a product, in order.
+    fn holds(&self, arg: Arg, product: usize, words: u8) -> bool {
+        let is_word = |vreg: VReg, n: u8| {
+            let alias = self.aliases.get(&vreg.offset(n));
+            alias.is_some_and(|alias| alias.product == product && alias.word == n)
+        };
+        arg.as_vreg().is_some_and(|vreg| (0..words).all(|n| is_word(vreg, n)))
+    }
+
+    /// Notes the registers that an operation writes. `copied` is the product that it is a copy of.
+    fn write(&mut self, index: usize, op: &Op, copied: Option<usize>) {
+        for vreg in op.defs() {
+            // A guarded write keeps the product in other lanes.
+            if let Some(alias) = self.aliases.remove(&vreg)
+                && op.guard != VGuard::ALWAYS
+            {
+                self.products[alias.product].contracts = false;
+            }
+            let Some(mut readers) = self.by_factor.remove(&vreg) else {
+                continue;
+            };
+            // Only the first write counts. A copy disappears with its product.
+            readers.retain(|&product| {
+                if copied != Some(product) {
+                    self.products[product].overwrites.push((vreg, index));
+                }
+                copied == Some(product)
+            });
+            if !readers.is_empty() {
+                self.by_factor.insert(vreg, readers);
+            }
+        }
+    }
 }
 
-/// Returns the product that each sum takes: index of the sum, then index of the product and operand of the sum.
-fn assign(products: &[Product]) -> HashMap<usize, (usize, usize)> {
+/// Returns the products that contract, each with its sums.
+fn assign(products: &[Product]) -> Vec<(&Product, &[Reader])> {
     let mut taken: HashMap<usize, (usize, usize)> = HashMap::new();
-    for (product, Product { readers, .. }) in products.iter().enumerate() {
-        if let &[(sum, operand)] = readers.as_slice() {
-            let taken = taken.entry(sum).or_insert((product, operand));
+    for (number, product) in products.iter().enumerate() {
+        if let &[Reader { sum, operand, .. }] = product.readers.as_slice() {
+            let taken = taken.entry(sum).or_insert((number, operand));
             if operand < taken.1 {
-                *taken = (product, operand);
+                *taken = (number, operand);
             }
         }
     }
-    for (product, Product { readers, .. }) in products.iter().enumerate() {
+    for (number, product) in products.iter().enumerate() {
         // All sums or none: a product that stays for one of them saves nothing.
-        let all_free = readers.iter().all(|(sum, _)| !taken.contains_key(sum));
-        if readers.len() > 1 && all_free {
-            taken.extend(readers.iter().map(|&(sum, operand)| (sum, (product, operand))));
+        let all_free = product.readers.iter().all(|reader| !taken.contains_key(&reader.sum));
+        if product.readers.len() > 1 && all_free {
+            taken.extend(
+                product
+                    .readers
+                    .iter()
+                    .map(|reader| (reader.sum, (number, reader.operand))),
+            );
         }
     }
+    let is_taken = |number: usize| {
+        taken
+            .get(&products[number].readers[0].sum)
+            .is_some_and(|taken| taken.0 == number)
+    };
+    let taken = (0..products.len()).filter(|&number| is_taken(number));
     taken
+        .map(|number| (&products[number], products[number].readers.as_slice()))
+        .collect()
 }
 
 /// Returns the multiply-add for a product that can contract: it writes in all lanes and does not saturate.
@@ -159,33 +362,41 @@ fn multiply_add_of(product: &Op) -> Option<Opcode> {
     (product.guard == VGuard::ALWAYS && !product.mods.sat).then_some(opcode)
 }
 
-/// Returns the operand of `sum` that is the product; `None` if `sum` is no sum that can take it.
-fn operand_for(product: &Op, sum: &Op) -> Option<usize> {
+/// True if `sum` is a sum of the product's region and numbers.
+fn takes(product: &Op, sum: &Op) -> bool {
     let OpKind::Machine(opcode) = sum.kind else {
-        return None;
+        return false;
     };
     let multiply_add = match opcode {
         Opcode::Fadd => Opcode::Ffma,
         Opcode::Dadd => Opcode::Dfma,
         Opcode::Hadd2 => Opcode::Hfma2,
-        _ => return None,
+        _ => return false,
     };
     let same_numbers = product.mods.ty == sum.mods.ty && product.mods.ftz == sum.mods.ftz;
-    // A multiply-add can negate the product, but not take its absolute value.
-    let takes = |arg: Arg| arg.as_vreg() == product.dst && !arg.abs;
-    let operand = sum.src[..2].iter().position(|&arg| takes(arg))?;
-    (sum.open_rounding && same_numbers && multiply_add_of(product) == Some(multiply_add)).then_some(operand)
+    same_numbers && sum.contraction == product.contraction && multiply_add_of(product) == Some(multiply_add)
+}
+
+/// True if a logic operation from `neg` changes the sign of the whole product.
+fn negates(product: &Op, op: &Op) -> bool {
+    let signs = op.src[1].known();
+    match product.mods.ty {
+        // The upper half is undefined.
+        Ty::F16 | Ty::Bf16 => signs == Some(0x8000),
+        Ty::F16x2 | Ty::Bf16x2 => signs == Some(0x8000_8000),
+        _ => signs == Some(0x8000_0000),
+    }
 }
 
 /// Returns the multiply-add of a product and the other operand of a sum. A negative product negates a factor.
-fn fused(product: &Op, sum: &Op, operand: usize) -> Op {
+fn fused(product: &Op, sum: &Op, reader: Reader) -> Op {
     let [mut factor, other, ..] = product.src;
-    if sum.src[operand].neg {
+    if reader.negated {
         factor = factor.negated();
     }
     let opcode = multiply_add_of(product).expect("the product contracts");
     Op {
         kind: OpKind::Machine(opcode),
-        ..sum.src(&[factor, other, sum.src[1 - operand]])
+        ..sum.src(&[factor, other, sum.src[1 - reader.operand]])
     }
 }

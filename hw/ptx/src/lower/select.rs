@@ -91,6 +91,8 @@ struct Selector<'s, 't, 'a> {
     param_ranges: Vec<Range<u32>>,
     n_calls: usize,
     n_ops: usize,
+    /// Number of the instructions so far that end a region of `contract`.
+    region: u32,
     /// True once the code is too large. Selection then stops.
     is_too_large: bool,
     /// Values live across calls in each recursive function, by its number.
@@ -191,6 +193,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
             param_ranges: Vec::new(),
             n_calls: 0,
             n_ops: 0,
+            region: 0,
             is_too_large: false,
             call_liveness: HashMap::new(),
             stack: None,
@@ -253,9 +256,14 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                     // Without the guard: the checker made these registers for this instruction alone.
                     op.sums.iter().for_each(|sum| self.sum_register(sum));
                     self.guard = self.guard_of(op);
+                    // Library code is part of one instruction.
+                    let ends_region = u32::from(line.is_none() && ends_region(op));
+                    self.region += ends_region;
                     if let Err(finding) = self.instruction(op) {
                         self.findings.push(finding);
                     }
+                    // A call has regions of its own.
+                    self.region += ends_region;
                 }
             }
         }
@@ -409,6 +417,34 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
         } else {
             Err(distinct(self.findings))
         }
+    }
+}
+
+/// True if no product before the instruction fuses with a sum after it.
+///
+/// Read from machine code of ptxas 11.8. Calls, fences and divisions with a call or a jump divide a block. So does any other instruction
+/// that a guard makes a jump.
+fn ends_region(op: &check::Op<'_, '_>) -> bool {
+    let has = |qualifier: &str| op.instruction.qualifiers.iter().any(|name| name.text == qualifier);
+    let any = |qualifiers: &[&str]| qualifiers.iter().any(|qualifier| has(qualifier));
+    let is_guarded = op.guard.is_some();
+    match op.instruction.opcode.text {
+        "call" | "membar" | "fence" => true,
+        "atom" | "red" => is_guarded || any(&[".release", ".acq_rel"]),
+        "div" | "rem" | "rcp" | "sqrt" => any(&[".rn", ".rz", ".rm", ".rp", ".s16", ".u16", ".s32", ".s64", ".u64"]),
+        "rsqrt" => has(".f64"),
+        // A constant at a known address is an operand, and no load.
+        "ld" => {
+            let is_known =
+                |value: &Value<'_>| matches!(value, Value::Address(base, _) if matches!(**base, Value::Symbol(..)));
+            let is_operand = has(".param") || has(".const") && op.operands.iter().any(is_known);
+            is_guarded && !is_operand
+        }
+        "activemask" | "bar" | "barrier" | "brkpt" | "cp" | "exit" | "ldmatrix" | "ldu" | "match" | "nanosleep"
+        | "pmevent" | "prefetch" | "prefetchu" | "redux" | "ret" | "st" | "suld" | "sust" | "tex" | "trap" | "vote" => {
+            is_guarded
+        }
+        _ => false,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Spilling: keeps values in local memory if a kernel has too few registers.
 //!
 //! Each spilled register has a slot in local memory after the kernel's variables. It is stored after every definition, under the
-//! same guard, and loaded before every use. A constant has no slot: it is moved into a register before every use. The new registers
+//! same guard, and loaded before every use. A definition that also writes a predicate may overwrite its guard. Its slot is loaded before
+//! it, and stored in all lanes. A constant has no slot: it is moved into a register before every use. The new registers
 //! for these loads, stores and moves live for one operation, and are never spilled.
 
 mod pressure;
 
-use super::code::{Arg, Bits, BlockId, Code, Op, VReg};
+use super::code::{Arg, Bits, BlockId, Code, Op, VGuard, VReg};
 use super::graph::{Graph, Values};
 use super::live::LiveRanges;
 use pressure::PressureTree;
@@ -122,9 +123,15 @@ impl SpillSlots {
             let temp = code.new_group(shape.dst);
             let stores = transfers(Opcode::St, temp, offset, shape.dst, &op);
             op.dst = Some(temp);
+            // Predicates have their registers already: after the operation, any result may be in the register of the guard.
+            let overwrites_guard = op.guard != VGuard::ALWAYS && op.pred_defs().next().is_some();
+            if overwrites_guard {
+                out.extend(transfers(Opcode::Ld, temp, offset, shape.dst, &op));
+            }
             out.push(op);
             // Other lanes keep their old value in the slot.
-            out.extend(stores.into_iter().map(|store| store.guard(op.guard)));
+            let guard = if overwrites_guard { VGuard::ALWAYS } else { op.guard };
+            out.extend(stores.into_iter().map(|store| store.guard(guard)));
         }
         code.blocks[block].ops = out;
     }
@@ -243,7 +250,7 @@ fn transfers(opcode: Opcode, temp: VReg, offset: u32, words: u8, cause: &Op) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lower::code::{Block, VGuard, VPred};
+    use crate::lower::code::{Block, VPred};
 
     #[test]
     fn spilled_words_are_moved_once_each_at_aligned_addresses() {
@@ -291,5 +298,30 @@ mod tests {
         assert!(value.is(Opcode::Mov) && store.is(Opcode::St));
         assert_eq!((value.guard, store.guard), (guard, guard));
         assert_eq!(store.src[1].as_vreg(), value.dst);
+    }
+
+    #[test]
+    fn definition_that_writes_a_predicate_loads_its_slot_first() {
+        let definition = Op::machine(Opcode::Shfl)
+            .dst(VReg(1))
+            .src(&[Arg::vreg(VReg(0))])
+            .pdst(VPred(0))
+            .guard(VGuard::pred(VPred(0)));
+        let mut code = Code {
+            blocks: vec![Block { ops: vec![definition] }],
+            n_preds: 1,
+            ..Code::default()
+        };
+        (0..2).for_each(|_| _ = code.new_group(1));
+        let mut spill = SpillSlots::new(&code, 0);
+        spill.add_slot(&code, VReg(1));
+        spill.rewrite_block(&mut code, 0, &[false, true]);
+        let [old, value, store] = &code.blocks[0].ops[..] else {
+            panic!("{:?}", code.blocks[0].ops)
+        };
+        assert!(old.is(Opcode::Ld) && value.is(Opcode::Shfl) && store.is(Opcode::St));
+        assert_eq!((old.guard, store.guard), (VGuard::ALWAYS, VGuard::ALWAYS));
+        assert_eq!((old.dst, store.src[1].as_vreg()), (value.dst, value.dst));
+        assert_eq!(old.mods.offset, store.mods.offset);
     }
 }

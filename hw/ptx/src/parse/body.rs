@@ -197,6 +197,7 @@ impl<'a> Parser<'a> {
             let span = self.next().span;
             qualifiers.push(Name { text, span });
         }
+        self.in_call = opcode.text == "call";
         let operands = self.operands()?;
         let instruction = Instruction {
             guard,

@@ -163,11 +163,14 @@ impl<'a> Parser<'a> {
                 Ok(Init::List(items, start.span.to(self.last_span())))
             }
             Kind::Float => Ok(Init::Float(self.float()?, start.span)),
-            Kind::Word => self.init_symbol(),
+            Kind::Punct(b'-' | b'+') if self.peek(1).kind == Kind::Float => {
+                Ok(Init::Float(self.signed_float()?, start.span.to(self.last_span())))
+            }
+            Kind::Word if self.slice(start.span) != "WARP_SZ" => self.init_symbol(),
             // A mask before parentheses: one byte of an address.
             Kind::Int if self.peek(1).kind == Kind::Punct(b'(') => self.init_byte(),
             _ => Ok(Init::Int(
-                self.integer("an initial value")?,
+                self.constant("an initial value")?,
                 start.span.to(self.last_span()),
             )),
         }
@@ -211,13 +214,9 @@ impl<'a> Parser<'a> {
         Ok(Init::Byte(Box::new(inner), shift, start.to(self.last_span())))
     }
 
-    /// Parses an integer or a sum of integers.
     fn init_integer(&mut self) -> Parsed<Init<'a>> {
         let start = self.token().span;
-        let mut value = self.integer("an integer or a symbol")?;
-        while self.is(b'+') || self.is(b'-') {
-            value = value.wrapping_add(self.integer("an integer")?);
-        }
+        let value = self.constant("an integer or a symbol")?;
         Ok(Init::Int(value, start.to(self.last_span())))
     }
 }

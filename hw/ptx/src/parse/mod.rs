@@ -5,9 +5,10 @@
 //!
 //! It is written by hand for its error recovery: one pass finds every error, each with its position.
 //!
-//! [`Parser`] is the cursor. `module`, `body`, `operand` and `data` each parse one part of the grammar.
+//! [`Parser`] is the cursor. `module`, `body`, `operand`, `constant` and `data` each parse one part of the grammar.
 
 mod body;
+mod constant;
 mod data;
 mod module;
 mod operand;
@@ -44,6 +45,7 @@ pub(crate) fn parse(text: &str) -> ParseOutput<'_> {
         tokens,
         at: 0,
         depth: 0,
+        in_call: false,
         findings,
         lost_declarations: false,
     };
@@ -66,6 +68,8 @@ struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     depth: u32,
+    /// True in a `call`, where parentheses enclose a list of operands.
+    in_call: bool,
     findings: Vec<Diagnostic>,
     lost_declarations: bool,
 }

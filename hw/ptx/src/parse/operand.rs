@@ -23,14 +23,24 @@ impl<'a> Parser<'a> {
     fn single(&mut self) -> Parsed<Operand<'a>> {
         let start = self.token().span;
         let kind = match self.token().kind {
+            // A sum with an offset is no expression, since it may be an address.
+            Kind::Word if self.slice(start) == "WARP_SZ" && self.is_operator_next() && !self.is_sum_next() => {
+                OperandKind::Int(self.constant("an integer")?)
+            }
             Kind::Word => self.named()?,
             Kind::Float => OperandKind::Float(self.float()?),
-            Kind::Int => OperandKind::Int(self.integer("an integer")?),
+            // `.5`, which looks like a qualifier.
+            Kind::Dotted if self.slice(start).as_bytes()[1].is_ascii_digit() => OperandKind::Float(self.float()?),
+            Kind::Int | Kind::Punct(b'~') => OperandKind::Int(self.constant("an integer")?),
             Kind::Punct(b'-') if self.peek(1).kind == Kind::Word => {
                 self.next();
                 OperandKind::Minus(Box::new(self.nested(Self::single)?))
             }
-            Kind::Punct(b'-' | b'+') => self.signed()?,
+            Kind::Punct(b'-' | b'+') if self.peek(1).kind == Kind::Float => OperandKind::Float(self.signed_float()?),
+            Kind::Punct(b'-' | b'+') => OperandKind::Int(self.constant("an integer")?),
+            Kind::Punct(b'!') if matches!(self.peek(1).kind, Kind::Int | Kind::Punct(b'(' | b'!')) => {
+                OperandKind::Int(self.constant("an integer")?)
+            }
             Kind::Punct(b'!') => {
                 self.next();
                 OperandKind::Not(Box::new(self.nested(Self::single)?))
@@ -40,6 +50,8 @@ impl<'a> Parser<'a> {
                 self.next();
                 OperandKind::Vector(self.nested(|parser| parser.list(b'}', Self::operand))?)
             }
+            // Only a call has lists.
+            Kind::Punct(b'(') if !self.in_call => OperandKind::Int(self.constant("an integer")?),
             Kind::Punct(b'(') => {
                 self.next();
                 OperandKind::List(self.nested(|parser| parser.list(b')', Self::operand))?)
@@ -64,23 +76,31 @@ impl<'a> Parser<'a> {
         Ok(OperandKind::Name(name))
     }
 
-    fn signed(&mut self) -> Parsed<OperandKind<'a>> {
-        if self.peek(1).kind != Kind::Float {
-            return Ok(OperandKind::Int(self.integer("an integer")?));
-        }
-        // The sign is a bit of the literal, so a zero or a NaN has it too.
-        let negative = self.next().kind == Kind::Punct(b'-');
-        Ok(OperandKind::Float(match self.float()? {
-            Float::Single(bits) => Float::Single(bits ^ (u32::from(negative) << 31)),
-            Float::Double(bits) => Float::Double(bits ^ (u64::from(negative) << 63)),
-        }))
+    fn is_sum_next(&self) -> bool {
+        matches!(self.peek(1).kind, Kind::Punct(b'+' | b'-'))
     }
 
-    /// Parses `+8`, `-4` or `+-4`.
+    /// Parses a float after a sign.
+    pub(super) fn signed_float(&mut self) -> Parsed<Float> {
+        // The sign is a bit of the literal, so a zero or a NaN has it too.
+        let negative = self.next().kind == Kind::Punct(b'-');
+        Ok(match self.float()? {
+            Float::Single(bits) => Float::Single(bits ^ (u32::from(negative) << 31)),
+            Float::Double(bits) => Float::Double(bits ^ (u64::from(negative) << 63)),
+        })
+    }
+
+    /// Parses `+8`, `-4`, `+-4` or `+8-2*2`.
     pub(super) fn byte_offset(&mut self) -> Parsed<i64> {
         let span = self.token().span;
-        let value = self.integer("an offset in bytes")?;
-        i64::try_from(value)
+        let mut sum = 0_i128;
+        while self.is(b'+') || self.is(b'-') {
+            let negative = self.next().kind == Kind::Punct(b'-');
+            let term = self.constant_product("an offset in bytes")?;
+            // A text has too few terms for an overflow of 128 bits.
+            sum += if negative { -term } else { term };
+        }
+        i64::try_from(sum)
             .map_err(|_| Diagnostic::malformed(span.to(self.last_span()), "the offset does not fit 64 signed bits"))
     }
 

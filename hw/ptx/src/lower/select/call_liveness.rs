@@ -5,7 +5,7 @@
 
 use super::param::{self, Access};
 use crate::ast::Space;
-use crate::check::{Body, Checked, Op, RegId, Step, SymbolId, Value};
+use crate::check::{Body, Checked, Op, RegId, Step, SymbolId, Value, reads_first};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -198,10 +198,9 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
 
     /// Appends the effects of an operation, backward in time.
     fn before(&self, op: &Op<'_, '_>, live: &mut Effects) {
-        // Operations that do not write their first operand, though it may be a register.
-        const READERS: &str = "bar barrier brx call mbarrier nanosleep prefetch red st sust";
         let opcode = op.instruction.opcode.text;
-        let writes = !READERS.split(' ').any(|reader| reader == opcode);
+        // A matrix product on accumulators reads them too.
+        let writes = !reads_first(op.instruction) && opcode != "wgmma";
         let (results, sources) = op.operands.split_at(usize::from(writes && !op.operands.is_empty()));
         // A guarded write keeps the old value in other lanes.
         if op.guard.is_none() {
@@ -209,7 +208,8 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
             self.params_written(op, live);
         }
         // An address in the result position is read.
-        let addresses = results.iter().filter(|value| matches!(value, Value::Address(..)));
+        let is_address = |value: &&Value<'_>| matches!(value, Value::Address(..) | Value::Handle(_));
+        let addresses = results.iter().filter(is_address);
         let calls = opcode == "call" && matches!(op.operands.first(), Some(Value::List(_)));
         let sources = if calls { &sources[1..] } else { sources };
         match param::access(op) {
@@ -281,7 +281,8 @@ impl<'b, 't, 'a> BodyFlow<'b, 't, 'a> {
                 self.mark(first, live, is_read);
                 self.mark(second, live, is_read);
             }
-            Value::Handle(parts) | Value::Vector(parts) | Value::List(parts) => {
+            Value::Handle(parts) if is_read => parts.iter().for_each(|part| self.mark(part, live, true)),
+            Value::Vector(parts) | Value::List(parts) => {
                 parts.iter().for_each(|part| self.mark(part, live, is_read));
             }
             _ => {}

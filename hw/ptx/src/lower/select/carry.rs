@@ -1,7 +1,8 @@
 //! Carry chains: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
 //!
-//! PTX has one carry flag, and a subtraction sets it on a borrow. The IADD3 of a subtraction gives the opposite of the borrow. So
-//! each instruction writes a new predicate, and the reader knows if it is inverted.
+//! Each instruction that sets the carry flag of PTX writes a new predicate. The flag is the carry of the IADD3: after a subtraction, it is
+//! false on a borrow. The PTX ISA speaks of a borrow instead. This differs only where a sum reads the flag of a difference, or the other
+//! way round. There the values are those of the vendor's machine code (ptxas 11.8).
 //!
 //! A reader after a label, or under another guard than the last writer, does not know the writer. Every writer of such a function
 //! also copies its carry to one predicate, the flag of the frame.
@@ -30,7 +31,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let subtracts = form.opcode().starts_with("sub");
         let mut carry = match form.opcode() {
-            "addc" | "subc" | "madc" => Some(self.carry_in(form, subtracts)?),
+            "addc" | "subc" | "madc" => Some(self.carry_in(form)?),
             _ => None,
         };
         for n in 0..(form.ty().bits() / 32).max(1) as u8 {
@@ -54,7 +55,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             carry = out.map(VGuard::pred);
         }
         if form.has(".cc") {
-            self.carry = carry.map(|predicate| if subtracts { predicate.negated() } else { predicate });
+            self.carry = carry;
             if let (Some(flag), Some(carry)) = (self.frame().carry_flag, self.carry) {
                 self.copy_pred(Some(flag), carry);
                 self.carry = Some(VGuard::pred(flag));
@@ -63,13 +64,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Returns the carry in the polarity of this instruction.
-    fn carry_in(&self, form: &Form<'t, 'a>, subtracts: bool) -> Result<VGuard, Diagnostic> {
-        let carry = self.carry.ok_or_else(|| {
+    /// Returns the carry that an instruction reads.
+    fn carry_in(&self, form: &Form<'t, 'a>) -> Result<VGuard, Diagnostic> {
+        self.carry.ok_or_else(|| {
             let finding = form.malformed("a carry that no instruction of this function sets");
             finding.help("add `.cc` to the instruction before it")
-        })?;
-        Ok(if subtracts { carry.negated() } else { carry })
+        })
     }
 
     /// Returns the half of the product that `mad` adds to.

@@ -82,7 +82,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let mut op = self.float_mods(form, Op::machine(opcode).dst(result).src(&args));
         // Without a modifier, a product and a sum round to nearest, or fuse.
-        op.open_rounding = ![".rn", ".rz", ".rm", ".rp"].iter().any(|&modifier| form.has(modifier));
+        let is_open = ![".rn", ".rz", ".rm", ".rp"].iter().any(|&modifier| form.has(modifier));
+        op.contraction = is_open.then_some(self.region);
         self.emit(op);
         Ok(())
     }
@@ -105,7 +106,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         } else {
             (0xc0, !signs & 0xffff_ffff)
         };
-        self.emit(lop(source.part(last), Arg::imm(mask), Arg::ZERO, lut).dst(result.offset(last)));
+        let mut op = lop(source.part(last), Arg::imm(mask), Arg::ZERO, lut).dst(result.offset(last));
+        // The vendor's assembler negates a product through `neg`, not through `xor`.
+        op.contraction = (form.opcode() == "neg").then_some(self.region);
+        self.emit(op);
         if last == 1 {
             self.copy(result, source.part(0), Type::B32);
         }

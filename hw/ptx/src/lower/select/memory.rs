@@ -245,7 +245,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                     check_bounds(form, *offset, access, self.param_bytes(*symbol))?;
                     Some((0, i64::from(at) + offset))
                 }
-                Some(VarLoc::Const(at)) => Some((CONST_BANK, i64::from(at) + offset)),
+                Some(VarLoc::Const(at)) => Some((CONST_BANK, i64::from(at).saturating_add(*offset))),
                 _ => {
                     return Err(self
                         .address_of(form, *symbol, 0)
@@ -255,14 +255,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             },
             _ => None,
         };
+        // An operand is a whole word of a bank. Unlike a load, it is never misaligned or out of bounds: both trap.
+        let is_operand = |(bank, at): (u8, i64)| {
+            let is_inside = bank == 0 || self.is_inside(base, *offset, access);
+            let is_aligned = at % if bank == 0 { 4 } else { i64::from(access.total()) } == 0;
+            access.bytes >= 4 && is_aligned && is_inside && u16::try_from(at).is_ok()
+        };
         // An `ld.param` at a computed address reads the parameters in bank 0.
         let bank = if form.has(".const") { CONST_BANK } else { 0 };
         match constant {
-            // An operand is a whole word of a bank.
-            Some((bank, at)) if access.bytes >= 4 && at % 4 == 0 && u16::try_from(at).is_ok() => {
-                self.constant_words(form, targets, access, bank, at as u16)
-            }
+            Some((bank, at)) if is_operand((bank, at)) => self.constant_words(form, targets, access, bank, at as u16),
             Some((bank, at)) => {
+                // A displacement of 32 bits must not wrap into the bank.
+                let at = at.clamp(i32::MIN.into(), i32::MAX.into());
                 let op = constant_load(Arg::ZERO, bank, at, access);
                 self.load_into(form, op, targets, access)
             }
@@ -272,6 +277,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.load_into(form, op, targets, access)
             }
         }
+    }
+
+    /// True if an access at `offset` lies inside a variable.
+    fn is_inside(&self, base: &Value<'a>, offset: i64, access: Access) -> bool {
+        let Value::Symbol(symbol, _) = base else { return false };
+        offset >= 0 && offset.saturating_add(access.total().into()) <= self.param_bytes(*symbol).into()
     }
 
     /// Copies words of a constant bank, used as operands, to the targets.

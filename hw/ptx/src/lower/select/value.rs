@@ -281,9 +281,11 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `mov.b64 %rd, {%lo, %hi}`.
     fn pack(&mut self, form: &Form<'t, 'a>, result: VReg, parts: &[Value<'a>], ty: Type) -> Selected {
         let each = ty.bits() / parts.len().max(1) as u32;
+        // A literal of 64 bits fills both words of its part.
+        let part_type = if each == 64 { Type::B64 } else { Type::B32 };
         let mut words = Vec::new();
         for part in parts {
-            words.push(self.arg(form, part, Type::B32)?);
+            words.push(self.arg(form, part, part_type)?);
         }
         match each {
             64 => {
