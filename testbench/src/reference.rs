@@ -52,7 +52,7 @@ pub enum ReferenceError {
     /// A thread trapped.
     #[error("{} at line {} of the program", .0.kind, .0.line)]
     Trap(Box<Trap>),
-    /// No warp of a CTA can continue.
+    /// No warp of a cluster can continue.
     #[error("deadlock: no warp of the block can continue{}", lines(.waits))]
     Deadlock {
         /// One sentence per warp that waits.
@@ -86,6 +86,7 @@ pub fn run_checked(
     (outcome, findings)
 }
 
+/// Runs a launch, with the detectors that `checks` names. Adds the findings to `findings`.
 fn run_clusters(
     grid: &Grid,
     memory: &mut Memory,
@@ -102,6 +103,7 @@ fn run_clusters(
     outcome
 }
 
+/// Runs the clusters of a launch in turns, oldest first, until all have ended.
 fn run_turns<'a>(
     grid: &'a Grid,
     memory: &mut Memory,
@@ -113,6 +115,7 @@ fn run_turns<'a>(
     let mut next = 0;
     let mut steps = 0;
     loop {
+        // One more cluster starts before each turn, so that a cluster which spins on a later one ends.
         if next < grid.ctas() / u64::from(grid.cluster_ctas()) && resident.len() < MAX_RESIDENT {
             resident.push_back(Cluster::new(grid, next, checks));
             next += 1;
@@ -120,10 +123,12 @@ fn run_turns<'a>(
         let Some(mut cluster) = resident.pop_front() else {
             return Ok(steps);
         };
+        // Tested while a cluster is left: a launch may end exactly at the limit.
         if steps >= limit {
             return Err(ReferenceError::StepLimit { limit });
         }
         let turn = cluster.run(memory, global, CTA_TURN.min(limit - steps), &mut steps);
+        // Also after an error: the findings up to it are reported.
         findings.add(cluster.findings());
         match turn? {
             Turn::Ended => {}

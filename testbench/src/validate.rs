@@ -6,12 +6,13 @@
 //!                    kernels: own PTX ──┘                   └─ page with plots, DEVIATIONS.md
 //! ```
 //!
-//! A [`Lab`] may keep the figures of the model in a store, so that a validation that was killed goes on.
+//! A [`Lab`] may keep the figures of the model in a store. A validation that was killed then computes only the rest.
 //!
 //! A [`Family`] is one microbenchmark with the silicon figures that it is compared with. Each figure has a source and a grade.
-//! Grade A is read from the primary text or data. Grade B is read from a reliable secondary source. Grade C is recalled from memory. An error is
-//! (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application benchmark. This
-//! keeps presets from being tuned to applications.
+//! Grade A is read from the primary text or data. Grade B is read from a reliable secondary source. Grade C is recalled from memory.
+//!
+//! An error is (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application
+//! benchmark. This keeps presets from being tuned to applications.
 
 mod chains;
 mod clusters;
@@ -113,7 +114,7 @@ pub struct Row {
     pub point: Point,
     /// The figure of the model, in the same unit; or why there is none.
     pub model: Result<f64, String>,
-    /// Wall seconds of the computation. A stored figure has those of its own.
+    /// Wall seconds of the computation. A stored figure has those of the run that computed it.
     pub seconds: f64,
     /// True if the figure was in the store.
     pub is_stored: bool,
@@ -194,6 +195,7 @@ pub fn run<'a>(
         (0..threads.get()).for_each(|_| drop(scope.spawn(work)));
     });
     let mut rows = rows.into_inner().expect("no worker panicked");
+    // Points end in any order.
     rows.sort_by_key(|(n, ..)| *n);
     let mut results: Vec<FamilyRows<'a>> = names.into_iter().map(|family| (family, Vec::new())).collect();
     rows.into_iter().for_each(|(_, of, row)| results[of].1.push(row));

@@ -4,13 +4,15 @@ use warpwave_isa::inst::AtomOp;
 
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, SECTOR, apply_atomic};
 
-/// Applies the lanes whose word is in `sector`. Each gets its old value. Returns the bytes written, as a mask of the sector.
+/// Applies the lanes with a word in `sector`, in lane order. Each lane's `value` becomes the old value of its word. Returns a mask of the
+/// bytes written in the sector.
 pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8; LINE]) -> u32 {
     let (op, ty) = (atomics.op, atomics.ty);
     let size = usize::from(ty.bytes());
     let mut written = 0;
     for lane in &mut atomics.lanes[..atomics.n] {
         let offset = usize::from(lane.offset);
+        // A word is aligned to its size, at most 16 bytes: it lies in one sector.
         if offset / SECTOR != sector {
             continue;
         }
@@ -21,10 +23,10 @@ pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8;
     written
 }
 
-/// Pace of the atomic unit: hundredths of a slice-clock cycle per lane on one word.
+/// Pace of the atomic unit, in hundredths of a slice-clock cycle for each lane on the busiest word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtomicPace {
-    /// Exchanges and compare-and-swaps. Preset key `l2.atomic_interval`, in whole cycles.
+    /// Exchanges and compare-and-swaps. Preset key `l2.atomic_interval`, which counts whole cycles.
     pub swap: u32,
     /// Floating-point additions. Preset key `l2.float_add_centicycles`.
     pub float_add: u32,
@@ -33,7 +35,7 @@ pub struct AtomicPace {
 }
 
 impl AtomicPace {
-    /// Hundredths of a cycle of an atomic.
+    /// Time of one packet in the atomic unit, in hundredths of a cycle.
     pub(super) fn centicycles(&self, atomics: &AtomicLanes) -> u32 {
         let per_lane = match atomics.op {
             AtomOp::Exch | AtomOp::Cas => self.swap,
@@ -44,9 +46,9 @@ impl AtomicPace {
     }
 }
 
-/// The most lanes on one word. The atomic unit serves them one after the other.
+/// Number of lanes on the word that most lanes access. The unit serves these one after the other, and different words side by side.
 fn lanes_on_busiest_word(atomics: &AtomicLanes) -> u32 {
-    // The smallest word of an atomic has 2 bytes.
+    // The smallest word of an atomic has 2 bytes. A wider one is counted by its first 2: all lanes have words of one size.
     let mut counts = [0; LINE / 2];
     for AtomicLane { offset, .. } in &atomics.lanes[..atomics.n] {
         counts[usize::from(offset / 2)] += 1;

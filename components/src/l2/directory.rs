@@ -1,14 +1,14 @@
 //! The directory of a home slice: the sectors of its lines that the near slice of the other partition may hold.
 //!
-//! It repeats the tags of the near slice, by way. A fetch names the way that its copy takes, so a new copy replaces the old one here too.
-//! The near slice drops copies without a message. So the directory can name a copy that is gone, and never lacks one that exists.
+//! It mirrors the tags of the near slice, way by way. A fetch names the way that its copy takes, so a new copy replaces the old one here
+//! too. The near slice evicts copies without a message. So the directory may name a copy that is gone, but never lacks one that exists.
 
 use crate::cache::line_index::LineIndex;
 
 /// The copies of one slice's lines in the other partition.
 pub(super) struct Directory {
     index: LineIndex,
-    /// The sectors of the copy in each way of the near slice.
+    /// Mask of the sectors that the copy in each way of the near slice may hold.
     sectors: Box<[u8]>,
 }
 
@@ -30,9 +30,10 @@ impl Directory {
     /// Adds `sectors` of `line` to the copy in `way` of the near slice.
     pub(super) fn add(&mut self, line: u32, way: usize, sectors: u8) {
         match self.index.find(line) {
+            // One more sector of a copy that is known.
             Some(found) if found == way => self.sectors[way] |= sectors,
             found => {
-                // The near slice has one way of a line, and one line in a way.
+                // A line has at most one way, and a way one line. So older entries of either name copies that are gone.
                 if let Some(old) = found {
                     self.index.remove(old);
                 }

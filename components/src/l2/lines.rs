@@ -2,7 +2,7 @@
 //!
 //! The address map gives each line its set, by the same kind of interleave as its slice.
 //!
-//! A line of another slice is a *copy*: its home is in the other partition, and it is never dirty.
+//! A line of the twin slice is a *copy*: its home is in the other partition, and it is never dirty.
 //!
 //! Invariants: a dirty sector has at least one valid byte. A line with a fetch in flight is pinned: it cannot be the victim.
 
@@ -21,7 +21,7 @@ pub(super) const FULL: u32 = u32::MAX;
 /// No fetch in flight.
 const NO_FETCH: u32 = u32::MAX;
 
-/// The state of a line: half a host cache line.
+/// The state of one way, in 32 bytes: half a host cache line.
 #[derive(Clone)]
 #[repr(align(32))]
 struct LineState {
@@ -35,7 +35,7 @@ struct LineState {
     dirty: u8,
     /// True for a copy of a line of the other partition.
     is_copy: bool,
-    /// Sectors of a copy in flight whose bytes may serve the packets that wait for them, and no later ones.
+    /// Sectors in flight for a copy that a recall or a passing request has dropped. Their fill serves the waiting packets, and is not kept.
     stale: u8,
 }
 
@@ -44,12 +44,12 @@ pub(super) struct Lines {
     tags: Tags,
     sets: Interleave,
     states: Box<[LineState]>,
-    /// Copies with a fetch in flight, by set.
+    /// Number of copies with a fetch in flight, by set.
     copies_in_flight: Box<[u8]>,
     /// The sets that may have a dirty sector. A write-back of all lines skips the others.
     dirty_sets: BitVec,
     bytes: LineStore,
-    /// Sectors that atomics have changed.
+    /// Number of sectors that atomics have changed.
     atomic_sectors_changed: u64,
 }
 
@@ -88,7 +88,7 @@ impl Lines {
         self.tags.line(way)
     }
 
-    /// Tells the replacement policy of a hit.
+    /// Tells the replacement policy that `way` was hit.
     #[inline]
     pub(super) fn touch(&mut self, way: usize) {
         self.tags.touch(way);
@@ -101,8 +101,8 @@ impl Lines {
         self.tags.victim(set, |way| self.states[way].fetch == NO_FETCH)
     }
 
-    /// The way that an absent copy takes, as [`Lines::victim`]. One way of each set has no copy in flight, so that a line of this slice
-    /// never waits for the other partition. Returns `None` if the copy would take that way.
+    /// The way that an absent copy takes, as [`Lines::victim`] chooses it. Returns `None` too if copies in flight pin all ways of the set
+    /// but one. The last way is left to lines of this slice, so that their misses never wait for the other partition.
     pub(super) fn copy_victim(&self, local: u64) -> Option<usize> {
         let set = self.sets.map(local).0 as usize;
         let in_flight = usize::from(self.copies_in_flight[set]);
@@ -112,7 +112,7 @@ impl Lines {
         self.victim(local)
     }
 
-    /// Puts a line without valid bytes in a way. This evicts the line there.
+    /// Puts a line without valid bytes in a way. Drops the line there: the caller has written it back.
     pub(super) fn allocate(&mut self, way: usize, line: u32, is_copy: bool) {
         self.tags.insert(way, line);
         self.bytes.prepare(way);
@@ -120,13 +120,13 @@ impl Lines {
         (state.valid, state.dirty, state.is_copy, state.stale) = ([0; SECTORS], 0, is_copy, 0);
     }
 
-    /// Sectors of a copy whose fill serves only the packets that wait for it.
+    /// Stale sectors of a copy: their fill serves only the packets that wait for it.
     #[inline]
     pub(super) fn stale(&self, way: usize) -> u8 {
         self.states[way].stale
     }
 
-    /// Drops the bytes of `sectors` of a copy. Marks its sectors `in_flight` stale.
+    /// Drops the bytes of `sectors` of a copy. Marks the sectors `in_flight` as stale.
     pub(super) fn drop_copy(&mut self, way: usize, sectors: u8, in_flight: u8) {
         let state = &mut self.states[way];
         debug_assert!(state.is_copy && state.dirty == 0, "only a clean copy is dropped");
@@ -149,6 +149,7 @@ impl Lines {
     /// Invalidates a copy without valid sectors and without a fetch in flight.
     fn free_empty_copy(&mut self, way: usize) {
         let state = &self.states[way];
+        // A free way spares the set an eviction. A pinned one must keep its tag for the fill.
         if state.valid == [0; SECTORS] && state.fetch == NO_FETCH {
             self.tags.invalidate(way);
         }
@@ -157,6 +158,7 @@ impl Lines {
     /// Invalidates every line without dirty sectors and without a fetch in flight.
     pub(super) fn invalidate_clean(&mut self) {
         let states = &self.states;
+        // A dirty line has the only copy of its bytes, and a fill needs its tag.
         self.tags
             .retain(|way| states[way].dirty != 0 || states[way].fetch != NO_FETCH);
     }
@@ -260,14 +262,16 @@ impl Lines {
     #[inline]
     pub(super) fn mark(&mut self, way: usize, sector: usize, written: u32) {
         let state = &mut self.states[way];
+        // The bit stays set after an eviction or a write-back. `next_dirty` clears it when it finds the set clean.
         self.dirty_sets.set(state.set as usize, true);
         state.valid[sector] |= written;
         state.dirty |= u8::from(written != 0) << sector;
     }
 
-    /// Writes the bytes of `sectors` that are in `mask`.
+    /// Stores the bytes of `sectors` that are in `mask`, and marks them.
     #[inline(always)]
     pub(super) fn write(&mut self, way: usize, sectors: u8, mask: u128, from: &[u8; LINE]) {
+        // A store can wait for some sectors: those bytes are written later.
         let written = mask & byte_mask(sectors);
         self.bytes.write(way, written, from);
         let masks = sector_masks(written);

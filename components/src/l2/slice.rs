@@ -11,6 +11,8 @@
 //!                       +--------------------------------------------------+
 //! ```
 //!
+//! The diagram leaves out the links to the twin.
+//!
 //! | Port | Carries |
 //! |---|---|
 //! | `requests` from the crossbar | loads, stores, atomics, reductions |
@@ -22,22 +24,24 @@
 //! | Operation | Cycles of the slice's clock |
 //! |---|---|
 //! | tag lookup | one packet per cycle while the data array is free |
-//! | load with every sector valid; store without a sector in flight | response sent `latency` after the request was taken |
-//! | load with a missing sector | fetch sent 1 cycle after the lookup; response sent `latency` after the last fill is taken |
-//! | data array | busy for ceil(sector bytes / `bytes_per_cycle`) per access and per fill |
-//! | data array, atomic | busy for n times the pace of its operation ([`AtomicPace`]); n: the most lanes on one word |
+//! | load or atomic with every sector valid; store without a sector in flight | response sent `latency` after the lookup |
+//! | load or atomic with a missing sector | fetch sent 1 cycle after the lookup; response sent `latency` after the last fill is taken |
+//! | response to an SM of another partition, without a twin | `far_latency` later |
+//! | responses to the crossbar | at most one per edge: the one due first |
+//! | data array, load and store | busy for ceil(bytes / `bytes_per_cycle`): of the sectors that hit, and later of each fill |
+//! | data array, atomic | busy at its lookup for n x the pace of its operation ([`AtomicPace`]); n: number of lanes on the busiest word |
 //!
-//! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond, exchange with the twin, send to
+//! The stages run from the last to the first, so a packet passes one stage per edge. They are: respond, exchange with the twin, send to
 //! memory, take from memory, execute a host command, look up a request.
 //!
 //! Policy: write-back, write-validate. A miss allocates the line at its lookup. A store fetches nothing and marks its bytes valid. A load
-//! of a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. Any access to a sector in flight waits for
-//! the fill, stores included. So a waiting load cannot see a later store.
+//! or atomic on a partly valid sector fetches the sector. The fill keeps the bytes that stores wrote. Any access to a sector in flight
+//! waits for the fill, stores included. So a waiting load cannot see a later store.
 //!
 //! # Invariants
 //! - Requests of one SM for one sector take effect in the order of arrival.
 //! - Each request gets exactly one response. The response to a store means that its bytes are in the slice.
-//! - The newest data of a line is in memory, in dirty sectors of its home slice, or in a write-back in flight.
+//! - The newest bytes of a line are in memory, in dirty sectors of its home slice, or in a write-back in flight.
 //! - A valid sector of a copy has the bytes of its home ([`twin`]).
 //!
 //! Sources: Khairy et al., "Accel-Sim" (ISCA 2020), for write-validate and sector fetches.
@@ -94,9 +98,9 @@ pub struct Config {
     pub l2_data_latency: u32,
     /// Extra slice-clock cycles of a response to an SM of another L2 partition, without a twin. Preset key `l2.far_latency`.
     pub far_latency: u32,
-    /// SMs of the slice's own L2 partition.
+    /// Numbers of the SMs in the slice's own L2 partition. Responses to other SMs take `far_latency` more, or go to the twin.
     pub near_sms: Range<u16>,
-    /// Maximum number of sectors in flight to memory, at least the 4 of a line. Preset key `l2.mshr_entries`.
+    /// Maximum number of sectors in flight, at least the 4 of a line. Preset key `l2.mshr_entries`.
     pub mshr_sectors: u32,
     /// Maximum number of requests that wait for sectors in flight. Preset key `l2.mshr_targets`.
     pub mshr_targets: u32,
@@ -109,9 +113,9 @@ pub struct Config {
     pub atomic: AtomicPace,
     /// The slice's clock.
     pub clock: Domain,
-    /// Latencies to the twin in the other partition, for a slice that keeps copies of its lines.
+    /// Latencies to the twin slice in the other partition. `None` if far lines have no copies (`l2.far_lines`).
     pub twin: Option<TwinLatency>,
-    /// Map of lines to slices and channels.
+    /// Map of lines to slices, sets and channels.
     pub map: Arc<AddressMap>,
 }
 
@@ -144,7 +148,7 @@ warpwave_hw::show_ports!(Ports: requests, responses, commands, memory, twin);
 /// Rare inputs of this tick. Each is tested once, not at every edge of the tick.
 #[derive(Clone, Copy)]
 struct RareInputs {
-    /// A message from memory may have arrived.
+    /// A channel has sent a message, which may have arrived.
     memory: bool,
     /// A host command has arrived, or a write-back is running.
     host: bool,
@@ -158,22 +162,22 @@ struct State {
     responses: Responses,
     /// The queue to memory: packets with their channels.
     to_memory: VecDeque<(usize, Box<Packet>)>,
-    /// Fetches and write-backs without a response. Includes the packets in `to_memory`.
+    /// Number of fetches and write-backs without a response yet: queued in `to_memory`, or sent. At most `memory_depth`.
     in_memory: u32,
     /// Index of the channel that the round robin tries first.
     next_channel: usize,
-    /// Index of the set where the host's write-back goes on with its search for dirty lines. `None` without a write-back.
+    /// Set in which the host's write-back searches for its next dirty line. `None` if no write-back is running.
     write_back: Option<usize>,
     /// First edge at which the data array is free.
     data_free_at: u64,
-    /// Time of atomics that no cycle has been charged for, in hundredths of a cycle. Less than one cycle.
+    /// Busy time of the atomic unit that is not charged yet, in hundredths of a cycle. Below 100: each atomic is charged whole cycles.
     atomic_centicycles: u32,
     /// The first edge after this tick.
     next_edge: u64,
-    /// Packets to reuse for fetches and write-backs.
+    /// Packets to reuse for fetches, write-backs and recalls.
     pool: PacketPool,
     stats: Stats,
-    /// With a twin in the other partition: the copies.
+    /// Copies, and the traffic with the twin. `None` without a twin.
     twin: Option<Twin>,
 }
 
@@ -201,17 +205,18 @@ impl State {
         }
     }
 
-    /// Notes that a message has left the slice or come back: stalled requests are looked up again.
+    /// Notes that a message has left the slice or come back, so that the next edge repeats the lookup of a stalled request.
     #[inline]
     fn note_progress(&mut self) {
         self.tag.note_progress();
+        // The two tag stages share lines, MSHRs and pipes, so progress of one can end a stall of the other.
         if let Some(twin) = &mut self.twin {
             twin.tag.note_progress();
         }
     }
 }
 
-/// Address of a line.
+/// First address of the line with this number.
 fn address(line: u32) -> u64 {
     u64::from(line) * LINE as u64
 }
@@ -230,10 +235,11 @@ impl Slice {
     /// An empty slice.
     ///
     /// # Panics
-    /// If the latency is 0, or `mshr_sectors` is less than the sectors of a line.
+    /// If the latency is 0, `mshr_sectors` is less than the sectors of a line, or only one of configuration and ports has a twin.
     pub fn new(path: Path, config: Config, ports: Ports) -> Self {
         assert!(config.latency >= 1, "{path}: the hit latency is at least 1 cycle");
         assert!(
+            // One packet can fetch all sectors of its line. With fewer MSHRs it would wait forever.
             config.mshr_sectors as usize >= SECTORS,
             "{path}: the MSHRs hold {} sectors, fewer than the {SECTORS} of a line",
             config.mshr_sectors
@@ -266,6 +272,7 @@ impl Slice {
     /// Runs the stages at one edge of the slice's clock, from the last to the first.
     #[inline(always)]
     fn step(&mut self, now: Cycle, edge: u64, inputs: RareInputs) {
+        // Each stage runs only if it may have work.
         if self.state.responses.due() <= edge {
             self.respond(now, edge);
         }
@@ -292,6 +299,7 @@ impl Slice {
     /// Makes the data array busy for `cycles` more cycles. They start at `edge`, or when the previous access ends, if that is later.
     fn occupy_data(&mut self, edge: u64, cycles: u32) {
         let state = &mut self.state;
+        // A fill does not wait for the array: it extends the time for which lookups wait.
         state.data_free_at = state.data_free_at.max(edge) + u64::from(cycles);
         state.stats.data_cycles += u64::from(cycles);
     }
@@ -314,6 +322,7 @@ impl Slice {
         // A request that waits for the data array is looked up at the first edge at which the array is free.
         let data_free = match tag {
             SliceTagState::DataBusy => state.data_free_at,
+            // The request of the twin waits for the same array.
             _ if state
                 .twin
                 .as_ref()
@@ -384,7 +393,7 @@ impl Component for Slice {
             && state.responses.len() == 0
             && state.to_memory.is_empty()
             && state.twin.as_ref().is_none_or(Twin::is_quiescent)
-            // A write-back that has left is the channel's work.
+            // `in_memory` is not tested. The MSHRs count each fetch, and a write-back that has left is work of its channel.
             && state.write_back.is_none()
     }
 
@@ -392,7 +401,7 @@ impl Component for Slice {
         let state = &self.state;
         let config = &self.config;
         let count = |max: u32| count_width(max.into());
-        // An upper bound. Each of the two pipes holds `latency + far_latency + 1` responses, and one fill can add one per target.
+        // An upper bound for both pipes: `latency + far_latency + 1` responses each, and one more per target, as a fill adds them at once.
         let max_responses =
             2 * (u64::from(config.latency) + u64::from(config.far_latency) + u64::from(config.mshr_targets)) + 2;
         probe.state("tag", &TAG_STATES, Some(state.tag.state() as usize));
@@ -429,6 +438,7 @@ impl Component for Slice {
         self.state.mshr.invariants(check);
         if let Some(twin) = &self.state.twin {
             twin.invariants(check);
+            // Without a twin no line is a copy, so these checks would find nothing.
             self.state.lines.invariants(check);
         }
     }

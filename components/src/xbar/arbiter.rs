@@ -1,4 +1,4 @@
-//! Round robin among the inputs that request one output.
+//! A round-robin arbiter: chooses among the inputs that request one output.
 
 use bitvec::prelude::BitVec;
 
@@ -36,13 +36,15 @@ impl RoundRobin {
         self.n
     }
 
-    /// The first request of a free input after the input served last, with wrap-around. It stays until [`RoundRobin::withdraw`].
+    /// The first free input with a request, after the input served last and with wrap-around. The request stays until
+    /// [`RoundRobin::withdraw`].
     #[inline]
     pub(super) fn grant(&self, free: &BitVec<u64>) -> Option<usize> {
+        // The first search found none from `start` on, so the second finds an earlier input or none.
         self.first_from(self.start, free).or_else(|| self.first_from(0, free))
     }
 
-    /// The first request of a free input from `start` on.
+    /// The first free input with a request, from input `start` on.
     #[inline]
     fn first_from(&self, start: usize, free: &BitVec<u64>) -> Option<usize> {
         // `start` can be one past the last input: then no word is left, or the mask leaves no bit.
@@ -58,7 +60,7 @@ impl RoundRobin {
         None
     }
 
-    /// Makes an input the last one served.
+    /// Notes that an input was served: the next search starts behind it.
     #[inline]
     pub(super) fn serve(&mut self, input: usize) {
         self.start = input + 1;

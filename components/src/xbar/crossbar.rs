@@ -9,15 +9,15 @@
 //!
 //! The [`Header`] in the link's sideband names the output. Only an atomic's packet is read here, for its size.
 //!
-//! The window of an input has its oldest packets. Those for different outputs pass each other (Hluchyj and Karol, 1988). A window of 1 is a
-//! plain queue, where the head blocks the packets behind it.
+//! The window of an input has its oldest packets. Packets for different outputs pass each other (Hluchyj and Karol, 1988). A window of 1 is
+//! a plain queue, where the head blocks the packets behind it.
 //!
 //! `tick` runs three stages for each edge of the crossbar's clock in the cycle. They are one iteration of iSLIP (McKeown, 1999), where an
 //! input prefers its oldest packet.
 //!
 //! | Stage | What it does |
 //! |---|---|
-//! | request | each input moves one visible packet into its window; the window's oldest packet for an output requests it |
+//! | request | each input moves one visible packet into its window, if it has room; the window's oldest packet for an output requests it |
 //! | grant | each free output with room grants the request of one free input |
 //! | accept | each input accepts the grant of its oldest packet, which leaves |
 //!
@@ -29,7 +29,7 @@
 //! # Invariants
 //! - Packets from one input to one output stay in order.
 //! - Round robin: an output serves each waiting input that is free before it serves one twice.
-//! - Packets pass an older one of their input at most `MOST_PASSES` times. So each packet leaves.
+//! - At most `MOST_PASSES` packets pass the oldest packet of their input. Then the input sends only the oldest.
 
 use bitvec::prelude::BitVec;
 use warpwave_hw::component::{Activity, Component};
@@ -59,7 +59,7 @@ pub struct Config {
     pub window: usize,
 }
 
-/// Number of packets that may pass an older packet of their input. Then the input waits for the older one. Assumed.
+/// Number of packets that may pass the oldest packet of their input. Then the input waits for the oldest one. Assumed.
 const MOST_PASSES: u32 = 64;
 
 /// The links of a network. A header names an output by its index.
@@ -77,7 +77,7 @@ warpwave_hw::counters! {
         pub data_bytes: u64,
         /// Busy cycles of all outputs together.
         pub output_cycles: u64,
-        /// Cycles in which an output was requested and free, but its link was full.
+        /// Cycles in which an output was requested and free, but its link was full. Summed over the outputs.
         pub blocked_cycles: u64,
         /// Cycles that requests waited while their output or their input served another packet, summed over the requests.
         pub conflict_cycles: u64,
@@ -98,7 +98,7 @@ struct Input {
     free_at: u64,
     /// The oldest packets, in the order of arrival.
     window: Vec<Waiting>,
-    /// Packets that passed the oldest one.
+    /// Number of packets that have passed the oldest one.
     passes: u32,
     /// Index in the window of the oldest packet with a grant at this edge.
     granted: Option<usize>,
@@ -121,7 +121,7 @@ impl Input {
             .position(|waiting| usize::from(waiting.output) == output)
     }
 
-    /// Takes a packet out of the window.
+    /// Takes a packet out of the window. Counts a pass, unless it is the oldest.
     fn take(&mut self, index: usize) -> Waiting {
         self.passes = if index == 0 { 0 } else { self.passes + 1 };
         self.window.remove(index)
@@ -151,7 +151,7 @@ struct State {
     requested: BitVec<u64>,
     /// First edge that has not passed.
     next_edge: u64,
-    /// The last edge at which a busy port becomes free. Until then a link may hold a visible packet that is not in a window.
+    /// Latest edge at which a busy port becomes free. Before that edge, a link may hold a visible packet although its window is empty.
     last_free_at: u64,
     stats: Stats,
 }
@@ -212,11 +212,12 @@ impl Crossbar {
         &self.state.stats
     }
 
-    /// Moves one visible packet of each input into its window. It requests its output, unless an older packet does so.
+    /// Moves one visible packet of each input into its window. The packet requests its output, unless an older one for it already does.
     fn request(&mut self, now: Cycle, edge: u64) {
         let state = &mut self.state;
         for (n, (input, port)) in state.inputs.iter_mut().zip(&mut self.ports.inputs).enumerate() {
             state.free.set(n, input.free_at <= edge);
+            // A busy input takes packets too, so that its next choice has a full window.
             if input.window.len() < self.config.window
                 && let Some(sideband) = port.sideband(now)
             {
@@ -226,7 +227,7 @@ impl Crossbar {
                     state.outputs[output].arbiter.request(n);
                     state.requested.set(output, true);
                 }
-                // The header of an atomic does not hold its size.
+                // The size of an atomic is not in its header: only then the packet is read.
                 let bytes = header.data_bytes(|| atomic_bytes(&packet, self.config.direction));
                 input.window.push(Waiting {
                     packet,
@@ -252,9 +253,11 @@ impl Crossbar {
             };
             let input = &mut state.inputs[granted];
             let index = input.oldest(n).expect("a request has a packet");
+            // The output does not try another input at this edge.
             if index > 0 && input.passes >= MOST_PASSES {
                 continue;
             }
+            // Accept in advance: of several grants, only the one of the oldest packet is kept.
             match input.granted {
                 Some(older) if older < index => {}
                 older => {
@@ -293,7 +296,7 @@ impl Crossbar {
         }
     }
 
-    /// Counts requests that wait, and forgets outputs without one.
+    /// Counts requests that wait after this edge, and clears the bits of outputs without a request.
     fn count(&mut self) {
         let state = &mut self.state;
         for word in 0..state.requested.as_raw_slice().len() {
@@ -307,6 +310,7 @@ impl Crossbar {
                     true => state.stats.blocked_cycles += 1,
                     false => state.stats.conflict_cycles += u64::from(n_waiting),
                 }
+                // The bit can be cleared only here: `accept` serves one request, and others may wait.
                 if n_waiting == 0 {
                     state.requested.set(n, false);
                 }

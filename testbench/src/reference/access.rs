@@ -103,10 +103,12 @@ impl Lsu<'_, '_> {
             }
             Opcode::St => {
                 let bytes = store_bytes(access, self.words(1, lane, access));
+                // Before the write: the detector compares with the old bytes.
                 self.show_to_detector(lane, self.inst.mods.space, address, n, Some(&bytes[..n]));
                 self.bytes(lane, self.inst.mods.space, address, n)?
                     .copy_from_slice(&bytes[..n]);
             }
+            // SYNCS tests an mbarrier: has the phase with this parity ended?
             Opcode::Syncs => {
                 self.show_to_detector(lane, Space::Shared, address, n, None);
                 let state = self.bytes(lane, Space::Shared, address, n)?;
@@ -130,6 +132,7 @@ impl Lsu<'_, '_> {
         let value = |words: [u32; 4]| (0..4).fold(0, |value, n| value | u128::from(words[n]) << (32 * n));
         let b = value(self.words(1, lane, access));
         let (operand, compare) = match mods.atom {
+            // CAS has the value to compare first, then the new one.
             AtomOp::Cas => (value(self.words(2, lane, access)), b),
             _ => (b, 0),
         };
@@ -144,6 +147,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
+    /// Executes LDC in one lane.
     fn load_constant(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
         let (access, bank) = (self.inst.mods.access, self.inst.mods.bank);
         let n = access.total();
@@ -186,6 +190,7 @@ impl Lsu<'_, '_> {
         for matrix in 0..self.inst.mods.count as usize {
             let mut elements = [[[0u8; 2]; 8]; 8];
             for (row, elements) in elements.iter_mut().enumerate() {
+                // The lane of a row gives only its address, so it may be inactive.
                 let lane = 8 * matrix + row;
                 self.show_to_detector(lane, Space::Shared, at[lane], 16, None);
                 let bytes = self.bytes(lane, Space::Shared, at[lane], 16)?;
@@ -215,6 +220,7 @@ impl Lsu<'_, '_> {
             let mut bytes = [0; 16];
             // The source must be aligned to the full size, even if fewer bytes are copied.
             self.check_alignment(lane, Space::Global, from[lane], n)?;
+            // A size of 0 reads nothing, so its address may be invalid.
             if size > 0 {
                 bytes[..size].copy_from_slice(self.inside(lane, Space::Global, from[lane], size)?);
                 self.show_to_global(lane, (Kind::Read, Strength::Weak), from[lane], size, None);
@@ -292,6 +298,7 @@ impl Lsu<'_, '_> {
         self.inside(lane, space, address, n)
     }
 
+    /// Traps unless the address is a multiple of `n`.
     pub(super) fn check_alignment(&self, lane: usize, space: Space, address: u64, n: usize) -> Result<(), Box<Trap>> {
         if address.is_multiple_of(n as u64) {
             return Ok(());
@@ -299,15 +306,17 @@ impl Lsu<'_, '_> {
         Err(self.trap(lane, TrapKind::Misaligned, resolve(space, address).0, address, n))
     }
 
+    /// The bytes that a lane accesses, of any alignment. An access out of bounds is a trap.
     pub(super) fn inside(&mut self, lane: usize, space: Space, address: u64, n: usize) -> Result<&mut [u8], Box<Trap>> {
         let (space, at) = resolve(space, address);
         if self.reach(lane, space, at, n).is_none() {
             return Err(self.trap(lane, TrapKind::OutOfBounds, space, address, n));
         }
-        // Found again: the borrow checker refuses the first borrow in both branches.
+        // Looked up twice: the borrow checker does not accept one borrow for both branches.
         Ok(self.reach(lane, space, at, n).expect("just found"))
     }
 
+    /// The bytes at an address of a resolved space. `None` if they are out of bounds.
     fn reach(&mut self, lane: usize, space: Space, at: u64, n: usize) -> Option<&mut [u8]> {
         match space {
             Space::Shared => {
@@ -326,6 +335,7 @@ impl Lsu<'_, '_> {
         }
     }
 
+    /// A trap of the instruction in one lane, with address, size and space.
     pub(super) fn trap(&self, lane: usize, kind: TrapKind, space: Space, address: u64, n: usize) -> Box<Trap> {
         Box::new(Trap {
             address: Some(address),
@@ -345,6 +355,7 @@ impl Lsu<'_, '_> {
         self.operands.words[self.decoded.first_word[slot] as usize + n].0[lane]
     }
 
+    /// The words of `access` of the operand in slot `slot`. The rest is zero.
     pub(super) fn words(&self, slot: usize, lane: usize, access: Access) -> [u32; 4] {
         let mut words = [0; 4];
         for (n, word) in words[..access.words() as usize].iter_mut().enumerate() {
@@ -367,6 +378,7 @@ fn resolve(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
+/// Sets the result words of a lane: as many as `access` has.
 pub(super) fn set_words(results: &mut Results, lane: usize, access: Access, words: [u32; 4]) {
     for (to, word) in results.words[..access.words() as usize].iter_mut().zip(words) {
         to.0[lane] = word;

@@ -16,10 +16,11 @@ use super::race_detector::{Kind, Strength};
 /// A copy of a lane, ready to move bytes.
 struct LaneCopy {
     lane: usize,
-    /// Pieces, and total bytes.
+    /// Runs of bytes that are contiguous in global memory.
     pieces: Vec<Piece>,
+    /// Total bytes.
     bytes: u32,
-    /// The map of a tile.
+    /// The tensor map, if the copy is of a tile.
     map: Option<TensorMap>,
 }
 
@@ -36,20 +37,24 @@ fn in_cluster(rank: u32, at: u32) -> u64 {
 }
 
 impl Lsu<'_, '_> {
+    /// Executes UBLKCP or UBLKRED, lane by lane.
     pub(super) fn bulk_copy(&mut self, lanes: LaneMask) -> Result<(), Box<Trap>> {
         lanes.iter().try_for_each(|lane| self.bulk_copy_of(lane))
     }
 
+    /// Executes the copy of one lane: checks it, moves the bytes, counts them at the mbarrier of each destination.
     fn bulk_copy_of(&mut self, lane: usize) -> Result<(), Box<Trap>> {
         let extent = Extent::of(&self.inst.mods);
         let (rank, shared) = split_window(self.word(0, 0, lane).into());
         let shared = shared as u32;
         let own = self.cta.rank as u32;
         let mask = extent.mask(|n| self.word(2, n, lane));
+        // A multicast writes to the CTAs of its mask, another copy to the CTA of its address.
         let ranks: Vec<u32> = match mask {
             Some(mask) => (0..u16::BITS).filter(|rank| mask >> rank & 1 == 1).collect(),
             None => vec![rank.unwrap_or(own)],
         };
+        // A copy to global memory reads the own shared memory only.
         let is_remote_source = self.inst.mods.high && ranks[..] != [own];
         let is_foreign = |rank: &u32| *rank as usize >= self.cta.shared.len();
         if ranks.is_empty() || ranks.iter().any(is_foreign) || is_remote_source {
@@ -79,6 +84,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
+    /// A copy without a map: contiguous bytes.
     fn plain_copy(&mut self, lane: usize, shared: u32) -> Result<LaneCopy, Box<Trap>> {
         let (global, bytes) = (self.wide(1, lane), self.word(2, 0, lane));
         self.check_alignment(lane, Space::Global, global, 16)?;
@@ -93,11 +99,12 @@ impl Lsu<'_, '_> {
         })
     }
 
+    /// A copy of a tile of a tensor.
     fn tile_copy(&mut self, lane: usize, extent: Extent, shared: u32) -> Result<LaneCopy, Box<Trap>> {
         let map = self.tensor_map(lane)?;
         let at = extent.coordinates(|n| self.word(2, n, lane));
         let offsets = extent.offsets(|n| self.word(2, n, lane));
-        // Before the pieces: a map of the kernel may name billions.
+        // Checked before the pieces are listed: a map that the kernel wrote may describe billions.
         let rank = self.cta.rank as u32;
         self.inside(
             lane,
@@ -153,6 +160,7 @@ impl Lsu<'_, '_> {
                 };
                 let at = copy.shared(piece, n);
                 self.inside(lane, Space::Cluster, in_cluster(rank, at), 1)?[0] = byte;
+                // In a launch with clusters there is no such detector, so `at` is in the own CTA.
                 if let Some(detector) = &mut self.cta.detector {
                     detector.mark_written(at);
                 }
@@ -170,6 +178,7 @@ impl Lsu<'_, '_> {
         let size = reduction.map_or(1, Ty::bytes);
         for &piece in &copy.pieces {
             let Some(global) = piece.global else { continue };
+            // A plain copy moves byte by byte, a reduction element by element.
             for n in (0..piece.bytes).step_by(size.into()) {
                 let from = in_cluster(rank, copy.shared(piece, n));
                 let mut bytes = [0; 16];

@@ -37,6 +37,9 @@ impl<'a> Cluster<'a> {
     }
 
     /// Runs until every warp has ended, or for about `turn` warp instructions. Adds their number to `steps`.
+    ///
+    /// # Errors
+    /// A trap, or a deadlock of the cluster.
     pub fn run(
         &mut self,
         memory: &mut Memory,
@@ -77,6 +80,7 @@ impl<'a> Cluster<'a> {
         findings
     }
 
+    /// Runs a turn of the CTA with this rank.
     fn turn(
         &mut self,
         rank: usize,
@@ -85,6 +89,7 @@ impl<'a> Cluster<'a> {
         steps: &mut u64,
     ) -> Result<Turn, ReferenceError> {
         let cta = &mut self.ctas[rank];
+        // Lent for the turn: the CTA can access the shared memory of all members, and no other CTA runs meanwhile.
         cta.shared = std::mem::take(&mut self.shared);
         cta.global = global.take();
         if let Some(detector) = &mut cta.global {
@@ -108,6 +113,7 @@ impl<'a> Cluster<'a> {
                 .filter(|warp| !warp.flow.is_done())
         };
         let is_open = |warp: &Warp| warp.cluster.open;
+        // A warp that has yet to wait for the phase before holds the next one back.
         if !warps().all(|warp| warp.has_arrived_in_cluster() && !is_open(warp)) {
             return false;
         }
@@ -115,6 +121,7 @@ impl<'a> Cluster<'a> {
             detector.cluster_open(self.number);
         }
         for (rank, cta) in self.ctas.iter_mut().enumerate() {
+            // The detector notes an event for the CTA that it has entered.
             if let Some(detector) = global {
                 detector.enter(cta.index, self.number, rank);
             }

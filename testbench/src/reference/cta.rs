@@ -26,6 +26,7 @@ pub(super) enum Turn {
 /// Arrivals at a block barrier.
 #[derive(Clone, Copy, Default)]
 struct Barrier {
+    /// Number of warps that have arrived.
     arrived: u32,
     /// Arrivals needed to open it; 0 means one per live warp.
     expected: u32,
@@ -87,6 +88,7 @@ impl<'a> Cta<'a> {
         Ok(Turn::Unfinished)
     }
 
+    /// Runs a warp for at most `turn` instructions, or until it waits or ends.
     fn run_warp(&mut self, warp: usize, memory: &mut Memory, turn: u64, steps: &mut u64) -> Result<(), ReferenceError> {
         for _ in 0..turn {
             if self.warps[warp].flow.active().is_empty() {
@@ -98,7 +100,7 @@ impl<'a> Cta<'a> {
         Ok(())
     }
 
-    /// A warp arrives at a barrier. `threads` threads share it (0: all of the CTA). `count` threads are added to its count.
+    /// A warp arrives at a barrier of `threads` threads (0: all of the CTA). `count` of its threads have a true predicate.
     pub fn arrive(&mut self, warp: usize, barrier: usize, threads: u32, count: u32) {
         if let Some(detector) = &mut self.detector {
             detector.arrive(warp, barrier);
@@ -108,19 +110,22 @@ impl<'a> Cta<'a> {
         }
         let barrier = &mut self.barriers[barrier];
         barrier.arrived += 1;
+        // A barrier counts warps: PTX demands a multiple of 32 threads.
         barrier.expected = threads.div_ceil(32);
         barrier.count += count;
         self.open();
     }
 
-    /// Opens every barrier with all its arrivals.
+    /// Opens every barrier at which all expected warps have arrived.
     pub fn open(&mut self) {
         let live = self.warps.iter().filter(|warp| !warp.flow.is_done()).count() as u32;
         for (number, barrier) in self.barriers.iter_mut().enumerate() {
             let expected = if barrier.expected == 0 { live } else { barrier.expected };
+            // Without arrivals a barrier stays closed, even if no warp is live.
             if barrier.arrived == 0 || barrier.arrived < expected {
                 continue;
             }
+            // The next phase begins without arrivals.
             let count = std::mem::take(barrier).count;
             let waiting = self.warps.iter().enumerate();
             let waiting = waiting.filter(|(_, warp)| warp.waits_at == Some(number));

@@ -14,7 +14,7 @@ use super::access::{Lsu, set_words};
 use super::race_detector::{Kind, Strength};
 
 impl Lsu<'_, '_> {
-    /// Executes TEX, SULD or SUST in one lane.
+    /// Executes TEX, SULD or SUST in one lane. A trap without an address names the first coordinate.
     pub(super) fn image(&mut self, lane: usize, results: &mut Results) -> Result<(), Box<Trap>> {
         let handle = u64::from(self.word(0, 1, lane)) << 32 | u64::from(self.word(0, 0, lane));
         let Some(image) = Texture::of_handle(&self.cta.grid.textures, handle) else {
@@ -28,6 +28,7 @@ impl Lsu<'_, '_> {
         .map_or_else(|kind| Err(self.trap(lane, kind, Space::Global, at.at[0].into(), 0)), Ok)
     }
 
+    /// Fetches the texels of TEX, and filters them.
     fn sample(&mut self, lane: usize, image: &Texture, at: &TexCoord, results: &mut Results) -> Result<(), TrapKind> {
         let mods = self.inst.mods;
         let mode = FetchMode::of(mods.lut);
@@ -48,6 +49,7 @@ impl Lsu<'_, '_> {
         Ok(())
     }
 
+    /// Executes SULD or SUST.
     fn on_surface(
         &mut self,
         lane: usize,
@@ -77,6 +79,7 @@ impl Lsu<'_, '_> {
         match (self.inst.op, place) {
             (Opcode::Sust, Some(place)) => place.copy_from_slice(&store_bytes(access, values)[..n]),
             (Opcode::Suld, Some(place)) => set_words(results, lane, access, load_words(access, place)),
+            // Beyond the edge in mode `.zero`: a load reads zeros, and a store writes nothing.
             (Opcode::Suld, None) => set_words(results, lane, access, [0; 4]),
             _ => {}
         }

@@ -23,6 +23,7 @@ impl Memory {
     /// assert_eq!(memory.get(address + 1, 4), None);
     /// ```
     pub fn of(storage: &Storage) -> Self {
+        // Allocations apart: an access from one into the next must trap, as on the machine.
         let copy = |(first, n): (u64, u64)| {
             let mut bytes = vec![0; n as usize];
             storage.read(first, &mut bytes);
@@ -45,6 +46,7 @@ impl Memory {
         self.regions[region].1.get_mut(at..at.checked_add(n)?)
     }
 
+    /// The allocation that begins at or before an address: its index, and the offset of the address.
     fn find(&self, address: u64) -> Option<(usize, usize)> {
         let after = self.regions.partition_point(|&(first, _)| first <= address);
         let region = after.checked_sub(1)?;

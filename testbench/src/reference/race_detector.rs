@@ -178,6 +178,7 @@ impl Findings {
                 [race.first, race.second].map(|access| (access.pc, access.kind)),
             )
         };
+        // A loop or a grid repeats a race. One report per pair of instructions is enough to find it.
         match self.races.iter_mut().find(|known| of(known) == of(&race)) {
             Some(known) => known.count += race.count,
             None => self.races.push(race),
@@ -277,7 +278,7 @@ impl RaceDetector {
         self.shadow.mark_written(byte);
     }
 
-    /// Checks an access of any state space, and updates the order.
+    /// Checks an access if it is to shared memory. Updates the order with an access of any space.
     pub fn on_access(&mut self, access: &LaneAccess<'_>) {
         let strong = is_strong(access.inst);
         if access.space == Space::Shared {
@@ -285,6 +286,7 @@ impl RaceDetector {
         }
         // Acquire and release happen after the race check: an access cannot order itself.
         if strong {
+            // A strong access of global memory orders shared memory too.
             let location = (access.space == Space::Shared, access.address);
             let (reads, writes) = match kind(access.inst) {
                 Kind::Read => (true, false),
@@ -300,12 +302,15 @@ impl RaceDetector {
         }
     }
 
+    /// Checks an access to shared memory, word by word.
     fn check_shared(&mut self, access: &LaneAccess<'_>, strong: bool) {
         let kind = kind(access.inst);
         let seen = PastAccess {
             bytes: 0,
             kind,
+            // Shared memory belongs to one CTA: every scope includes all its threads.
             strength: if strong { Strength::Gpu } else { Strength::Weak },
+            // A copy writes at any time until its thread waits for it.
             pending: kind == Kind::Copy,
             cta: 0,
             warp: access.warp as u32,
@@ -328,6 +333,7 @@ impl RaceDetector {
         }
     }
 
+    /// Checks the bytes of an access in one word. `changes` is false if the word keeps its value.
     fn check_word(&mut self, word: u32, seen: PastAccess, changes: bool) {
         let is_unwritten = self.shadow.write(word, &seen);
         if self.checks.uninit && is_unwritten {
@@ -370,6 +376,7 @@ impl RaceDetector {
     }
 }
 
+/// The kind of an access to shared memory. A test of an mbarrier counts as atomic.
 fn kind(inst: &Inst) -> Kind {
     match inst.op {
         Opcode::Ld | Opcode::Ldsm => Kind::Read,

@@ -50,6 +50,7 @@ pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Resul
     Ok(())
 }
 
+/// Executes an instruction of the control pipe: branches, convergence, barriers, exit, trap.
 fn control(
     cta: &mut Cta<'_>,
     warp: usize,
@@ -93,6 +94,7 @@ fn control(
         }
         Opcode::Exit => {
             let arrived = flow.exit(lanes);
+            // The lanes that ended may have been the last that the cluster barrier waited for in this warp.
             let passes = cta.warps[warp].pass_cluster_barrier();
             note_cluster_wait(cta, warp, passes);
             // If the last lanes outside the barrier end, the warp arrives with the others.
@@ -103,6 +105,7 @@ fn control(
             {
                 wait_at(cta, warp, number, threads);
             }
+            // A barrier of all live warps expects one warp less after the end of a warp.
             cta.open();
         }
         Opcode::Bar | Opcode::BarRed if !lanes.is_empty() => {
@@ -124,6 +127,7 @@ fn control(
         Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
         _ => flow.step(),
     }
+    // Lanes of one mask exchange at different instructions: each group would see only its own values.
     match cta.warps[warp].flow.take_split_exchange() {
         None => Ok(()),
         Some((pc, lanes)) => {
@@ -143,6 +147,7 @@ fn note_cluster_wait(cta: &mut Cta<'_>, warp: usize, passes: bool) {
     }
 }
 
+/// Executes BAR or BAR.RED: the warp arrives, and waits unless it only arrives. `counted` are the lanes with a true predicate.
 fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32, counted: LaneMask) {
     let state = &mut cta.warps[warp];
     if inst.mods.count == 1 {

@@ -72,7 +72,7 @@ impl Warp {
         }
     }
 
-    /// The active lanes with a true guard.
+    /// The active lanes in which the guard of an instruction is true.
     pub fn guard(&self, inst: &Inst) -> LaneMask {
         exec::guard(inst, &self.preds, self.flow.active())
     }
@@ -81,6 +81,7 @@ impl Warp {
     pub fn operands(&self, grid: &Grid, inst: &Inst, decoded: &Decoded) -> Operands {
         let mut operands = Operands {
             preds: exec::predicate_sources(inst, &self.preds),
+            // P2R and R2P read all predicates.
             file: self.preds,
             ..Operands::default()
         };
@@ -108,6 +109,7 @@ impl Warp {
                 self.registers[register].merge(&results.words[n as usize], lanes);
             }
         }
+        // R2P has no list of destinations: its results are all predicates.
         if inst.op == Opcode::R2p {
             for (pred, &value) in self.preds.iter_mut().zip(&results.preds) {
                 *pred = (*pred & !lanes) | (value & lanes);
@@ -115,6 +117,7 @@ impl Warp {
             return;
         }
         for (pred, &value) in inst.pdst[..inst.op.info().pdst as usize].iter().zip(&results.preds) {
+            // PT is read-only: a result for it is dropped.
             if !pred.is_true() {
                 let pred = &mut self.preds[pred.0 as usize];
                 *pred = (*pred & !lanes) | (value & lanes);
@@ -124,6 +127,7 @@ impl Warp {
 
     /// `n` bytes of a lane's local memory. `None` if they are out of bounds.
     pub fn local_mut(&mut self, lane: usize, address: u64, n: usize) -> Option<&mut [u8]> {
+        // The bytes of a lane are contiguous here. On a GPU the words of the lanes alternate, which no program can see.
         let own = &mut self.local[lane * self.local_bytes..][..self.local_bytes];
         let at = usize::try_from(address).ok()?;
         own.get_mut(at..at.checked_add(n)?)

@@ -133,7 +133,7 @@ const CHAINS: [Chain; 38] = [
 /// End of a series with two blocks on each SM.
 const TWO_BLOCKS: &str = " in two blocks of each SM";
 
-/// The latency of one step of a chain, in cycles.
+/// The latency of one step of a chain in one warp, in cycles. Barriers have more warps.
 pub(super) fn latency(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let name = point.series.as_str();
     if let Some(ways) = name.strip_prefix("LDS.32") {
@@ -163,7 +163,7 @@ pub(super) fn latency(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     steps(lab, &point.gpu, &timed, &step, threads, [32, 96])
 }
 
-/// Results (bytes for shared memory) in a cycle of one SM with 32 warps.
+/// Results per cycle of one SM with 32 warps. For loads from shared memory: bytes per cycle.
 pub(super) fn rate(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     const WARPS: u32 = 32;
     const CHAINS: u32 = 4;
@@ -175,6 +175,7 @@ pub(super) fn rate(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     }
     let chain = find(&point.series);
     let (kind, register) = chain.kind.result();
+    // Independent chains hide the latency of the pipe, so that its rate is measured.
     let each = |text: &str| (1..=CHAINS).map(|n| nth(text, n)).collect::<String>();
     let timed = Timed {
         init: each(chain.kind.start()),
@@ -214,6 +215,7 @@ pub(super) fn steps_in(
         let mut bench = lab.bench(gpu, &Timed { body, ..timed.clone() }.text(gpu))?;
         let Dims([x, y, z]) = grid;
         let out = bench.zeros::<u64>(2 * (x * y * z * threads) as usize)?;
+        // The sink: a kernel stores its last results there, so that an assembler keeps the chain.
         let results = bench.zeros::<u64>(4096)?;
         let shape = crate::gpu::Shape::from((grid.0, threads));
         let shape = cluster.map_or(shape, |size| shape.cluster(size));
@@ -222,7 +224,8 @@ pub(super) fn steps_in(
     })
 }
 
-/// A load from shared memory whose address comes from the load before. Lanes are `ways` words apart, so that many words share a bank.
+/// Latency of a load from shared memory with an address from the load before, in cycles. Lanes are `ways` words apart: with a power of
+/// two, `ways` lanes share a bank.
 fn shared_load(lab: &Lab, gpu: &str, ways: u32) -> Result<f64, GpuError> {
     let timed = Timed {
         init: format!(
@@ -237,7 +240,7 @@ fn shared_load(lab: &Lab, gpu: &str, ways: u32) -> Result<f64, GpuError> {
     Ok(steps(lab, gpu, &timed, step, 32, [32, 96])? - ADD)
 }
 
-/// A matrix load whose address comes from the load before.
+/// Latency of a matrix load with an address from the load before, in cycles.
 fn matrix_load(lab: &Lab, gpu: &str, count: u32) -> Result<f64, GpuError> {
     let timed = Timed {
         init: "mov.u32 %r1, sm; and.b32 %r4, %r71, 31; shl.b32 %r4, %r4, 4; add.u32 %r2, %r1, %r4;".to_owned(),
@@ -270,6 +273,7 @@ fn shared_loads(lab: &Lab, gpu: &str, bits: u32, threads: u32) -> Result<f64, Gp
     // Four loads with targets of their own: none waits for another.
     let load = |n: u32| {
         let targets: Vec<_> = (0..bits / 32).map(|word| format!("%r{}", 10 + 4 * n + word)).collect();
+        // One, two or four targets.
         let vector = ["", ".v2", ".v4"][targets.len() / 2];
         match bits {
             32 => format!("ld.shared.u32 {}, [%r2];", targets[0]),

@@ -21,7 +21,7 @@ pub(super) fn cluster(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
             [8, 24],
         );
     }
-    // The test's own loop is part of the silicon figure. A local load tells how long it takes.
+    // The silicon figure includes the loop of its test. Its cost is that of a local load there, less a local load here.
     let test_overhead = LOCAL_LOAD - load(lab, &point.gpu, size, 0)?;
     Ok(load(lab, &point.gpu, size, 1)? + test_overhead)
 }
@@ -31,7 +31,7 @@ const LOCAL_LOAD: f64 = 33.0;
 
 /// Cycles of a load, and of an addition, from the shared memory of the CTA whose rank is `distance` higher.
 fn load(lab: &Lab, gpu: &str, size: u32, distance: u32) -> Result<f64, GpuError> {
-    // Loads of zeros: a step loads from the address before plus the loaded value.
+    // The loaded word is 0. Each step adds it to the address, so that the next load depends on it.
     let init = format!(
         "mov.u32 %r1, sm; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2; mov.u32 %r3, %cluster_ctarank; add.u32 %r3, %r3, {distance};\n\
          rem.u32 %r3, %r3, {size}; mapa.shared::cluster.u32 %r4, %r1, %r3; barrier.cluster.arrive; barrier.cluster.wait;"
@@ -50,7 +50,7 @@ fn load(lab: &Lab, gpu: &str, size: u32, distance: u32) -> Result<f64, GpuError>
 pub(super) fn bulk(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let (bytes, ctas) = (point.x() * 1024, point.y());
     let mut ghz = 0.0;
-    // On silicon 256 MB at least, far more than the L2 holds.
+    // On silicon the short run copies 256 MB, far more than the L2 holds.
     let short = if lab.is_real() { (256 << 20) / (bytes * ctas) } else { 4 };
     let cycles = slope([short, 3 * short], |copies| {
         let mut bench = lab.bench(&point.gpu, &copy_text(&point.gpu, bytes, ctas, copies))?;

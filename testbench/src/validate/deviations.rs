@@ -59,6 +59,7 @@ fn earlier_section<'a>(page: &'a str, family: &Family) -> &'a str {
         return "";
     };
     let section = &page[begin..];
+    // From 1: the section begins with the same characters.
     let end = section[1..].find("\n## ").map_or(section.len(), |end| end + 1);
     &section[..end]
 }
@@ -87,6 +88,7 @@ fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
 }
 
 fn is_beyond(family: &Family, row: &Row) -> bool {
+    // A row without a figure needs a reason too.
     row.error().is_none_or(|error| error.abs() > family.limits.row)
 }
 
@@ -109,6 +111,7 @@ fn line(family: &Family, group: &[&Row], reasons: &[Reason]) -> String {
         1 => format!("{least:+.1}"),
         _ => format!("{least:+.1} to {most:+.1}"),
     };
+    // `Summary` finds the row with the largest error.
     let owned: Vec<Row> = group.iter().map(|row| (*row).clone()).collect();
     let worst = Summary::of(&owned).worst_row;
     format!(

@@ -74,7 +74,7 @@ impl Figures {
         sets: &Sets,
         run: impl FnOnce() -> Result<f64, String>,
     ) -> Figure {
-        // The model says what is wrong with the preset.
+        // The preset is wrong. The run reports what is wrong with it.
         let Ok(key) = key(family, point, sets) else {
             return Figure::of(run);
         };

@@ -3,9 +3,10 @@
 /// Kernels of memory microbenchmarks, compiled from `memory.cu`.
 const MEMORY: &str = include_str!("../../validation/kernels/memory.ptx");
 
-/// The PTX version and the target of a preset.
+/// The PTX version and the target of a preset, by the first letter of its name.
 pub(super) fn target(gpu: &str) -> (&'static str, &'static str) {
     match gpu.as_bytes()[0] {
+        // M2070, V100 and A100. All others are taken for an H100.
         b'm' => ("7.8", "sm_20"),
         b'v' => ("7.8", "sm_70"),
         b'a' => ("7.8", "sm_80"),

@@ -1,4 +1,4 @@
-//! A bench for microbenchmarks: runs kernels on the GPU of a point, reads the clock values that they store.
+//! A bench for microbenchmarks: runs kernels on the GPU of a point, and reads the clock values that the kernels store.
 //!
 //! ```text
 //! point ── measure ──> Bench ──┬─ model: simulated
@@ -6,7 +6,7 @@
 //!                              └─ measured: read from what a real GPU gave
 //! ```
 //!
-//! One function measures all three. So a figure of silicon and the figure of the model have one formula.
+//! One function measures in all three cases. So a figure of silicon and the figure of the model come from one formula.
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,9 +37,9 @@ enum Device {
     /// The model.
     #[default]
     Model,
-    /// Nothing: launches are written down. Their figures are meaningless.
+    /// Nothing: launches are only written down. Figures have no meaning.
     Plan(Mutex<Vec<Plan>>),
-    /// A real GPU ran them before. One entry per bench of the point, in order, with the clock in GHz.
+    /// A real GPU ran the launches before. One entry per bench of the point, in order: its clock in GHz, and its results.
     Measured(Mutex<VecDeque<(f64, Repetition)>>),
 }
 
@@ -140,6 +140,7 @@ impl Lab {
                 Runner::Plan { plans, plan }
             }
             Device::Measured(results) => {
+                // The function of the point builds its benches in the same order as for the plan.
                 let next = results.lock().expect("no worker panicked").pop_front();
                 let (ghz, results) = next.expect("a result for each bench");
                 let (launches, reads) = (results.launches.into(), results.reads.into());
@@ -226,6 +227,7 @@ impl Bench<'_> {
     ) -> Result<f64, GpuError> {
         let cycles = self.cycles(kernel, shape, args)?;
         let latency = match self.runner {
+            // The model has too few data to hide the latency.
             Runner::Model(..) => self.config.gigathread.launch_latency,
             _ => 0,
         };
@@ -238,6 +240,7 @@ impl Bench<'_> {
             Runner::Plan { plans, plan } => {
                 let launch = planned_launch(kernel, shape, args, is_timed);
                 lock(plans)[*plan].steps.push(PlannedStep::Launch(Box::new(launch)));
+                // Some figure: the plan is what counts.
                 Ok(1.0)
             }
             Runner::Measured { ghz, launches, .. } if is_timed => {
@@ -252,6 +255,7 @@ impl Bench<'_> {
         let values = match &mut self.runner {
             Runner::Model(gpu, _) => gpu.read(out),
             Runner::Plan { plans, plan } => {
+                // The address of a planned buffer holds its index.
                 let buffer = (out.address() / PLANNED - 1) as usize;
                 lock(plans)[*plan].steps.push(PlannedStep::Read(buffer));
                 vec![0; out.len()]
@@ -263,7 +267,7 @@ impl Bench<'_> {
 }
 
 impl Runner<'_> {
-    /// The next buffer of the plan. Of a measured bench: any address, as nothing reads it.
+    /// Adds a buffer to the plan. A measured bench returns some address, which no kernel reads.
     fn planned<T: Element>(&mut self, init: Init, len: usize) -> Buffer<T> {
         let mut index = 0;
         if let Runner::Plan { plans, plan } = self {
@@ -303,6 +307,7 @@ fn planned_launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed:
 fn planned_arg(bytes: &[u8]) -> PlannedArg {
     let address = bytes.try_into().map(u64::from_le_bytes).unwrap_or(0);
     let is_address = address != 0 && address.is_multiple_of(PLANNED);
+    // The first buffer is at `PLANNED` itself, so that no buffer has address 0.
     let to = RelocationTarget::Buffer((address / PLANNED).saturating_sub(1) as usize);
     PlannedArg {
         hex: if is_address { hex(&[0; 8]) } else { hex(bytes) },
@@ -313,6 +318,7 @@ fn planned_arg(bytes: &[u8]) -> PlannedArg {
 /// A ring through all nodes in random order: each node holds the offset of the next one.
 fn ring(nodes: u64, bytes: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..nodes).collect();
+    // The chase begins at node 0. A fixed seed gives each run the same ring.
     fastrand::Rng::with_seed(1).shuffle(&mut order[1..]);
     let words = bytes / 8;
     let mut ring = vec![0; (nodes * words) as usize];

@@ -37,7 +37,7 @@ pub(super) fn chase(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
 /// Elements between two rows of a CTA of the block kernels, as `gpubenches` has it.
 const PITCH: u32 = 4096 + 2;
 
-/// Cycles of a load of a warp whose lanes are `x` elements apart, or whose block is `x` threads wide. The data stay in the L1.
+/// Cycles of the L1 for the load of one warp. Lanes are `x` elements apart, or the block is `x` threads wide. The data stay in the L1.
 pub(super) fn strides(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let (x, is_stride) = (point.x(), point.series.starts_with("stride"));
     let is_wide = point.series.ends_with("64 bits");
@@ -60,7 +60,7 @@ pub(super) fn strides(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         bench.launch(kernel, (1, block), &args)?;
         Ok(bench.spans(&out).all())
     })?;
-    // Each of the 32 warps makes the loads.
+    // In these cycles each of the 32 warps makes one load.
     Ok(cycles / 32.0)
 }
 
@@ -170,8 +170,8 @@ pub(super) fn l2(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     Ok(64.0 * 1024.0 * 8.0 / cycles)
 }
 
-/// GB/s of a kernel over large arrays, with two CTAs of `x` threads on each SM. The launch latency is included on silicon's 1 GB and
-/// the model's few MB alike, so the model's is taken off.
+/// GB/s of a kernel over large arrays, with two CTAs of `x` threads on each SM. On silicon 1 GB hides the launch latency. The model moves
+/// a few MB, so its launch latency is subtracted.
 pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let threads = point.x();
     let mut bench = bench(lab, point)?;
@@ -205,7 +205,7 @@ pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     Ok(f64::from(arrays) * f64::from(elements) * 8.0 / cycles * bench.core_ghz())
 }
 
-/// Microseconds of a kernel over `x` doubles in CTAs of `y` threads, second of two launches.
+/// Microseconds of a kernel over `x` doubles in CTAs of `y` threads: the second of two launches.
 pub(super) fn small_kernels(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let (elements, threads) = (point.x(), point.y());
     let mut bench = bench(lab, point)?;

@@ -111,6 +111,7 @@ fn plot(family: &Family, wanted: (&str, &str), rows: &[Row]) -> Option<Markup> {
         .filter_map(|(x, row)| Some((*x, *row.model.as_ref().ok()?)))
         .collect();
     let highest = silicon.iter().chain(&model).map(|point| point.1).fold(0.0, f64::max);
+    // More than two decades are unreadable on a linear axis.
     let scale = if least > 0.0 && most / least > 100.0 {
         Scale::Log
     } else {
@@ -147,6 +148,7 @@ fn sources(results: &[(&Family, Vec<Row>)]) -> Markup {
 /// Title of a source.
 pub(super) fn title(key: &str) -> Option<String> {
     let own: toml::Table = include_str!("../../validation/sources.toml").parse().ok()?;
+    // A source is one of the presets, or of silicon rows alone.
     let of_presets = preset::source_titles().get(key).map(ToString::to_string);
     of_presets.or_else(|| Some(own.get(key)?.as_str()?.to_owned()))
 }

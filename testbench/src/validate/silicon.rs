@@ -32,6 +32,7 @@ impl Family {
             gpu.clone_into(&mut point.gpu);
             let is_same = |other: &Point| (&other.series, other.x, other.y) == (&point.series, point.x, point.y);
             let is_shortened = SHORTENED.contains(&point.series.as_str());
+            // Several cards can have the same microbenchmark.
             if !is_shortened && !points.iter().any(is_same) {
                 points.push(point);
             }
@@ -81,7 +82,7 @@ impl Family {
         Ok(points)
     }
 
-    /// The median figure of a point. `None` if a result of its plans is missing, or the figure is no number.
+    /// The median figure of a point over the repetitions. `None` if a result of its plans is missing, or the figure is not finite.
     fn figure(&self, point: &Point, plans: &[Plan], results: &Results) -> Option<f64> {
         let of_plan = |plan: &Plan| {
             let found = results.0.get(&plan.name)?;
@@ -92,10 +93,12 @@ impl Family {
                 .then_some(found)
         };
         let benches: Vec<&Measured> = plans.iter().map(of_plan).collect::<Option<_>>()?;
+        // A figure needs the same repetition of each bench.
         let repetitions = benches.iter().map(|bench| bench.repetitions.len()).min()?;
         let mut figures = Vec::new();
         for n in 0..repetitions {
             let of = |bench: &&Measured| (bench.core_ghz, bench.repetitions[n].clone());
+            // The function of the point computes its figure from results in place of runs.
             let lab = Lab::measured(benches.iter().map(of).collect());
             figures.push((self.measure)(&lab, point).ok()?);
         }

@@ -44,13 +44,14 @@ impl Summary {
         }
     }
 
-    /// True if the family meets its aim and every row has a figure.
+    /// True if median and p90 are within the limits of the family, and every row has a figure.
     pub fn meets(&self, family: &Family) -> bool {
-        // A recorded value has one decimal.
+        // A record has one decimal, so an error that is written as the limit meets it.
         let meets = |error: f64, limit: f64| error <= limit + 0.05;
         self.failed == 0 && meets(self.median, family.limits.median) && meets(self.p90, family.limits.p90)
     }
 
+    /// The line of a record.
     fn line(&self, family: &Family) -> String {
         let Summary {
             rows,

@@ -12,7 +12,7 @@ struct Matrix {
     name: &'static str,
     opcode: &'static str,
     accumulator: Accumulator,
-    /// Registers of A, of B, and of the accumulator.
+    /// Number of registers of A, of B, and of the accumulator.
     registers: [u32; 3],
     /// Multiply-adds of one instruction.
     fma: u32,
@@ -95,7 +95,7 @@ impl Matrix {
             Accumulator::Word => ("%r", "%r"),
             Accumulator::F64 => ("%d", "%d"),
         };
-        // There are 40 registers of 64 bits: operands and accumulators of f64 begin at 1.
+        // There are only 40 registers of 64 bits: accumulators of f64 begin at 1, A at 20 and B at 24.
         let (a_first, b_first, c_first) = match self.accumulator {
             Accumulator::F64 => (20, 24, 1),
             _ => (A, B, ACCUMULATOR),
@@ -109,6 +109,7 @@ impl Matrix {
         )
     }
 
+    /// The kernel without its body.
     fn timed(&self) -> Timed {
         let mut init = String::new();
         // Values that an assembler does not know: it would join equal chains, and read no register for a zero.
@@ -134,12 +135,13 @@ impl Matrix {
     }
 }
 
+/// A list of registers in PTX, in braces.
 fn list(register: &str, first: u32, count: u32) -> String {
     let registers: Vec<_> = (first..first + count).map(|n| format!("{register}{n}")).collect();
     format!("{{{}}}", registers.join(", "))
 }
 
-/// The latency in cycles, or the multiply-adds in a cycle of one SM: the best of 4, 8 and 16 warps with two chains each.
+/// The latency in cycles, or the multiply-adds per cycle of one SM. The rate is the best of 4, 8 and 16 warps with two chains each.
 pub(super) fn measure(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     if let Some(rest) = point.series.strip_prefix("wgmma m64n") {
         return wgmma(lab, &point.gpu, rest);
@@ -157,6 +159,7 @@ pub(super) fn measure(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     }
     let step: String = (0..CHAINS).map(|n| matrix.step(n)).collect();
     let mut best = 0.0f64;
+    // How many warps fill the pipe depends on its latency.
     for warps in [4, 8, 16] {
         let cycles = steps(lab, &point.gpu, &timed, &step, 32 * warps, [16, 48])?;
         best = best.max(f64::from(CHAINS * warps * matrix.fma) / cycles);

@@ -9,7 +9,7 @@ use crate::l2::atomic;
 use crate::l2::lines::Lines;
 use crate::proto::mem::{Crossing, Packet, PacketKind, SECTOR, Stage, copy_sectors, each_sector};
 
-/// Plan for the sectors of a request. Sectors in neither mask are served at once.
+/// Plan for the sectors of a request. Sectors in no mask are served at once.
 struct Plan {
     /// The way of the line, or the way that it takes.
     way: usize,
@@ -19,7 +19,7 @@ struct Plan {
     merged: u8,
     /// Sectors to fetch.
     fetched: u8,
-    /// Sectors to recall from the other partition.
+    /// Sectors with a copy in the other partition, to recall before this request changes them.
     recalled: u8,
 }
 
@@ -48,12 +48,13 @@ impl Slice {
         }
     }
 
-    /// Looks up a request of an SM or of the twin, in turn. If the first one stalls, the other has its chance at the same edge.
+    /// Looks up one request, of an SM or of the twin. They take turns. If the first one stalls, the other is looked up at the same edge.
     #[inline(never)]
     fn look_up_either(&mut self, has_request: bool, now: Cycle, edge: u64) {
         let (Some(twin), Some(ports)) = (&mut self.state.twin, &mut self.ports.twin) else {
             return;
         };
+        // Both stages begin at every edge: `begin` also shows an empty port as idle.
         let from_twin = twin.tag.begin(ports.requests.peek(now).is_some());
         let from_sm = self.state.tag.begin(has_request);
         let mut turns = [(Source::Sm, from_sm), (Source::Twin, from_twin)];
@@ -79,13 +80,14 @@ impl Slice {
                 Some((stall, edges)) => stats.count_stall(stall, edges),
                 None => {}
             }
+            // Only a request that leaves its port passes the turn on.
             if !outcome.holds_request() {
                 twin.is_first = source == Source::Sm;
             }
         }
     }
 
-    /// Looks up the request at the head of its port.
+    /// Looks up the request at the head of the port of `source`. Returns the new state of its tag stage.
     #[inline]
     fn look_up(&mut self, source: Source, now: Cycle, edge: u64) -> SliceTagState {
         if source == Source::Sm && self.state.twin.is_some() && self.head(source).crossing == Crossing::Far {
@@ -97,7 +99,7 @@ impl Slice {
         }
     }
 
-    /// The request at the head of its port.
+    /// The request at the head of the port of `source`.
     #[inline]
     fn head(&self, source: Source) -> &Packet {
         let head = match source {
@@ -112,19 +114,21 @@ impl Slice {
         memory_is_full(&self.state, self.config.memory_depth)
     }
 
-    /// Plans the request at the head. The error is what it waits for.
+    /// Plans the request at the head of the port of `source`. The error is the state of a request that has to wait.
     #[inline]
     fn plan(&mut self, source: Source, edge: u64) -> Result<Plan, SliceTagState> {
         let state = &mut self.state;
         if state.data_free_at > edge {
             return Err(SliceTagState::DataBusy);
         }
+        // All pipes are tested before the sectors are known: a hit responds at once, and a store may send a recall.
         if state.responses.is_full() || state.twin.as_ref().is_some_and(|twin| twin.responses.is_full()) {
             return Err(SliceTagState::StallResponse);
         }
         let memory_is_full = memory_is_full(state, self.config.memory_depth);
         if state.tag.state() == SliceTagState::StallMemory && memory_is_full && source == Source::Sm {
-            // No other request of an SM fetches its sectors during the stall, so a second lookup has the same outcome.
+            // A second lookup has the same outcome: requests of SMs wait behind this one, so none fetches its sectors. Only a fetch
+            // of the twin may. Then the stall lasts until memory has room.
             return Err(SliceTagState::StallMemory);
         }
         let line = self.head(source).line;
@@ -151,11 +155,11 @@ impl Slice {
         };
         // A fetch goes first. Its fill finds the sectors to recall.
         let recalled = self.to_recall(packet) & !merged & !fetched;
-        // A merge needs a target, a fetch or a recall also MSHRs.
+        // A merge needs a target. A fetch or a recall also needs an MSHR for each sector.
         if merged | fetched | recalled != 0 && !state.mshr.has_room(fetched | recalled) {
             return Err(SliceTagState::StallFetch);
         }
-        // A store that misses may need a write-back too.
+        // A store to an absent line fetches nothing, but its victim may be dirty.
         if (fetched != 0 || !is_present) && memory_is_full {
             return Err(SliceTagState::StallMemory);
         }
@@ -168,6 +172,7 @@ impl Slice {
         })
     }
 
+    /// Serves a planned request: takes it from its port, and completes it or stores it as a miss.
     #[inline]
     fn serve(&mut self, plan: Plan, source: Source, now: Cycle, edge: u64) -> SliceTagState {
         let Plan { way, is_present, .. } = plan;
@@ -175,6 +180,7 @@ impl Slice {
             (Source::Twin, Some(ports)) => ports.requests.take(now),
             _ => self.ports.requests.take(now),
         };
+        // A request of the twin was stamped at the near slice.
         if source == Source::Sm {
             packet.note(Stage::L2, now);
         }
@@ -193,6 +199,7 @@ impl Slice {
         let missing = plan.merged | plan.fetched | plan.recalled;
         let served = packet.sectors & !missing;
         perform(&mut packet, &mut state.lines, way, served, state.twin.as_mut());
+        // An atomic is charged here for all its lanes, even if sectors are missing. Loads and stores are charged for the sectors served.
         let cycles = match packet.kind {
             PacketKind::Atomic | PacketKind::Reduction => self.atomic_cycles(&packet),
             _ => self.data_cycles(served),
@@ -208,7 +215,7 @@ impl Slice {
         SliceTagState::Miss
     }
 
-    /// Whole cycles in which an atomic keeps the data array busy. The rest is left to the next atomic.
+    /// Whole cycles for which an atomic keeps the data array busy. A fraction of a cycle is carried over to the next atomic.
     #[inline(never)]
     fn atomic_cycles(&mut self, packet: &Packet) -> u32 {
         let Some(atomics) = packet.atomic.as_deref() else {
@@ -226,12 +233,14 @@ impl Slice {
     fn miss(&mut self, packet: Box<Packet>, plan: Plan, now: Cycle, edge: u64) {
         let missing = plan.merged | plan.fetched | plan.recalled;
         let is_timed = packet.is_timed;
+        // The plan has checked that the packet and its sectors have room.
         let slot = self.state.mshr.park(packet, missing);
         if plan.fetched != 0 {
             self.fetch(plan.way, plan.fetched, is_timed, now);
         }
         if plan.recalled != 0 {
             let State { lines, mshr, .. } = &mut self.state;
+            // A recall pins the line, like a fetch: its answer finds the way by the packet's tag.
             let entry = lines.fetch(plan.way).unwrap_or_else(|| mshr.allocate());
             lines.set_fetch(plan.way, Some(entry));
             mshr.add_sectors(entry, plan.recalled);
@@ -250,7 +259,7 @@ fn memory_is_full(state: &State, depth: u32) -> bool {
     state.in_memory + 2 > depth
 }
 
-/// Applies a packet to `sectors` of its line: none of them is in flight.
+/// Applies a packet to `sectors` of its line. The caller has checked that it need not wait for them.
 #[inline(always)]
 pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8, twin: Option<&mut Twin>) {
     if let Some(twin) = twin {
@@ -264,6 +273,7 @@ pub(super) fn perform(packet: &mut Packet, lines: &mut Lines, way: usize, sector
     }
 }
 
+/// Applies an atomic to `sectors` of its line, in order of the sectors.
 #[inline(never)]
 fn perform_atomic(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u8) {
     debug_assert_eq!(sectors & !lines.full(way), 0, "an atomic needs every byte");
@@ -272,6 +282,7 @@ fn perform_atomic(packet: &mut Packet, lines: &mut Lines, way: usize, sectors: u
             let bytes = lines.bytes_mut(way);
             let before = bytes.as_chunks::<SECTOR>().0[sector];
             let written = atomic::perform(atomics, sector, bytes);
+            // An atomic can write the old value, such as a maximum. The counter is of sectors that differ.
             let changed = bytes.as_chunks::<SECTOR>().0[sector] != before;
             lines.count_atomic_change(changed);
             lines.mark(way, sector, written);

@@ -8,7 +8,7 @@ use super::{Slice, State, address};
 use crate::proto::mem::{Packet, PacketKind, SliceCommand, Stage, byte_mask, copy_sectors, each_sector, n_sectors};
 
 impl Slice {
-    /// Sends one fetch or write-back.
+    /// Sends the oldest fetch or write-back, if its channel has room. Packets for other channels wait behind it.
     #[inline(never)]
     pub(super) fn send_to_memory(&mut self, now: Cycle) {
         let to_memory = &mut self.state.to_memory;
@@ -16,12 +16,14 @@ impl Slice {
             return;
         };
         let port = &mut self.ports.memory[*channel].requests;
+        // In order: a fetch must not pass the write-back of its own line.
         if port.has_room(now) {
             let (_, packet) = to_memory.pop_front().expect("the queue is not empty");
             port.send(now, packet);
         }
     }
 
+    /// Queues a fetch or write-back for the channel of its line.
     fn queue_to_memory(&mut self, packet: Box<Packet>) {
         // With one channel the map is not needed.
         let channel = match self.ports.memory.len() {
@@ -37,12 +39,14 @@ impl Slice {
     #[inline(never)]
     pub(super) fn take_from_memory(&mut self, now: Cycle, edge: u64) {
         // A fill completes its targets, and each enters a response pipe.
+        // The pipe to the twin is not tested: it takes a response for each target, however many it holds.
         if self.state.responses.is_full() {
             return;
         }
         let Some(packet) = self.next_from_memory(now) else {
             return;
         };
+        // The acknowledgement of a write-back only frees its place in `in_memory`.
         if packet.kind == PacketKind::Load {
             self.fill(&packet, now, edge);
         }
@@ -68,7 +72,7 @@ impl Slice {
         None
     }
 
-    /// Fills fetched sectors, and serves their targets in order of arrival.
+    /// Fills the sectors that a fetch brings, and serves their targets in order of arrival.
     fn fill(&mut self, fill: &Packet, now: Cycle, edge: u64) {
         let way = fill.tag as usize;
         let state = &mut self.state;
@@ -94,6 +98,7 @@ impl Slice {
                 {
                     self.serve_target(slot, way, 1 << sector, fill, now, edge);
                 }
+                // A target is left only if it needs a recall. It keeps the sector in flight for the packets behind it.
                 recalled |= u8::from(self.state.mshr.front(entry, sector).is_some()) << sector;
             }
         }
@@ -106,7 +111,7 @@ impl Slice {
         }
     }
 
-    /// True if the next target of the lowest of `sectors` needs a recall of some of them.
+    /// True if the first target of the lowest sector in `sectors` needs a recall of any of `sectors`.
     #[inline]
     fn is_next_recalled(&mut self, entry: u32, sectors: u8) -> bool {
         if self.state.twin.is_none() {
@@ -129,7 +134,7 @@ impl Slice {
         }
     }
 
-    /// Takes a command of the host, and continues a running write-back.
+    /// Takes a command of the host. Continues the write-back that is running.
     #[cold]
     #[inline(never)]
     pub(super) fn run_host_command(&mut self, now: Cycle) {
@@ -137,6 +142,7 @@ impl Slice {
         self.continue_write_back(now);
     }
 
+    /// Takes one command of the host, unless a write-back is running.
     fn take_command(&mut self, now: Cycle) {
         if self.state.write_back.is_some() || !self.ports.commands.is_ready(now) {
             return;
@@ -152,7 +158,7 @@ impl Slice {
             SliceCommand::Invalidate => {
                 trace!(cycle = now.0, path = %self.path, "clean lines are invalidated");
                 self.state.lines.invalidate_clean();
-                // The twin has the same command, and a copy is clean.
+                // The host sends the command to the twin too, which drops all its copies: a copy is always clean.
                 if let Some(twin) = &mut self.state.twin {
                     twin.directory.clear();
                 }
@@ -173,7 +179,7 @@ impl Slice {
         self.state.write_back.is_some() && self.state.in_memory < self.config.memory_depth
     }
 
-    /// Writes the next dirty line back.
+    /// Writes the next dirty line back, or ends the write-back if there is none.
     fn continue_write_back(&mut self, now: Cycle) {
         let Some(first) = self.state.write_back.filter(|_| self.may_write_back()) else {
             return;
@@ -200,7 +206,7 @@ impl Slice {
         self.state.lines.allocate(way, line, is_copy);
     }
 
-    /// Writes a dirty line to memory. `is_flush`: after a launch, at the command of the host.
+    /// Writes the dirty sectors of a line to memory. `is_flush` is true for a command of the host, false for an eviction.
     fn write_line_back(&mut self, way: usize, is_flush: bool) {
         let state = &mut self.state;
         let line = state.lines.line(way).expect("a dirty way holds a line");
@@ -215,11 +221,12 @@ impl Slice {
             false => &mut state.stats.sectors_written_back,
         };
         *counter += u64::from(n_sectors(sectors));
+        // Clean from now on: a later fetch of the line is behind the packet on its way to the same channel.
         state.lines.clean(way);
         self.queue_to_memory(packet);
     }
 
-    /// Fetches sectors of a line that is allocated. `is_timed` is that of the packet that misses.
+    /// Fetches sectors of the line in `way`. The fetch is timed if the packet that misses is.
     pub(super) fn fetch(&mut self, way: usize, sectors: u8, is_timed: bool, now: Cycle) {
         let state = &mut self.state;
         let entry = state.lines.fetch(way).unwrap_or_else(|| state.mshr.allocate());

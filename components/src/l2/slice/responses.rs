@@ -1,7 +1,8 @@
 //! The response pipes: complete packets, until each is due at the crossbar.
 //!
-//! There are two pipes, because a response to a far SM takes longer. A slice with a twin sends it to the twin. At most one response leaves per edge: the one due first. Its stall
-//! cycles are counted when it leaves.
+//! One pipe leads to near SMs, and a longer one to far SMs. A slice with a twin sends responses to far SMs to the twin instead
+//! ([`twin`](super::twin)). At most one response leaves for the crossbar per edge: the one due first. The cycles for which a response was
+//! blocked are counted when it leaves.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) struct Responses {
     near: Pipe,
     far: Pipe,
-    /// Edge since which the first response waits for room in its link, or [`NEVER`].
+    /// Edge from which the response due first has waited for room in the link, or [`NEVER`].
     blocked_since: u64,
 }
 
@@ -61,8 +62,10 @@ impl Responses {
         self.blocked_since != NEVER
     }
 
+    /// Takes the response that is due first.
     #[inline]
     fn pop(&mut self) -> Option<(Header, Box<Packet>)> {
+        // If both are due at one edge, the near one goes first.
         let is_far = self.far.due < self.near.due;
         if is_far { self.far.pop() } else { self.near.pop() }
     }
@@ -93,11 +96,11 @@ impl DueResponse {
 
 /// A pipe of fixed latency.
 pub(super) struct Pipe {
-    /// The packets, oldest first. The queue grows to its most packets, then allocates no more.
+    /// The packets, oldest first. The queue keeps its allocation, so it stops to allocate once it has held its most packets.
     packets: VecDeque<DueResponse>,
-    /// Edge at which the first is due, or [`NEVER`].
+    /// Edge at which the first packet is due, or [`NEVER`].
     due: u64,
-    /// Edges from complete to due.
+    /// Edges from [`Pipe::push`] to due.
     latency: u64,
 }
 
@@ -121,6 +124,7 @@ impl Pipe {
         self.due
     }
 
+    /// True if no lookup or fill may begin. A fill that has begun adds a packet for each target, beyond this limit.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         // One packet per edge of latency, and the one that is due.
@@ -131,6 +135,7 @@ impl Pipe {
     #[inline]
     pub(super) fn push(&mut self, packet: Box<Packet>, edge: u64) {
         let due = edge + self.latency;
+        // Edges never decrease, so this changes an empty pipe only.
         self.due = self.due.min(due);
         let header = Header::of(&packet, Direction::Response).sideband();
         self.packets.push_back(DueResponse {
@@ -151,6 +156,7 @@ impl Slice {
     /// Sends the response that is due, if there is room.
     pub(super) fn respond(&mut self, now: Cycle, edge: u64) {
         let state = &mut self.state;
+        // `NEVER` is the largest edge: a response that was not blocked waits from this edge on.
         let since = state.responses.blocked_since.min(edge);
         if !self.ports.responses.has_room(now) {
             state.responses.blocked_since = since;
@@ -169,6 +175,7 @@ impl Slice {
     pub(super) fn complete(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
         packet.note(Stage::L2Data, now + u64::from(self.config.l2_data_latency));
         let State { responses, twin, .. } = &mut self.state;
+        // The SM decides, also for a fetch of the twin: it has the SM of the load that needs it.
         let pipe = match self.config.near_sms.contains(&packet.sm) {
             true => &mut responses.near,
             false => twin.as_mut().map_or(&mut responses.far, |twin| &mut twin.responses),

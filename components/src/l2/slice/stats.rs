@@ -4,7 +4,7 @@ use super::tag_state::SliceTagState;
 use crate::proto::mem::{Packet, PacketKind, n_sectors};
 
 warpwave_hw::counters! {
-    /// Counters of a slice. A sector that merges with a fetch in flight counts as missed too.
+    /// Counters of a slice. A sector that waits for a fetch in flight counts as missed too.
     pub struct Stats {
         pub load_requests: u64,
         pub store_requests: u64,
@@ -29,21 +29,25 @@ warpwave_hw::counters! {
         /// Dirty sectors that the host has written back after a launch.
         pub sectors_flushed: u64,
         pub lines_evicted: u64,
-        /// Cycles in which a request was looked up.
+        /// Cycles in which the tag stage served a request or passed it on. Lookups that stall do not count.
         pub tag_cycles: u64,
         /// Cycles in which the data array was busy.
         pub data_cycles: u64,
-        /// Cycles in which a response was sent.
+        /// Cycles in which a response was sent to the crossbar.
         pub response_cycles: u64,
+        /// Cycles in which a request waited for a free MSHR or target.
         pub fetch_stall_cycles: u64,
+        /// Cycles in which a request waited for a line of its set to be unpinned.
         pub pinned_stall_cycles: u64,
+        /// Cycles in which a request waited for room in `l2.memory_queue`.
         pub memory_stall_cycles: u64,
+        /// Cycles in which a request waited for room in a response pipe, plus cycles in which a response waited for its link.
         pub response_stall_cycles: u64,
     }
 }
 
 impl Stats {
-    /// Counts the lookup of a request. Its sectors `merged` wait for a fetch in flight, and `fetched` for a new one.
+    /// Counts a request that is served. Its sectors `merged` wait for a fetch in flight, and `fetched` for a new one.
     #[inline]
     pub(super) fn count_request(&mut self, packet: &Packet, is_present: bool, merged: u8, fetched: u8) {
         let s = self;
@@ -60,6 +64,7 @@ impl Stats {
             PacketKind::Store => {
                 s.store_requests += 1;
                 s.store_sectors += sectors;
+                // A store needs no bytes, so it hits by line, not by sector.
                 match is_present {
                     true => s.store_sectors_hit += sectors,
                     false => s.store_sectors_missed += sectors,
@@ -70,6 +75,7 @@ impl Stats {
         }
     }
 
+    /// Counts an atomic or a reduction. `missed` is its number of sectors that wait.
     #[inline(never)]
     fn count_atomic(&mut self, packet: &Packet, missed: u64) {
         match packet.kind {
@@ -95,7 +101,7 @@ impl Stats {
             | SliceTagState::Hit
             | SliceTagState::Miss
             | SliceTagState::Pass
-            // The twin counts it.
+            // `TwinStats::twin_stall_cycles` counts it.
             | SliceTagState::StallTwin
             | SliceTagState::DataBusy => {}
         }
@@ -111,20 +117,20 @@ warpwave_hw::counters! {
         pub copy_sectors_fetched: u64,
         /// Valid sectors of copies that a recall or a passing request has dropped.
         pub copy_sectors_dropped: u64,
-        /// Fetches of the other partition, for its copies. Profilers name this traffic the L2 fabric.
+        /// Fetches that the twin sent to this slice, for its copies. Profilers call this traffic the L2 fabric.
         pub fabric_requests: u64,
         pub fabric_sectors: u64,
         pub fabric_sectors_hit: u64,
         pub fabric_sectors_missed: u64,
         /// Recalls that this slice has sent, as the home of a line with a copy.
         pub recalls: u64,
-        /// Cycles in which a request of an SM waited for the pipe to the other partition.
+        /// Cycles in which a request of an SM waited for room in the pipe to the twin.
         pub twin_stall_cycles: u64,
     }
 }
 
 impl TwinStats {
-    /// Counts the lookup of a fetch of the other partition. Its sectors `missing` wait for memory.
+    /// Counts a fetch of the twin that is served. Its sectors `missing` wait for memory.
     pub(super) fn count_fetch(&mut self, packet: &Packet, missing: u8) {
         let (sectors, missed) = (u64::from(packet.n_sectors()), u64::from(n_sectors(missing)));
         self.fabric_requests += 1;

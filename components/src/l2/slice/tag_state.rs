@@ -1,4 +1,4 @@
-//! The states of a tag stage: its own requests have one, and requests for copies of the twin have another.
+//! The states of a tag stage. A slice has one stage for requests of SMs. With a twin it has another, for requests of the twin.
 
 use crate::cache::tag_stage::TagState;
 
@@ -10,21 +10,21 @@ pub(super) enum SliceTagState {
     Miss,
     /// The request has passed on to the home slice in the other partition.
     Pass,
-    /// The data array is busy.
+    /// The data array is busy, or the other stage has used the tags at this edge.
     DataBusy,
     /// No MSHR or target is free.
     StallFetch,
     /// Every line of the set has a fetch in flight.
     StallPinned,
-    /// The queue to memory is full.
+    /// Memory has no room for the two packets of a miss: a fetch and a write-back.
     StallMemory,
-    /// The response pipe is full.
+    /// A response pipe is full.
     StallResponse,
-    /// The pipe to the other partition is full.
+    /// The pipe of requests to the twin is full.
     StallTwin,
 }
 
-/// The names of all states, in order.
+/// The names of all states in a waveform, in the order of [`SliceTagState`].
 pub(super) const TAG_STATES: [&str; 10] = [
     "idle",
     "hit",
@@ -43,6 +43,7 @@ impl TagState for SliceTagState {
 
     #[inline]
     fn is_stall(self) -> bool {
+        // The stalls come last. `DataBusy` is none: it ends with time, not with a message.
         self >= SliceTagState::StallFetch
     }
 }

@@ -10,7 +10,7 @@
 //! | Message | Direction | Meaning |
 //! |---|---|---|
 //! | [`Crossing::Fetch`] | near to home, and back | a load that fills a copy |
-//! | [`Crossing::Far`] | near to home, and back | a request that the near slice passes on: each store and atomic |
+//! | [`Crossing::Far`] | near to home, and back | a request that the near slice passes on: stores, atomics, loads that get no copy |
 //! | [`Crossing::Recall`] | home to near | drop the copy of these sectors |
 //! | [`Crossing::Recalled`] | near to home | the near slice has no copy of them |
 //!
@@ -25,18 +25,18 @@
 //! - A recall or a passing request can find a fetch in flight. Then its sectors become *stale*: the fill serves the packets that wait
 //!   for it, and leaves no copy. Later loads of a stale sector pass on to the home.
 //!
-//! Why the packets that wait may have those bytes: they came before the recall, and the write at home comes after the answer. So they take
-//! effect before the write. Before a passing store they came too.
+//! The packets that wait may have the old bytes. They came before the recall, and the write at home comes after the answer. They also came
+//! before a store that passed. So they take effect before the write.
 //!
-//! Order: all requests of one side for a sector take effect in the order in which they passed the near slice. A packet that passes on
+//! Order: requests of the near side for one sector take effect in the order in which they passed the near slice. A packet that passes on
 //! leaves no valid copy of its sectors, and the link to the home is a queue. So the next fetch arrives behind the packet.
 //!
-//! Home lines and copies are evicted freely. The home has no message of an evicted copy, so it may recall a copy that is gone.
+//! Home lines and copies are evicted freely. No message tells the home of an evicted copy, so it may recall a copy that is gone.
 //!
 //! # No deadlock
 //! - A response, recall or answer waits only for room in the pipe to the SMs.
-//! - A request of the twin waits only for memory, for answers to recalls, and for the responses of the twin. It has its own place at the
-//!   tag stage, and MSHRs that no copy takes. One way of each set has no copy in flight.
+//! - A request of the twin waits only for memory, for answers to recalls, and for room in the response pipes. No request of an SM blocks
+//!   it, since it has a tag stage of its own. Copies in flight take neither its MSHRs nor the last way of a set.
 
 use warpwave_hw::component::Activity;
 use warpwave_hw::invariant::Invariants;
@@ -83,21 +83,21 @@ pub(super) struct Twin {
     pub(super) requests: Pipe,
     /// Responses, recalls and answers on their way to the twin.
     pub(super) responses: Pipe,
-    /// The copies in flight.
+    /// The copies in flight to this slice, and the loads that wait for them.
     pub(super) mshr: MshrTable,
-    /// The copies that the twin may have.
+    /// The copies of this slice's lines that the twin may have.
     pub(super) directory: Directory,
-    /// The request of the twin at the tag stage.
+    /// Tag stage of the twin's requests.
     pub(super) tag: TagStage<SliceTagState>,
     /// True if the request of the twin is looked up before that of an SM.
     pub(super) is_first: bool,
-    /// Recalls without an answer.
+    /// Number of recalls without an answer yet.
     pub(super) recalls: u32,
     pub(super) stats: TwinStats,
 }
 
 impl Twin {
-    /// No copies. `ways` are those of the twin.
+    /// The state without copies. `ways` is the number of ways of the twin slice.
     pub(super) fn new(latency: TwinLatency, ways: usize, max_sectors: u32, max_targets: u32) -> Self {
         Twin {
             requests: Pipe::new(latency.request),
@@ -120,12 +120,13 @@ impl Twin {
             && self.recalls == 0
     }
 
-    /// Keeps the directory: the home has applied a packet to `sectors`.
+    /// Updates the directory after the home has applied a packet to `sectors`.
     #[inline]
     pub(super) fn note_performed(&mut self, packet: &Packet, sectors: u8) {
         match packet.crossing {
+            // The tag of a fetch is the way of its copy.
             Crossing::Fetch => self.directory.add(packet.line_number(), packet.tag as usize, sectors),
-            // The near slice has dropped its copy.
+            // The near slice dropped its copy as it passed the request on.
             Crossing::Far if packet.n_changed() != 0 => self.directory.remove(packet.line_number(), sectors),
             _ => {}
         }
@@ -174,8 +175,9 @@ impl Twin {
     }
 }
 
-/// Sectors to load for a request, at the near slice.
+/// Plan for a load at the near slice. Sectors in neither mask hit.
 struct CopyPlan {
+    /// The way of the copy, or the way that it takes.
     way: usize,
     is_present: bool,
     /// Sectors that wait for a fetch in flight.
@@ -196,6 +198,7 @@ impl Slice {
             (&mut twin.requests, &mut ports.to_requests),
             (&mut twin.responses, &mut ports.to_responses),
         ] {
+            // One packet per edge and link. A due packet without room waits, and those behind it.
             if pipe.due() <= edge && port.has_room(now) {
                 let (_, packet) = pipe.pop().expect("a packet is due");
                 port.send(now, packet);
@@ -213,8 +216,10 @@ impl Slice {
         }
     }
 
+    /// Takes a message from the response link of the twin.
     fn take_from_twin(&mut self, mut packet: Box<Packet>, now: Cycle, edge: u64) {
         match packet.crossing {
+            // The response to a request that passed on.
             Crossing::Far => self.complete(packet, now, edge),
             Crossing::Fetch => {
                 self.fill_copy(&packet, now, edge);
@@ -224,6 +229,7 @@ impl Slice {
                 self.drop_copy(packet.line_number(), packet.sectors);
                 packet.crossing = Crossing::Recalled;
                 let twin = self.state.twin.as_mut().expect("a slice with a twin");
+                // The pipe may be full: the MSHRs of the twin bound its recalls, and so the answers here.
                 twin.responses.push(packet, edge);
             }
             Crossing::Recalled => {
@@ -252,6 +258,7 @@ impl Slice {
         if self.state.data_free_at > edge {
             return SliceTagState::DataBusy;
         }
+        // A near SM asks, so a hit responds through the near pipe.
         if self.state.responses.is_near_full() {
             return SliceTagState::StallResponse;
         }
@@ -272,7 +279,7 @@ impl Slice {
             return Ok(None);
         }
         let plan = match lines.find(packet.line_number()) {
-            // A stale fetch in flight is older than a store that has passed.
+            // The fill of a stale sector is too old for this load: a store has passed since, or a recall.
             Some(way) if lines.stale(way) & sectors != 0 => return Ok(None),
             Some(way) => {
                 let in_flight = lines.fetch(way).map_or(0, |entry| twin.mshr.in_flight(entry));
@@ -290,6 +297,7 @@ impl Slice {
                     merged: 0,
                     fetched: sectors,
                 },
+                // No way is left for a copy. The home serves the load.
                 None => return Ok(None),
             },
         };
@@ -329,6 +337,7 @@ impl Slice {
         // A fill clears the flag if the home missed.
         packet.l2_hit = true;
         if missing == 0 {
+            // The data have not crossed: latency reports count a near hit.
             packet.crossing = Crossing::Near;
             self.complete(packet, now, edge);
             return SliceTagState::Hit;
@@ -344,6 +353,7 @@ impl Slice {
             twin.mshr.add_sectors(entry, fetched);
             // A line with a fetch in flight keeps its way, so the way is the tag.
             let mut fetch = pool.take(PacketKind::Load, line, fetched, way as u32, is_timed);
+            // By the SM the home finds the pipe of the response: the one to the twin.
             (fetch.sm, fetch.crossing) = (sm, Crossing::Fetch);
             fetch.note(Stage::L2, now);
             twin.stats.copy_sectors_fetched += u64::from(n_sectors(fetched));
@@ -361,6 +371,7 @@ impl Slice {
         }
         let mut packet = self.ports.requests.take(now);
         packet.note(Stage::L2, now);
+        // For loads too: the next load of these sectors must reach the home behind this request.
         self.drop_copy(packet.line_number(), packet.sectors);
         let state = &mut self.state;
         state.stats.tag_cycles += 1;
@@ -376,6 +387,7 @@ impl Slice {
         let State { lines, .. } = &mut self.state;
         let entry = lines.fetch(way);
         let entry = entry.expect("a line with a fetch in flight is pinned");
+        // Stale sectors too: their targets read them from the line, and `drop_stale` removes them below.
         lines.merge(way, fill.sectors, &fill.bytes);
         for sector in each_sector(fill.sectors) {
             loop {
@@ -413,11 +425,12 @@ impl Slice {
         }
     }
 
-    /// Recalls sectors of a line. The caller has them in flight.
+    /// Sends a recall of sectors of the line in `way`. The caller has marked them as in flight.
     pub(super) fn send_recall(&mut self, way: usize, sectors: u8, edge: u64) {
         let State { lines, twin, pool, .. } = &mut self.state;
         let twin = twin.as_mut().expect("a slice with a twin");
         let line = lines.line(way).expect("a line with sectors in flight is pinned");
+        // The answer returns with the way as its tag.
         let mut recall = pool.take(PacketKind::Load, address(line), sectors, way as u32, false);
         recall.crossing = Crossing::Recall;
         twin.stats.recalls += 1;
@@ -429,11 +442,12 @@ impl Slice {
     fn end_recall(&mut self, answer: &Packet, now: Cycle, edge: u64) {
         let twin = self.state.twin.as_mut().expect("a slice with a twin");
         twin.recalls -= 1;
+        // First: the store that waits must not find its copy in the directory.
         twin.directory.remove(answer.line_number(), answer.sectors);
         self.serve_targets(answer.tag as usize, answer, now, edge);
     }
 
-    /// True if the twin has sent a message that the next edge can take, or the tag stage has just served one.
+    /// True if the next edge can take a message of the twin, or has to show its tag stage idle.
     #[inline]
     pub(super) fn is_twin_busy(&self, now: Cycle) -> bool {
         let (Some(twin), Some(ports)) = (&self.state.twin, &self.ports.twin) else {

@@ -4,14 +4,15 @@
 //! where neither instruction names a rounding, and the vendor's assembler does it by default (`-fmad=true`). So the pass always runs:
 //! without it, values differ from those of a GPU.
 //!
-//! The rule is read from machine code of the vendor's assembler (ptxas 11.8). A product contracts only if it disappears: sums of its own
-//! block are its only readers. If both operands of a sum are products, one of them contracts. A product with one reader goes first, and of
-//! two such, the first operand.
+//! The rule was read from machine code of the vendor's assembler (ptxas 11.8). A product contracts only if it disappears: all its readers
+//! are sums of its own block. If both operands of a sum are products, one of them contracts. A product with one reader is preferred. If
+//! both have one reader, the first operand contracts.
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, VReg};
 use std::collections::HashMap;
 use warpwave_isa::opcode::Opcode;
 
+/// Contracts the products of a kernel, block by block.
 pub(super) fn run(code: &mut Code) {
     let has_product = code.ops().any(|op| op.open_rounding && multiply_add_of(op).is_some());
     if has_product {
@@ -20,7 +21,7 @@ pub(super) fn run(code: &mut Code) {
             contract(&mut block.ops, &totals);
         }
     }
-    // Later passes compare operations. The flag has no meaning for them, so it must not make two operations differ.
+    // Later passes compare operations, to find equal ones. The flag has no meaning for them, so it must not make two differ.
     for op in code.blocks.iter_mut().flat_map(|block| &mut block.ops) {
         op.open_rounding = false;
     }
@@ -48,18 +49,19 @@ impl Totals {
 
 /// A product of a block that may contract.
 struct Product {
-    /// Index of its operation.
+    /// Index of its operation in the block.
     at: usize,
-    /// Its readers: index of the sum, and operand of the sum.
+    /// Its readers, each as the index of a sum and the operand that is the product.
     readers: Vec<(usize, usize)>,
-    /// True while each reader is a sum that can take the product.
+    /// True while all readers are sums that can take the product.
     contracts: bool,
-    /// True after a factor got a new value. A later reader cannot multiply it.
+    /// True after a factor has got a new value: a later sum can no longer compute the product.
     has_stale_factor: bool,
 }
 
 /// Contracts the products of one block, and removes them.
 fn contract(ops: &mut Vec<Op>, totals: &Totals) {
+    // No sum is a product, so the order in which sums take their products does not matter.
     let products = products(ops, totals);
     let mut is_contracted = vec![false; ops.len()];
     for (sum, (product, operand)) in assign(&products) {
@@ -77,6 +79,7 @@ fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
     let mut by_result: HashMap<VReg, usize> = HashMap::new();
     let mut by_factor: HashMap<VReg, Vec<usize>> = HashMap::new();
     for (index, op) in ops.iter().enumerate() {
+        // Uses before definitions: an operation reads its operands before it writes its result.
         for vreg in op.uses() {
             if let Some(&product) = by_result.get(&vreg) {
                 let Product {
@@ -98,6 +101,7 @@ fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
                 products[product].has_stale_factor = true;
             }
         }
+        // With another writer, a reader may see a value that is not this product.
         let has_one_value = op.defs().all(|vreg| totals.writes[vreg.0 as usize] == 1);
         if op.open_rounding && has_one_value && multiply_add_of(op).is_some() {
             by_result.extend(op.defs().map(|vreg| (vreg, products.len())));
@@ -112,7 +116,7 @@ fn products(ops: &[Op], totals: &Totals) -> Vec<Product> {
             });
         }
     }
-    // A sum of a product with itself is one reader with two reads, so it stays.
+    // A product stays if it has reads beyond these readers: in another block, or twice in one sum that adds it to itself.
     products.retain(|product| {
         let reads = ops[product.at].dst.map_or(0, |vreg| totals.reads[vreg.0 as usize]);
         product.contracts && product.readers.len() == reads as usize
@@ -167,6 +171,7 @@ fn operand_for(product: &Op, sum: &Op) -> Option<usize> {
         _ => return None,
     };
     let same_numbers = product.mods.ty == sum.mods.ty && product.mods.ftz == sum.mods.ftz;
+    // A multiply-add can negate the product, but not take its absolute value.
     let takes = |arg: Arg| arg.as_vreg() == product.dst && !arg.abs;
     let operand = sum.src[..2].iter().position(|&arg| takes(arg))?;
     (sum.open_rounding && same_numbers && multiply_add_of(product) == Some(multiply_add)).then_some(operand)

@@ -5,9 +5,9 @@
 //! access ── on_access ──────────────> words (past accesses) ──> Findings
 //! ```
 //!
-//! Two accesses by different threads to the same byte race under four conditions. At least one writes. They are not morally strong: strong,
-//! with scopes that include the other thread. No synchronization orders them (module [`causality`]). The later one changes the value, if both
-//! write.
+//! Two accesses by different threads to the same byte race under four conditions. At least one writes. They are not morally strong (strong,
+//! each with a scope that includes the other thread). No synchronization orders them (module [`causality`]). If both write, the later one
+//! changes the value.
 //!
 //! The reference performs accesses in one order. A race that it finds is a race of the program. A run without findings says nothing about
 //! other orders.
@@ -31,7 +31,7 @@ use super::shadow::{self, PastAccess};
 use super::{Access, Checks, Findings, Kind, LaneAccess, Missing, Race, RaceSpace, Strength};
 use causality::{Causality, Rule};
 
-/// Past accesses of a word. The oldest and the latest ones are kept.
+/// Maximum number of past accesses of a word.
 const MAX_PAST: usize = 8;
 
 /// Words of a page of the shadow memory.
@@ -61,14 +61,14 @@ pub(in super::super) struct GlobalDetector<'a> {
     cta: u32,
     cluster: u64,
     rank: usize,
-    /// The order of the model, then the weaker ones that explain a race.
+    /// The order under each [`Rule`]. The first decides if a pair races. The others explain the race.
     orders: [Causality; 3],
     /// Past accesses by page, then by word.
     pages: HashMap<u64, Box<[Vec<PastAccess>; PAGE]>>,
-    /// Words with past accesses.
+    /// Number of words with past accesses.
     words: u64,
     max_words: u64,
-    /// Executions of each instruction by the warps of a CTA.
+    /// For each CTA that has begun and not ended: executions of each instruction, by warp and program counter.
     executions: HashMap<u32, Vec<Vec<u32>>>,
     pub findings: Findings,
 }
@@ -152,11 +152,12 @@ impl<'a> GlobalDetector<'a> {
             .for_each(|order| order.cluster_wait(warp, cluster));
     }
 
-    /// Lanes execute MEMBAR or CCTL.IVALL: a fence. MEMBAR beyond CTA scope releases, and CCTL.IVALL acquires.
+    /// Lanes execute a fence. MEMBAR releases, and CCTL.IVALL acquires. MEMBAR of CTA scope does both.
     pub fn fence(&mut self, warp: usize, lanes: LaneMask, inst: &Inst) {
         if lanes.is_empty() {
             return;
         }
+        // An acquire is a CCTL.IVALL beyond CTA scope. Inside a CTA it is a MEMBAR, since all warps share one L1.
         let is_membar = inst.op == Opcode::Membar;
         let wide = inst.mods.scope != Scope::Cta;
         let acquires = !is_membar || !wide;
@@ -179,9 +180,10 @@ impl<'a> GlobalDetector<'a> {
             .for_each(|order| order.read_shared(warp, lane, word));
     }
 
-    /// Updates the order with an access to shared memory, of the CTA with this rank.
+    /// Updates the order with an access to offset `at` in the shared memory of the CTA with this rank.
     pub fn on_shared(&mut self, access: &LaneAccess<'_>, rank: usize, at: u32) {
         let strong = super::is_strong(access.inst);
+        // A test of an mbarrier orders only if its phase is over (`pass_mbarrier`).
         if !strong || access.inst.op == Opcode::Syncs {
             return;
         }
@@ -189,6 +191,7 @@ impl<'a> GlobalDetector<'a> {
         let arrives = matches!(access.inst.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
         let kind = super::kind(access.inst);
         for order in &mut self.orders {
+            // An arrival at an mbarrier acquires nothing.
             if kind != Kind::Write && !arrives {
                 order.read_shared(warp, access.lane, word);
             }
@@ -233,7 +236,7 @@ impl<'a> GlobalDetector<'a> {
         }
     }
 
-    /// Checks an access to global memory.
+    /// Checks an access to global memory. The order does not change.
     pub fn check(&mut self, access: &GlobalAccess<'_>) {
         let nth = self.executions.get(&self.cta);
         let seen = PastAccess {
@@ -259,10 +262,12 @@ impl<'a> GlobalDetector<'a> {
         }
     }
 
+    /// Checks the bytes of an access in one word. `changes` is false if the word keeps its value.
     fn check_word(&mut self, word: u64, new: PastAccess, changes: bool) {
         let page = self.pages.entry(word / PAGE as u64);
         let page = page.or_insert_with(|| Box::new([const { Vec::new() }; PAGE]));
         let past = &mut page[word as usize % PAGE];
+        // A word that was ever checked keeps its allocation, so this counts each word once.
         if past.capacity() == 0 {
             if self.words == self.max_words {
                 self.findings.unchecked += 1;
@@ -275,8 +280,10 @@ impl<'a> GlobalDetector<'a> {
         let is_before = |old: &PastAccess, first: usize| {
             order.is_before((old.cta, old.warp as usize, first), old.step, (warp, lane))
         };
+        // Only the order of the model decides. The other orders explain a race.
         let race = shadow::add(past, new, changes, is_before);
         if past.len() > MAX_PAST {
+            // The oldest access and the new one stay. Of the others a read goes first, since reads race with fewer accesses.
             let read = past[1..MAX_PAST].iter().position(|old| old.kind == Kind::Read);
             past.remove(1 + read.unwrap_or(0));
         }
@@ -299,6 +306,7 @@ impl<'a> GlobalDetector<'a> {
         if (first.cta, first.warp) == (second.cta, second.warp) {
             return Missing::WarpBarrier;
         }
+        // Both are strong and race: so the scope of one is too narrow.
         if first.strength != Strength::Weak && second.strength != Strength::Weak {
             return Missing::AccessScope;
         }
@@ -306,6 +314,7 @@ impl<'a> GlobalDetector<'a> {
         let of_second = (second.warp as usize, second.lanes.lowest().unwrap_or(0));
         let orders = |order: &Causality| order.is_before(of_first, first.step, of_second);
         let has_seen = self.orders[0].has_seen((first.cta, of_first.1), first.step);
+        // The mildest rule that orders the pair names what is missing under the model.
         match () {
             () if orders(&self.orders[1]) => Missing::FenceScope,
             () if orders(&self.orders[2]) && has_seen => Missing::Acquire,

@@ -24,6 +24,7 @@ type Location = (bool, u64);
 struct WarpClocks {
     /// Instructions of the warp so far.
     step: u32,
+    /// For each warp, the last step that is ordered before this warp.
     warps: Clock,
     /// For each lane (first index): the steps of the other lanes that come before it.
     lanes: Box<[[u32; WARP_SIZE]; WARP_SIZE]>,
@@ -118,6 +119,7 @@ impl Order {
         if first.0 != second.0 {
             return known.warps[first.0] >= step;
         }
+        // Inside a warp, program order holds for each lane alone.
         first.1 == second.1 || known.lanes[second.1][first.1] >= step
     }
 }
@@ -141,6 +143,7 @@ impl WarpClocks {
 }
 
 fn join(into: &mut Clock, other: &Clock) {
+    // A new entry is empty. Steps count from 1.
     into.resize(other.len(), 0);
     for (all, own) in into.iter_mut().zip(other) {
         *all = (*all).max(*own);

@@ -24,7 +24,7 @@ pub(super) struct PastAccess {
     pub lanes: LaneMask,
     pub step: u32,
     pub pc: u32,
-    /// Executions of the instruction by the warp so far, with this one.
+    /// Executions of the instruction by the warp so far. Includes this one.
     pub nth: u32,
 }
 
@@ -43,6 +43,7 @@ pub(super) struct Shadow {
     words: Vec<Vec<PastAccess>>,
     /// For each word, the mask of written bytes.
     written: Vec<u8>,
+    /// Copies in flight by warp and lane.
     copies: HashMap<(usize, usize), Copies>,
 }
 
@@ -71,6 +72,7 @@ impl Shadow {
     pub fn add(&mut self, word: u32, new: PastAccess, changes: bool, order: &Order) -> Option<PastAccess> {
         let lane = new.lanes.lowest().unwrap_or(0);
         let is_before = |old: &PastAccess, first: usize| {
+            // A copy in flight is ordered before nothing, not even its own thread.
             !old.pending && order.is_before((old.warp as usize, first), old.step, (new.warp as usize, lane))
         };
         add(&mut self.words[word as usize], new, changes, is_before)
@@ -101,6 +103,7 @@ impl Shadow {
             for word in first / 4..(first + bytes).div_ceil(4) {
                 for seen in &mut self.words[word as usize] {
                     if seen.pending && seen.warp as usize == warp && seen.lanes.contains(lane) {
+                        // Until now no access was ordered after the copy. From here on the thread's order counts.
                         seen.pending = false;
                         seen.step = step;
                     }
@@ -111,7 +114,7 @@ impl Shadow {
 }
 
 /// Adds an access by one lane to the past accesses of a word. Returns the past access that it races with, if any. `changes` is false if
-/// the value stays the same. `is_before` tells if a lane of a past access is ordered before the new one.
+/// the value stays the same. `is_before` is true if the given lane of a past access is ordered before the new access.
 pub(super) fn add(
     seen: &mut Vec<PastAccess>,
     new: PastAccess,
@@ -135,6 +138,7 @@ pub(super) fn add(
         let covers_old = old.strength >= new.strength;
         if new.kind.writes() && covers_old && (open.is_empty() || (conflicts && !harmless)) {
             old.bytes &= !new.bytes;
+        // A later write that races with an ordered lane of this read races with `new` too.
         } else if old.kind == Kind::Read && covers_old && both == old.bytes {
             old.lanes = open;
         }

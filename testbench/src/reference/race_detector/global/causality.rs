@@ -8,9 +8,9 @@
 //! | release pattern, then acquire pattern | accesses before the first fence before those after the second |
 //! | a cluster barrier | a releasing arrival before an acquiring wait |
 //!
-//! A release pattern is a fence, then a strong write. An acquire pattern is a strong read, then a fence. The compiler makes a fence and a
-//! relaxed access of `ld.acquire` and `st.release`. The read must take the value of the write, or of atomics that follow it. Both fences and
-//! both accesses must have a scope that includes the other thread (PTX ISA, "Memory Consistency Model").
+//! A release pattern is a fence, then a strong write. An acquire pattern is a strong read, then a fence. The compiler makes a relaxed
+//! access and a fence of `ld.acquire` and of `st.release`. The read must take the value of the write, or of atomics that follow it. Both
+//! fences and both accesses must have a scope that includes the other thread (PTX ISA, "Memory Consistency Model").
 //!
 //! Across warps, a release by one lane counts for its warp. Every doubtful case counts as ordered.
 
@@ -56,7 +56,7 @@ struct WarpClocks {
     syncing: LaneMask,
     /// The clock at the last fence of GPU scope, and at the last fence of any scope.
     released: [Clock; 2],
-    /// What strong reads have seen since the last fence: at GPU scope, and in the own CTA.
+    /// Releases that strong reads have seen since the last acquiring fence of GPU scope: at GPU scope, and in the own CTA.
     seen: [Clock; 2],
 }
 
@@ -100,6 +100,7 @@ impl Causality {
     /// A CTA begins a turn.
     pub fn enter(&mut self, cta: u32) {
         self.cta = cta;
+        // The other rules explain races between warps only, so they need no clocks of lanes.
         let (warps, has_lanes) = (self.warps, self.rule == Rule::Model);
         let new = || WarpClocks {
             lanes: has_lanes.then(|| Box::new([[0; WARP_SIZE]; WARP_SIZE])),
@@ -114,6 +115,7 @@ impl Causality {
     /// The running CTA ends its turn. `ended` if it ends altogether.
     pub fn leave(&mut self, ended: bool) {
         let clocks = std::mem::take(&mut self.running);
+        // Nothing of an ended CTA acquires any more, so its clocks are dropped. Its releases stay in `locations`.
         if !ended {
             self.others.insert(self.cta, clocks);
         }
@@ -171,6 +173,7 @@ impl Causality {
                 self.running.warps[warp].seen = Default::default();
                 self.acquire(warp, lanes, &of_gpu);
             } else if !of_gpu.is_empty() {
+                // A fence of CTA scope covers the own CTA, and what a warp of this CTA has acquired from others.
                 let near = of_gpu.within(self.cta, &self.known_in_cta());
                 self.acquire(warp, lanes, &near);
             }
@@ -192,6 +195,7 @@ impl Causality {
         if scope == Strength::Gpu || self.rule == Rule::AnyScope {
             self.running.warps[warp].seen[0].join(&wide);
         } else if !wide.is_empty() {
+            // As at a fence of CTA scope: the own CTA, and what its warps have acquired.
             let near = wide.within(self.cta, &self.known_in_cta());
             self.running.warps[warp].seen[1].join(&near);
         }
@@ -203,12 +207,14 @@ impl Causality {
     /// A strong write to global memory. An atomic keeps the releases of the value that it replaces.
     pub fn write(&mut self, warp: usize, address: u64, scope: Strength, is_atomic: bool) {
         let [mut wide, narrow] = match self.rule {
+            // Without fences each strong write is a release.
             Rule::NoFence => [self.now(warp), Clock::default()],
             _ => self.running.warps[warp].released.clone(),
         };
         if scope != Strength::Gpu && self.rule == Rule::Model {
             wide = Clock::default();
         }
+        // A plain write ends the release sequence of the earlier value.
         if !is_atomic {
             self.locations.remove(&address);
         }
@@ -248,6 +254,7 @@ impl Causality {
     pub fn cluster_arrive(&mut self, warp: usize, cluster: u64) {
         let clock = match self.rule {
             Rule::NoFence => self.now(warp),
+            // The compiler puts a fence before an arrival that releases.
             _ => self.running.warps[warp].released[0].clone(),
         };
         self.clusters.entry(cluster).or_default()[0].join(&clock);
@@ -256,6 +263,7 @@ impl Causality {
     /// The barrier of a cluster opens.
     pub fn cluster_open(&mut self, cluster: u64) {
         let phases = self.clusters.entry(cluster).or_default();
+        // Arrivals of the next phase may come before the last wait of this one.
         phases[1] = std::mem::take(&mut phases[0]);
     }
 
@@ -266,17 +274,20 @@ impl Causality {
         };
         match self.rule {
             Rule::NoFence => self.acquire(warp, LaneMask::ALL, &clock),
+            // The compiler puts an acquiring fence behind the wait, which makes this count.
             _ => self.running.warps[warp].seen[0].join(&clock),
         }
     }
 
-    /// True if the access of lane `first`, as (CTA, warp, lane), in `step` is ordered before the current access of `second`.
+    /// True if an access is ordered before the current one. `first` is the CTA, warp and lane of the earlier one, made in `step`. `second`
+    /// is the warp and lane of the current one.
     pub fn is_before(&self, first: (u32, usize, usize), step: u32, second: (usize, usize)) -> bool {
         let known = &self.running.warps[second.0];
         if (first.0, first.1) != (self.cta, second.0) {
             return known.clock.get(first.0, first.1) >= step;
         }
         let lanes = known.lanes.as_ref();
+        // Inside a warp, program order holds for each lane alone.
         first.2 == second.1 || lanes.is_some_and(|lanes| lanes[second.1][first.2] >= step)
     }
 
@@ -292,6 +303,7 @@ impl Causality {
         known.clock.with(self.cta, warp, known.step, self.warps)
     }
 
+    /// Orders all steps of `clock` before the next ones of a warp. Steps of the warp itself are ordered for `lanes` alone.
     fn acquire(&mut self, warp: usize, lanes: LaneMask, clock: &Clock) {
         if clock.is_empty() {
             return;

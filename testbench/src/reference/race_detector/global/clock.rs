@@ -23,6 +23,7 @@ impl Clock {
         self.find(cta).map_or(0, |steps| steps[warp])
     }
 
+    /// The steps of a CTA.
     fn find(&self, cta: u32) -> Option<&Steps> {
         // Most clocks have the own CTA alone.
         if let [(only, steps)] = &self.ctas[..] {
@@ -46,6 +47,7 @@ impl Clock {
 
     /// Takes the later step of each warp from the two clocks.
     pub fn join(&mut self, other: &Clock) {
+        // Warps and locations share clocks, so both may be one.
         if other.is_empty() || Rc::ptr_eq(&self.ctas, &other.ctas) {
             return;
         }
@@ -63,6 +65,7 @@ impl Clock {
                 (Some(x), Some(y)) if x.0 == y.0 => {
                     let steps = later(&x.1, &y.1);
                     mine &= Rc::ptr_eq(&steps, &x.1);
+                    // Equal steps in two allocations count as theirs too, so that the clock can be shared.
                     theirs &= Rc::ptr_eq(&steps, &y.1) || steps == y.1;
                     joined.push((x.0, steps));
                     a.next();
@@ -85,7 +88,7 @@ impl Clock {
         }
     }
 
-    /// The clock with the steps of CTA `own` unchanged. Of other CTAs it has the steps that `known` has too.
+    /// Limits the steps of other CTAs to the steps in `known`. Steps of CTA `own` stay.
     pub fn within(&self, own: u32, known: &Clock) -> Clock {
         let kept = |(cta, steps): &(u32, Steps)| {
             if *cta == own {
