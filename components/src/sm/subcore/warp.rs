@@ -81,6 +81,8 @@ pub struct Warp {
     pub barrier: (u8, u32),
     /// Threads of the warp whose predicate holds, for a counting barrier.
     pub barrier_count: Option<u32>,
+    /// True if the lanes at the block barrier only arrive (BAR.ARV).
+    pub passes_barrier: bool,
     /// Loads and atomics in flight, without asynchronous copies.
     pub loads: u32,
     /// Instructions that the scheduler had issued before the cycle `since`. The charge of a stall counts its cycles without an issue apart,
@@ -120,6 +122,7 @@ impl Warp {
             cluster: ClusterState::default(),
             barrier: (0, 0),
             barrier_count: None,
+            passes_barrier: false,
             loads: 0,
             issued_before,
         }
