@@ -469,3 +469,18 @@ fn mbarrier_with_a_count_out_of_range_traps() {
             .traps(TrapKind::Trapped, line);
     }
 }
+
+/// A constant address beyond the constants of the module traps, as one in a register does.
+#[test]
+fn load_beyond_the_constants_traps() {
+    let load = "ld.const.u32 %r, [c+16];";
+    let text = format!(
+        "{HEAD}.const .align 4 .u32 c[4] = {{1, 2, 3, 4}};\n.entry k(.param .u64 in) {{\n.reg .b32 %r;\n.reg .b64 %i;\n\
+         ld.param.u64 %i, [in];\n{load}\nst.global.u32 [%i], %r;\nret;\n}}\n"
+    );
+    let line = 1 + text.lines().position(|line| line == load).expect("the load") as u32;
+    Kernel::of(&text)
+        .sizes(1, 1)
+        .input(&[1; 16])
+        .traps(TrapKind::OutOfBounds, line);
+}

@@ -114,6 +114,11 @@ impl<'m> Layout<'m> {
         (8 * (self.module.globals.len() as u32 + index)) as u16
     }
 
+    /// Returns the number of bytes of the module's constants.
+    pub fn const_bytes(&self) -> i64 {
+        self.module.constant_image.len() as i64
+    }
+
     /// Returns the functions whose address the module takes, as indices of bodies.
     pub fn address_taken(&self) -> &'m [usize] {
         &self.module.calls.address_taken

@@ -257,9 +257,13 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         // An `ld.param` at a computed address reads the parameters in bank 0.
         let bank = if form.has(".const") { CONST_BANK } else { 0 };
+        // A read beyond the constants is a load, which traps. An operand would read 0.
+        let is_inside = |bank, at: i64| bank == 0 || at + i64::from(access.total()) <= self.layout.const_bytes();
         match constant {
             // An operand is a whole word of a bank.
-            Some((bank, at)) if access.bytes >= 4 && at % 4 == 0 && u16::try_from(at).is_ok() => {
+            Some((bank, at))
+                if is_inside(bank, at) && access.bytes >= 4 && at % 4 == 0 && u16::try_from(at).is_ok() =>
+            {
                 self.constant_words(form, targets, access, bank, at as u16)
             }
             Some((bank, at)) => {
