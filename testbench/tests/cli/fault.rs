@@ -73,3 +73,19 @@ fn late_start_of_a_later_warp_is_a_broken_invariant() {
         );
     }
 }
+
+#[test]
+fn fault_in_the_write_back_after_a_launch_is_reported() {
+    let fault = "gpu.l2_slice[0].fetch[0]:duplicate@cycle=2000";
+    let answer = warpwave(&[
+        "run",
+        "cluster_histogram",
+        "--gpu",
+        "tiny",
+        "--no-progress",
+        "--fault",
+        fault,
+    ]);
+    assert_eq!(answer.code, 6, "{}", answer.err);
+    assert!(answer.err.contains("gpu.l2_slice[0].fetch[0], "), "{}", answer.err);
+}
