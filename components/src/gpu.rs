@@ -270,26 +270,19 @@ impl Gpu {
         grid.local_base = self.local_memory(grid.program.requirements().local_bytes)?;
         // The L2 may hold stale copies of lines that the host has written.
         if self.storage.take_host_wrote() {
-            self.command_slices(SliceCommand::Invalidate);
+            self.guarded(|gpu| gpu.command_slices(SliceCommand::Invalidate))?;
         }
         let start = self.clock.now();
         let end = limit.map_or(Cycle::NEVER, |cycles| start + cycles);
         launch_log::launch_begins(&grid, start);
         self.grids.send(start, Arc::new(grid));
-        let ended = match self.faults.is_empty() {
-            true => Ok(self.run_grid(start, end, sample, each_quantum)),
-            // A fault may break an invariant of a component, which panics.
-            false => fault::broken_invariant(|| self.run_grid(start, end, sample, each_quantum)),
-        };
+        let ended = self.guarded(|gpu| gpu.run_grid(start, end, sample, each_quantum));
         let stopped = self.clock.now();
-        let mut result = match ended {
-            Ok(result) => self.fault_report(None).map_or(result, Err),
-            Err(broken) => Err(self.fault_report(Some(broken)).expect("an invariant broke")),
-        };
+        let mut result = ended.and_then(|result| self.fault_report(None).map_or(result, Err));
         self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
         launch_log::launch_ends(self.launches - 1, start, stopped, &result);
-        if let Ok(launched) = &result {
-            self.drain(launched.end);
+        if let Ok(launched) = result {
+            self.guarded(|gpu| gpu.drain(launched.end))?;
             if self.checks_invariants {
                 let now = self.clock.now();
                 self.components()
@@ -299,6 +292,15 @@ impl Gpu {
             result = self.fault_report(None).map_or(result, Err);
         }
         result
+    }
+
+    /// Runs a part of the simulation. A fault may break an invariant of a component, which panics: the error is its report.
+    fn guarded<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> Result<R, LaunchError> {
+        match self.faults.is_empty() {
+            true => Ok(run(self)),
+            false => fault::broken_invariant(|| run(self))
+                .map_err(|broken| self.fault_report(Some(broken)).expect("an invariant broke")),
+        }
     }
 
     /// Runs the clock from `start` until the grid has ended, nothing can move, `end`, or the end of `sample`.

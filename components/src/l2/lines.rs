@@ -37,6 +37,8 @@ struct LineState {
     is_copy: bool,
     /// Sectors in flight for a copy that a recall or a passing request has dropped. Their fill serves the waiting packets, and is not kept.
     stale: u8,
+    /// Sectors whose copy in the other partition is recalled. The answer brings no bytes.
+    recalled: u8,
 }
 
 /// All lines of one slice, addressed by way.
@@ -65,6 +67,7 @@ impl Lines {
             dirty: 0,
             is_copy: false,
             stale: 0,
+            recalled: 0,
         };
         Lines {
             states: (0..ways).map(state).collect(),
@@ -124,6 +127,25 @@ impl Lines {
     #[inline]
     pub(super) fn stale(&self, way: usize) -> u8 {
         self.states[way].stale
+    }
+
+    /// Sectors in flight for a recall that lack bytes here. Only a store may wait with them: the answer brings no bytes.
+    #[inline]
+    pub(super) fn recalled_in_part(&self, way: usize) -> u8 {
+        let recalled = self.states[way].recalled;
+        match recalled {
+            0 => 0,
+            _ => recalled & !self.full(way),
+        }
+    }
+
+    /// Notes that a recall of `sectors` begins or ends.
+    pub(super) fn set_recalled(&mut self, way: usize, sectors: u8, is_recalled: bool) {
+        let recalled = &mut self.states[way].recalled;
+        match is_recalled {
+            true => *recalled |= sectors,
+            false => *recalled &= !sectors,
+        }
     }
 
     /// Drops the bytes of `sectors` of a copy. Marks the sectors `in_flight` as stale.

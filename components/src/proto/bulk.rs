@@ -12,6 +12,9 @@ use super::warp::WarpInst;
 /// Alignment of the addresses and the size of a plain copy, in bytes.
 const ALIGNMENT: u64 = 16;
 
+/// Alignment of a tile in shared memory, in bytes (PTX ISA, `cp.async.bulk.tensor`).
+const TILE_ALIGNMENT: u64 = 128;
+
 /// Constant bank of the module's constants. Their window follows the window of the parameters.
 pub const CONST_BANK: u8 = 3;
 
@@ -111,11 +114,12 @@ pub fn constant_map(grid: &Grid, bank: u8, at: u64) -> Option<TensorMap> {
     TensorMap::from_bytes(&bytes)
 }
 
-/// True if `map` fits the instruction: it has offsets for an im2col map, and its elements have the reduction.
+/// True if `map` fits the instruction: it has the same rank, offsets for an im2col map, and its elements have the reduction.
 fn fits(warp_inst: &WarpInst, map: &TensorMap) -> bool {
     let inst = warp_inst.inst();
     let reduces = inst.op == Opcode::Ublkred;
-    (inst.mods.high || inst.mods.trans == map.im2col.is_some())
+    map.rank == inst.mods.count
+        && (inst.mods.high || inst.mods.trans == map.im2col.is_some())
         && (!reduces || map.element.reduction(inst.mods.atom).is_some())
 }
 
@@ -136,8 +140,13 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     if bulk.ranks == 0 || foreign || is_remote_source {
         return Some(BulkFault(OutOfBounds, bulk.bytes, "shared::cluster", shared));
     }
-    if !shared.is_multiple_of(ALIGNMENT) {
-        return Some(BulkFault(Misaligned, bulk.bytes, "shared", shared));
+    // The report names the alignment as the size of the access.
+    let alignment = match warp_inst.inst().mods.count {
+        0 => ALIGNMENT,
+        _ => TILE_ALIGNMENT,
+    };
+    if !shared.is_multiple_of(alignment) {
+        return Some(BulkFault(Misaligned, alignment as u32, "shared", shared));
     }
     if to_shared && !inside(barrier, 8) {
         return Some(BulkFault(OutOfBounds, 8, "shared", barrier));
@@ -154,20 +163,18 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
             bulk.global,
         )),
         MapPlace::None if !inside(shared, bulk.bytes) => Some(BulkFault(OutOfBounds, bulk.bytes, "shared", shared)),
-        MapPlace::None => {
-            let is_aligned = [bulk.global, bulk.bytes.into()]
-                .iter()
-                .all(|n| n.is_multiple_of(ALIGNMENT));
-            match is_aligned {
-                false => Some(BulkFault(Misaligned, bulk.bytes, "global", bulk.global)),
-                true => (!is_allocated(bulk.global, bulk.bytes.into())).then_some(BulkFault(
-                    OutOfBounds,
-                    bulk.bytes,
-                    "global",
-                    bulk.global,
-                )),
-            }
+        MapPlace::None if !u64::from(bulk.bytes).is_multiple_of(ALIGNMENT) => {
+            Some(BulkFault(TrapKind::BulkSize, bulk.bytes, "global", bulk.global))
         }
+        MapPlace::None if !bulk.global.is_multiple_of(ALIGNMENT) => {
+            Some(BulkFault(Misaligned, ALIGNMENT as u32, "global", bulk.global))
+        }
+        MapPlace::None => (!is_allocated(bulk.global, bulk.bytes.into())).then_some(BulkFault(
+            OutOfBounds,
+            bulk.bytes,
+            "global",
+            bulk.global,
+        )),
     }
 }
 

@@ -194,6 +194,8 @@ pub enum TrapKind {
     SplitExchange,
     /// A barrier number above 15, or a thread count that is no multiple of 32.
     Barrier,
+    /// A bulk copy of a size that is no multiple of 16 bytes.
+    BulkSize,
 }
 
 impl TrapKind {
@@ -237,6 +239,7 @@ impl fmt::Display for TrapKind {
             TrapKind::Trapped => "trap instruction",
             TrapKind::SplitExchange => "lanes of one mask exchange at different instructions",
             TrapKind::Barrier => "barrier number above 15, or a thread count that is no multiple of 32",
+            TrapKind::BulkSize => "bulk copy of a size that is no multiple of 16 bytes",
         })
     }
 }

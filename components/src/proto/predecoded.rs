@@ -120,7 +120,7 @@ impl Predecoded {
             Pipe::Control => IssueTarget::BranchUnit,
             // The opcode table has the LSU for it, but only the scheduler executes it.
             Pipe::Lsu if inst.op == Opcode::Ldgdepbar => IssueTarget::Close,
-            Pipe::Lsu if inst.op == Opcode::Membar => IssueTarget::Fence,
+            Pipe::Lsu if matches!(inst.op, Opcode::Membar | Opcode::FenceView) => IssueTarget::Fence,
             Pipe::Lsu if timing.is_posted => IssueTarget::Posted,
             Pipe::Lsu => IssueTarget::Memory,
             _ => IssueTarget::Math,

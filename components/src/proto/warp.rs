@@ -38,6 +38,8 @@ pub struct WarpStart {
     pub shared_base: u32,
     /// Lanes with a thread.
     pub lanes: LaneMask,
+    /// Number of the start in its slot, modulo 2. An instruction names it, so that a start that comes late is found.
+    pub launch: bool,
     /// Its grid.
     pub grid: Arc<Grid>,
 }

@@ -19,6 +19,7 @@
 //! | each further pass | adds `conflict_latency_per_pass`; the banks are busy for one of these cycles |
 //! | atomic | `atomic_latency`, plus its further passes |
 //! | shuffle | `shuffle_latency` |
+//! | fence before products and bulk copies | after the accesses before it; the banks are busy for 1 cycle (assumed) |
 //! | test of an mbarrier | at least `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
 //!
 //! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
@@ -218,7 +219,7 @@ impl SharedMemory {
         let rest = further * u64::from(self.config.shared.conflict_latency_per_pass.saturating_sub(1));
         let total = u64::from(latency) + further + rest;
         let extra = total.saturating_sub(spent);
-        if route != Route::Shuffle {
+        if !matches!(route, Route::Shuffle | Route::Fence) {
             self.state.stats.latency.record(spent + extra);
         }
         let subcore = warp_inst.subcore as usize;
@@ -230,6 +231,8 @@ impl SharedMemory {
     fn perform(&mut self, warp_inst: &mut WarpInst) {
         match warp_inst.inst().op {
             Opcode::Shfl => shuffle(warp_inst),
+            // All accesses before it have been performed, and it has none.
+            Opcode::FenceView => {}
             Opcode::Ldsm => self.load_matrices(warp_inst),
             Opcode::Ld => self.load(warp_inst),
             Opcode::St => self.store(warp_inst),

@@ -149,6 +149,8 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
     match (inst.op, inst.mods.space) {
         (Opcode::Shfl, _) => sm.pipes.shuffle_latency,
         (Opcode::Ldc, _) => sm.constant.latency,
+        // Only its way through the LSU and shared memory. Assumed.
+        (Opcode::FenceView, _) => 1,
         (Opcode::Atom, Space::Shared | Space::Cluster) => sm.shared.atomic_latency,
         (Opcode::Ldsm, _) | (_, Space::Shared | Space::Cluster) => sm.shared.latency,
         _ => sm.l1.hit_latency,
@@ -192,7 +194,7 @@ fn is_local_or_global(inst: &Inst) -> bool {
 fn route(inst: &Inst) -> Route {
     match (inst.op, inst.mods.space) {
         (Opcode::Shfl, _) => Route::Shuffle,
-        (Opcode::Membar | Opcode::CctlIvall, _) => Route::Fence,
+        (Opcode::Membar | Opcode::CctlIvall | Opcode::FenceView, _) => Route::Fence,
         (Opcode::Ld | Opcode::St, Space::Shared) => Route::Shared,
         (Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red, Space::Global) => Route::Device,
         // The AGU finds the memory of a generic address. Other kinds have rules of their own.

@@ -44,6 +44,17 @@ impl RoundRobin {
         self.first_from(self.start, free).or_else(|| self.first_from(0, free))
     }
 
+    /// The first free input with a request after `refused`, which this edge's search has found. `None` after a whole round.
+    pub(super) fn grant_after(&self, refused: usize, free: &BitVec<u64>) -> Option<usize> {
+        let in_round = |input: &usize| *input < self.start;
+        match in_round(&refused) {
+            true => self.first_from(refused + 1, free).filter(in_round),
+            false => self
+                .first_from(refused + 1, free)
+                .or_else(|| self.first_from(0, free).filter(in_round)),
+        }
+    }
+
     /// The first free input with a request, from input `start` on.
     #[inline]
     fn first_from(&self, start: usize, free: &BitVec<u64>) -> Option<usize> {

@@ -121,6 +121,12 @@ impl Input {
             .position(|waiting| usize::from(waiting.output) == output)
     }
 
+    /// True if no packet for `output` may leave now: it would pass the oldest packet once too often.
+    #[inline]
+    fn refuses(&self, output: usize) -> bool {
+        self.passes >= MOST_PASSES && self.oldest(output) != Some(0)
+    }
+
     /// Takes a packet out of the window. Counts a pass, unless it is the oldest.
     fn take(&mut self, index: usize) -> Waiting {
         self.passes = if index == 0 { 0 } else { self.passes + 1 };
@@ -248,15 +254,15 @@ impl Crossbar {
             if !is_free || output.blocked {
                 continue;
             }
-            let Some(granted) = output.arbiter.grant(&state.free) else {
-                continue;
-            };
+            // An input whose oldest packet has been passed too often sends only that one. It must not keep the turn of other outputs:
+            // two outputs would wait for each other's input.
+            let mut granted = output.arbiter.grant(&state.free);
+            while let Some(refused) = granted.filter(|&input| state.inputs[input].refuses(n)) {
+                granted = output.arbiter.grant_after(refused, &state.free);
+            }
+            let Some(granted) = granted else { continue };
             let input = &mut state.inputs[granted];
             let index = input.oldest(n).expect("a request has a packet");
-            // The output does not try another input at this edge.
-            if index > 0 && input.passes >= MOST_PASSES {
-                continue;
-            }
             // Accept in advance: of several grants, only the one of the oldest packet is kept.
             match input.granted {
                 Some(older) if older < index => {}

@@ -364,8 +364,8 @@ opcodes! {
     ClusterWait "UCGABAR_WAIT" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of asynchronous copies are pending.
     Depbar "DEPBAR" Control (Words(0), 0) <- ([], 0);
-    /// Makes the warp's writes to shared memory visible to later warp-group products and bulk copies.
-    FenceView "FENCE.VIEW.ASYNC" Control (Words(0), 0) <- ([], 0);
+    /// Waits for earlier accesses of all warps of the SM, so that later warp-group products and bulk copies see them.
+    FenceView "FENCE.VIEW.ASYNC" Lsu (Words(0), 0) <- ([], 0);
     /// Closes the group of warp-group products started so far.
     GmmaCommit "WARPGROUP.COMMIT" Control (Words(0), 0) <- ([], 0);
     /// Waits until at most `count` groups of warp-group products are pending.

@@ -120,6 +120,12 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
         return "use a barrier from 0 to 15, and a thread count that is a multiple of 32; `bar.arrive` needs a count"
             .to_owned();
     }
+    if trap.kind == TrapKind::BulkSize {
+        return format!(
+            "the size is {} bytes; round it up, and pad both buffers to it",
+            trap.bytes
+        );
+    }
     let Some(address) = trap.address else {
         return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
     };

@@ -72,7 +72,9 @@ impl Lsu<'_, '_> {
         if ranks.is_empty() || ranks.iter().any(is_foreign) || is_remote_source {
             return Err(self.trap(lane, TrapKind::OutOfBounds, Space::Cluster, shared.into(), 0));
         }
-        self.check_alignment(lane, Space::Shared, shared.into(), 16)?;
+        // PTX ISA: a tile in shared memory is aligned to 128 bytes.
+        let alignment = if extent.coordinates == 0 { 16 } else { 128 };
+        self.check_alignment(lane, Space::Shared, shared.into(), alignment)?;
         let copy = match extent.coordinates {
             0 => self.plain_copy(lane, shared)?,
             _ => self.tile_copy(lane, extent, shared)?,
@@ -102,6 +104,9 @@ impl Lsu<'_, '_> {
     /// A copy without a map: contiguous bytes.
     fn plain_copy(&mut self, lane: usize, shared: u32) -> Result<LaneCopy, Box<Trap>> {
         let (global, bytes) = (self.wide(1, lane), self.word(2, 0, lane));
+        if !bytes.is_multiple_of(16) {
+            return Err(self.trap(lane, TrapKind::BulkSize, Space::Global, global, bytes as usize));
+        }
         self.check_alignment(lane, Space::Global, global, 16)?;
         self.inside(lane, Space::Global, global, bytes as usize)?;
         let mut pieces = Vec::new();
@@ -153,7 +158,8 @@ impl Lsu<'_, '_> {
         let mods = self.inst.mods;
         let fits = |map: &TensorMap| {
             let reduces = self.inst.op == Opcode::Ublkred;
-            (mods.high || mods.trans == map.im2col.is_some())
+            map.rank == mods.count
+                && (mods.high || mods.trans == map.im2col.is_some())
                 && (!reduces || map.element.reduction(mods.atom).is_some())
         };
         let map = map.filter(fits);

@@ -150,12 +150,8 @@ fn note_cluster_wait(cta: &mut Cta<'_>, warp: usize, passes: bool) {
 /// Executes BAR or BAR.RED: the warp arrives, and waits unless it only arrives. `counted` are the lanes with a true predicate.
 fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32, counted: LaneMask) {
     let state = &mut cta.warps[warp];
-    if inst.mods.count == 1 {
-        state.flow.step();
-        cta.arrive(warp, number, threads, 0);
-        return;
-    }
     state.last_barrier = Some((number, threads));
+    state.passes_barrier = inst.mods.count == 1;
     if inst.op == Opcode::BarRed {
         state.counted += counted.count();
     }
@@ -164,10 +160,14 @@ fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32,
     }
 }
 
-/// Makes a warp wait at a block barrier: all its live lanes have arrived.
+/// Makes a warp wait at a block barrier: all its live lanes have arrived. After a BAR.ARV the warp continues.
 fn wait_at(cta: &mut Cta<'_>, warp: usize, number: usize, threads: u32) {
-    cta.warps[warp].waits_at = Some(number);
-    let counted = std::mem::take(&mut cta.warps[warp].counted);
+    let state = &mut cta.warps[warp];
+    match std::mem::take(&mut state.passes_barrier) {
+        true => state.flow.release(),
+        false => state.waits_at = Some(number),
+    }
+    let counted = std::mem::take(&mut state.counted);
     cta.arrive(warp, number, threads, counted);
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Warp {
     pub waits_at: Option<usize>,
     /// Number and thread count of the block barrier that lanes reached last.
     pub last_barrier: Option<(usize, u32)>,
+    /// True if the lanes at the block barrier only arrive (BAR.ARV).
+    pub passes_barrier: bool,
     /// Lanes with a true predicate at a counting barrier, until all lanes have arrived.
     pub counted: u32,
     /// State at the cluster barrier.
@@ -63,6 +65,7 @@ impl Warp {
             },
             waits_at: None,
             last_barrier: None,
+            passes_barrier: false,
             counted: 0,
             cluster: ClusterState::default(),
             registers: vec![Lanes::ZERO; grid.registers as usize],

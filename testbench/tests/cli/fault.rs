@@ -57,3 +57,35 @@ fn wrong_fault_says_what_is_expected() {
         assert!(answer.err.contains(says), "{fault}: {}", answer.err);
     }
 }
+
+#[test]
+fn late_start_of_a_later_warp_is_a_broken_invariant() {
+    for cycle in [900, 1700, 2900] {
+        let answer = run(&format!(
+            "gpu.gpc[0].sm[0].subcore[0].start:delay@cycle={cycle},cycles=62"
+        ));
+        assert_eq!(answer.code, 6, "{cycle}: {}", answer.out);
+        assert!(answer.err.contains("is of another launch than"), "{}", answer.err);
+        assert!(
+            answer.err.contains("gpu.gpc[0].sm[0].subcore[0].dispatch"),
+            "{}",
+            answer.err
+        );
+    }
+}
+
+#[test]
+fn fault_in_the_write_back_after_a_launch_is_reported() {
+    let fault = "gpu.l2_slice[0].fetch[0]:duplicate@cycle=2000";
+    let answer = warpwave(&[
+        "run",
+        "cluster_histogram",
+        "--gpu",
+        "tiny",
+        "--no-progress",
+        "--fault",
+        fault,
+    ]);
+    assert_eq!(answer.code, 6, "{}", answer.err);
+    assert!(answer.err.contains("gpu.l2_slice[0].fetch[0], "), "{}", answer.err);
+}

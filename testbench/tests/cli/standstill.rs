@@ -114,3 +114,18 @@ fn warp_that_waits_long_for_memory_does_not_stand_still() {
     );
     assert_eq!(answer.code, 0, "{}", answer.err);
 }
+
+#[test]
+fn warp_that_has_ended_with_a_reduction_in_flight_is_no_poll() {
+    // The search begins after 10,000 cycles of the loop. The warp has ended while its reduction is on the way for 60,000 cycles.
+    let body = "
+mov.u32 %n, 700;
+LOOP:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;
+red.global.add.u32 [%x], %n;";
+    let sets = ["gigathread.standstill_cycles=10000", "hbm.access_latency=60000"];
+    let answer = run_with(body, [1, 32], "tiny", &sets);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}

@@ -130,3 +130,29 @@ fn valid_barrier_number_and_count_in_registers_release_the_block() {
         .output(&[7; 64])
         .holds();
 }
+
+/// Each half of warp 0 arrives at barrier 1 in a branch of its own. The two arrivals count as one warp of 32 threads, so warp 2 also waits for
+/// warp 1, which writes the word 3000 ns later.
+#[test]
+fn arrivals_of_diverged_lanes_count_once_for_the_warp() {
+    let text = "
+        .version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 out) {\n\
+        .reg .b32 %t, %warp, %lane, %s, %r;\n.reg .b64 %o;\n.reg .pred %p;\n.shared .align 4 .b32 word;\n\
+        ld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nand.b32 %lane, %t, 31;\nshr.u32 %warp, %t, 5;\nmov.u32 %s, word;\n\
+        mov.u32 %r, 0;\nst.shared.u32 [%s], %r;\nbar.sync 0;\n\
+        setp.eq.u32 %p, %warp, 1;\n@%p bra writer;\nsetp.eq.u32 %p, %warp, 2;\n@%p bra reader;\n\
+        setp.lt.u32 %p, %lane, 16;\n@%p bra low;\n\
+        add.u32 %r, %r, 5;\nbarrier.arrive 1, 96;\nmul.lo.u32 %r, %r, %r;\nbra done;\n\
+        low:\nbarrier.arrive 1, 96;\nadd.u32 %r, %r, 3;\nbra done;\n\
+        writer:\nnanosleep.u32 3000;\nmov.u32 %r, 11;\nst.shared.u32 [%s], %r;\nbarrier.arrive 1, 96;\nbra done;\n\
+        reader:\nbarrier.sync 1, 96;\nld.shared.u32 %r, [%s];\n\
+        done:\nmad.wide.u32 %o, %t, 4, %o;\nst.global.u32 [%o], %r;\nret;\n}\n";
+    let expected: Vec<u32> = (0..96)
+        .map(|thread| match thread {
+            0..16 => 3,
+            16..32 => 25,
+            _ => 11,
+        })
+        .collect();
+    Kernel::of(text).sizes(1, 96).output(&expected).holds();
+}

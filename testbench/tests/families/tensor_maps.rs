@@ -391,3 +391,116 @@ fn tile_with_a_swizzle_is_stored_from_its_chunks() {
     let kernel = Kernel::of(&text).sizes(1, rows * words).output(&tensor).input(&tile);
     kernel.argument(Arg::TensorMap(map)).holds();
 }
+
+/// A copy of a tile by one thread, to `offset` in shared memory.
+fn tile_copy(rank: usize, offset: u32) -> (String, u32) {
+    let at = vec!["0"; rank].join(", ");
+    let copy = format!(
+        "cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%s], [map, {{{at}}}], [%bar];"
+    );
+    let text = format!(
+        "{HEAD}.entry k(.param .u64 in, .param .align 64 .b8 map[128]) {{\n.reg .b32 %s, %bar;\n\
+         .shared .align 128 .b8 tile[512];\n.shared .align 8 .b64 mbar;\nmov.u32 %s, tile;\nadd.u32 %s, %s, {offset};\n\
+         mov.u32 %bar, mbar;\n{copy}\nret;\n}}\n"
+    );
+    let line = 1 + text.lines().position(|line| line == copy).expect("the copy") as u32;
+    (text, line)
+}
+
+/// PTX ISA, `cp.async.bulk.tensor`: the tile in shared memory is aligned to 128 bytes, and the instruction has the map's rank.
+#[test]
+fn tile_at_a_wrong_address_or_of_another_rank_traps() {
+    for (rank, offset, kind) in [
+        (2, 16, TrapKind::Misaligned),
+        (3, 0, TrapKind::OutOfBounds),
+        (1, 0, TrapKind::OutOfBounds),
+    ] {
+        let map = tiles(0, &[4, 4], &[4, 4], Element::U32);
+        let (text, line) = tile_copy(rank, offset);
+        let kernel = Kernel::of(&text).sizes(1, 1).input(&[1; 16]);
+        kernel.argument(Arg::TensorMap(map)).traps(kind, line);
+    }
+}
+
+/// PTX ISA, `cp.async.bulk`: the size and both addresses are multiples of 16.
+#[test]
+fn plain_copy_of_a_wrong_size_traps_as_one() {
+    let copy = "cp.async.bulk.global.shared::cta.bulk_group [%i], [%s], 24;";
+    let text = format!(
+        "{HEAD}.entry k(.param .u64 in) {{\n.reg .b32 %s;\n.reg .b64 %i;\n.shared .align 128 .b8 tile[512];\n\
+         ld.param.u64 %i, [in];\nmov.u32 %s, tile;\n{copy}\nret;\n}}\n"
+    );
+    let line = 1 + text.lines().position(|line| line == copy).expect("the copy") as u32;
+    Kernel::of(&text)
+        .sizes(1, 1)
+        .input(&[1; 16])
+        .traps(TrapKind::BulkSize, line);
+}
+
+#[test]
+fn plain_reduction_of_a_wrong_size_or_address_traps() {
+    for (size, from, to) in [(10, 0, 0), (16, 4, 0), (16, 0, 4)] {
+        let reduction = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%i], [%s], %n;";
+        let text = format!(
+            "{HEAD}.entry k(.param .u64 in) {{\n.reg .b32 %s, %n;\n.reg .b64 %i;\n.shared .align 128 .b8 tile[512];\n\
+             ld.param.u64 %i, [in];\nadd.u64 %i, %i, {to};\nmov.u32 %s, tile;\nadd.u32 %s, %s, {from};\nmov.u32 %n, {size};\n\
+             {reduction}\nret;\n}}\n"
+        );
+        let line = 1 + text.lines().position(|line| line == reduction).expect("the reduction") as u32;
+        Kernel::of(&text)
+            .sizes(1, 1)
+            .input(&[1; 16])
+            .traps(TrapKind::Trapped, line);
+    }
+}
+
+/// PTX ISA, `mbarrier.init`: the count is from 1 to 2^20 - 1.
+#[test]
+fn mbarrier_with_a_count_out_of_range_traps() {
+    for count in [0, 1 << 20] {
+        let init = format!("mbarrier.init.shared.b64 [%s], {count};");
+        let text = format!(
+            "{HEAD}.entry k(.param .u64 in) {{\n.reg .b32 %s;\n.shared .align 8 .b64 bar;\nmov.u32 %s, bar;\n{init}\nret;\n}}\n"
+        );
+        let line = 1 + text.lines().position(|line| line == init).expect("the init") as u32;
+        Kernel::of(&text)
+            .sizes(1, 1)
+            .input(&[1; 16])
+            .traps(TrapKind::Trapped, line);
+    }
+}
+
+/// A constant address beyond the constants of the module traps, as one in a register does.
+#[test]
+fn load_beyond_the_constants_traps() {
+    let load = "ld.const.u32 %r, [c+16];";
+    let text = format!(
+        "{HEAD}.const .align 4 .u32 c[4] = {{1, 2, 3, 4}};\n.entry k(.param .u64 in) {{\n.reg .b32 %r;\n.reg .b64 %i;\n\
+         ld.param.u64 %i, [in];\n{load}\nst.global.u32 [%i], %r;\nret;\n}}\n"
+    );
+    let line = 1 + text.lines().position(|line| line == load).expect("the load") as u32;
+    Kernel::of(&text)
+        .sizes(1, 1)
+        .input(&[1; 16])
+        .traps(TrapKind::OutOfBounds, line);
+}
+
+/// PTX ISA, causality order: a proxy fence of the reader after a block barrier orders the stores of other warps before the reader's bulk copy.
+/// Each of four warps stores to one bank, so its store takes 32 passes.
+#[test]
+fn proxy_fence_after_a_barrier_orders_the_stores_of_other_warps() {
+    let text = format!(
+        "{HEAD}.entry k(.param .u64 out) {{\n.reg .b32 %t, %lane, %warp, %s, %at, %r;\n.reg .b64 %o;\n.reg .pred %p;\n\
+         .shared .align 128 .b8 rows[32768];\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %s, rows;\n\
+         setp.gt.u32 %p, %t, 127;\n@%p bra copy;\nand.b32 %lane, %t, 31;\nshr.u32 %warp, %t, 5;\n\
+         mad.lo.u32 %r, %lane, 4, %warp;\nmad.lo.u32 %at, %r, 128, %s;\nadd.u32 %r, %t, 1;\n\
+         st.shared.u32 [%at+16384], %r;\nst.shared.u32 [%at+16388], %r;\nst.shared.u32 [%at+16392], %r;\nst.shared.u32 [%at], %r;\n\
+         bar.sync 0;\nret;\n\
+         copy:\nsetp.ne.u32 %p, %t, 128;\nbar.sync 0;\n@%p ret;\nfence.proxy.async;\n\
+         cp.async.bulk.global.shared::cta.bulk_group [%o], [%s], 16384;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;\n}}\n"
+    );
+    // Row 4 * lane + warp begins with the number of its thread, plus 1. Shared memory is zero at first.
+    let mut expected = vec![0; 4096];
+    (0..128).for_each(|t| expected[(4 * (t % 32) + t / 32) * 32] = t as u32 + 1);
+    Kernel::of(&text).sizes(1, 160).output(&expected).holds();
+}

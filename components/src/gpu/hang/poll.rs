@@ -33,8 +33,10 @@ pub(in crate::gpu) struct Poll {
 
 /// The polling access of a running warp, if it is in a loop around the program counter.
 pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
+    // A warp without active lanes waits or has ended. Its program counter may be beyond the code.
+    let lane = warp.flow.active().lowest()?;
     let pc = warp.flow.pc() as usize;
-    let code = &warp.grid.program.code()[..=pc];
+    let code = warp.grid.program.code().get(..=pc)?;
     let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
     // Backwards from the program counter: the access that this round has made.
     let at = pc - code.iter().rev().take(LOOP_REACH).position(is_poll)?;
@@ -46,7 +48,7 @@ pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<P
         body,
         file,
         slot,
-        lane: warp.flow.active().lowest()?,
+        lane,
     };
     // An address in these windows has one word, any other two.
     let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);

@@ -147,6 +147,10 @@ impl Slice {
         let is_present = found.is_some();
         let fetch = state.lines.fetch(way).filter(|_| is_present);
         let merged = fetch.map_or(0, |entry| state.mshr.in_flight(entry) & sectors);
+        if merged != 0 && packet.kind != PacketKind::Store && state.lines.recalled_in_part(way) & merged != 0 {
+            // The sector was never fetched. After the answer this request finds it in part, and fetches the rest.
+            return Err(SliceTagState::StallTwin);
+        }
         let fetched = match packet.kind {
             // Write-validate: a store needs no bytes of the line.
             PacketKind::Store => 0,

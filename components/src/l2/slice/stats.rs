@@ -124,7 +124,7 @@ warpwave_hw::counters! {
         pub fabric_sectors_missed: u64,
         /// Recalls that this slice has sent, as the home of a line with a copy.
         pub recalls: u64,
-        /// Cycles in which a request of an SM waited for room in the pipe to the twin.
+        /// Cycles in which a request waited for room in the pipe to the twin, or for the answer to a recall.
         pub twin_stall_cycles: u64,
     }
 }

@@ -20,7 +20,7 @@ pub(super) enum SliceTagState {
     StallMemory,
     /// A response pipe is full.
     StallResponse,
-    /// The pipe of requests to the twin is full.
+    /// The pipe of requests to the twin is full, or a sector that lacks bytes waits for the answer to a recall.
     StallTwin,
 }
 

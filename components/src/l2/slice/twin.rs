@@ -21,6 +21,7 @@
 //! - The home has a directory of the sectors that the twin may hold. It adds a sector when it serves a fetch.
 //! - A store or atomic of an SM on the home's side first recalls the sectors in the directory. It is performed after the answer. Until
 //!   then the sectors are in flight, and each later access to them waits behind it, in the order of arrival.
+//! - A recall brings no bytes. A load or atomic that needs more bytes of such a sector stalls until the answer, and then fetches it.
 //! - A store or atomic of an SM on the near side drops the copy as it passes the near slice. At home it needs no recall.
 //! - A recall or a passing request can find a fetch in flight. Then its sectors become *stale*: the fill serves the packets that wait
 //!   for it, and leaves no copy. Later loads of a stale sector pass on to the home.
@@ -433,6 +434,7 @@ impl Slice {
         // The answer returns with the way as its tag.
         let mut recall = pool.take(PacketKind::Load, address(line), sectors, way as u32, false);
         recall.crossing = Crossing::Recall;
+        lines.set_recalled(way, sectors, true);
         twin.stats.recalls += 1;
         twin.recalls += 1;
         twin.responses.push(recall, edge);
@@ -444,7 +446,9 @@ impl Slice {
         twin.recalls -= 1;
         // First: the store that waits must not find its copy in the directory.
         twin.directory.remove(answer.line_number(), answer.sectors);
-        self.serve_targets(answer.tag as usize, answer, now, edge);
+        let way = answer.tag as usize;
+        self.state.lines.set_recalled(way, answer.sectors, false);
+        self.serve_targets(way, answer, now, edge);
     }
 
     /// True if the next edge can take a message of the twin, or has to show its tag stage idle.

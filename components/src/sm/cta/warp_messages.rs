@@ -9,7 +9,14 @@ use crate::proto::launch::{Grid, SmEvent, Trap, TrapKind};
 use crate::proto::warp::{WarpStart, thread_position};
 
 /// The start of a warp in a slot of a sub-core.
-pub(super) fn warp_start(resident: &Cta, cta: usize, slot: u8, index: u32, shared_unit: u32) -> WarpStart {
+pub(super) fn warp_start(
+    resident: &Cta,
+    cta: usize,
+    slot: u8,
+    index: u32,
+    shared_unit: u32,
+    launch: bool,
+) -> WarpStart {
     let grid = &resident.grid;
     WarpStart {
         warp: slot,
@@ -19,6 +26,7 @@ pub(super) fn warp_start(resident: &Cta, cta: usize, slot: u8, index: u32, share
         shared_base: shared_base(grid, cta, shared_unit),
         // All 32 lanes, but fewer in the last warp if the block's size is no multiple of 32.
         lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
+        launch,
         grid: grid.clone(),
     }
 }

@@ -5,6 +5,9 @@
 //! Such a fence also waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs, and the fence closes
 //! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
+//! A fence before products and bulk copies (FENCE.VIEW) waits for the same accesses. Then it goes to shared memory, behind the accesses
+//! that the LSU has sent there. Shared memory performs them in order, and completes the fence after them.
+//!
 //! # Invariants
 //! - The first epoch has accesses in flight, or is the only one.
 //! - A warp has at most one fence in the LSU: it issues nothing until the fence returns.
@@ -100,10 +103,11 @@ impl Fences {
         due.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
     }
 
-    /// Removes a fence that can end, the oldest first.
-    fn take_ended(&mut self, now: Cycle) -> Option<Box<WarpInst>> {
+    /// Removes a fence that can end, the oldest first. Without `shared_has_room`, a fence that goes on to shared memory stays.
+    fn take_ended(&mut self, now: Cycle, shared_has_room: bool) -> Option<Box<WarpInst>> {
+        let may_leave = |fence: &Fence| shared_has_room || !goes_on_to_shared(&fence.warp_inst);
         // A fence of a narrow scope can end before an older, wider one of another warp.
-        let has_ended = |fence: &Fence| fence.due <= now && self.is_drained(fence);
+        let has_ended = |fence: &Fence| fence.due <= now && self.is_drained(fence) && may_leave(fence);
         let n = self.waiting.iter().position(has_ended)?;
         Some(self.waiting.remove(n).warp_inst)
     }
@@ -126,6 +130,8 @@ impl Lsu {
             // No latency of its own: the packet to the L1 orders it with earlier and later accesses.
             self.invalidate_l1(&warp_inst);
             self.state.complete.push(warp_inst);
+        } else if goes_on_to_shared(&warp_inst) {
+            self.state.fences.add(warp_inst, true, now);
         } else {
             let latencies = self.config.fence;
             let (drains, latency) = match inst.mods.scope {
@@ -149,13 +155,22 @@ impl Lsu {
 
     /// Completes the fences that can end.
     pub(super) fn end_fences(&mut self, now: Cycle) {
-        let state = &mut self.state;
-        if !state.fences.is_empty() {
-            state
-                .complete
-                .extend(std::iter::from_fn(|| state.fences.take_ended(now)));
+        while !self.state.fences.is_empty() {
+            let shared_has_room = self.ports.shared.has_room(now);
+            let Some(warp_inst) = self.state.fences.take_ended(now, shared_has_room) else {
+                return;
+            };
+            match goes_on_to_shared(&warp_inst) {
+                true => self.ports.shared.send(now, warp_inst),
+                false => self.state.complete.push(warp_inst),
+            }
         }
     }
+}
+
+/// True for the fence that shared memory completes, after the accesses before it.
+fn goes_on_to_shared(warp_inst: &WarpInst) -> bool {
+    warp_inst.inst().op == Opcode::FenceView
 }
 
 #[cfg(test)]
@@ -171,7 +186,7 @@ mod tests {
     }
 
     fn ended(fences: &mut Fences, now: u64) -> Option<u8> {
-        fences.take_ended(Cycle(now)).map(|warp_inst| warp_inst.warp)
+        fences.take_ended(Cycle(now), true).map(|warp_inst| warp_inst.warp)
     }
 
     #[test]
@@ -198,6 +213,17 @@ mod tests {
         assert_eq!(ended(&mut fences, 21), None);
         fences.end_access(before[0]);
         assert_eq!([ended(&mut fences, 22), ended(&mut fences, 22)], [Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn fence_for_shared_memory_waits_for_room_and_lets_others_end() {
+        let mut fences = Fences::new(4);
+        let mut of_view = Box::new(WarpInst::blank(0, grid("FENCE.VIEW.ASYNC", 1)));
+        of_view.warp = 1;
+        fences.add(of_view, true, Cycle(0));
+        fences.add(of_warp(2), true, Cycle(0));
+        let mut ended = |has_room| fences.take_ended(Cycle(5), has_room).map(|warp_inst| warp_inst.warp);
+        assert_eq!([ended(false), ended(false), ended(true)], [Some(2), None, Some(1)]);
     }
 
     #[test]

@@ -247,6 +247,13 @@ impl Dispatch {
         self.emit(now, warp, EventKind::Collect { number: issued.0 });
         let state = &mut self.state;
         let start = state.warps[warp as usize].as_ref().expect("an issued warp has started");
+        assert!(
+            issue.launch() == start.launch,
+            "{}: {issue:?} is of another launch than {:?} of block {:?}, the last warp started in the slot",
+            self.path,
+            start.index,
+            start.block
+        );
         let grid = &*start.grid;
         let inst = &grid.program.code()[pc as usize];
         let decoded = &grid.program.decoded()[pc as usize];

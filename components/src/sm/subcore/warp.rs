@@ -75,12 +75,16 @@ pub struct Warp {
     pub block: [u32; 3],
     /// Index of the warp in its CTA.
     pub index: u32,
+    /// Launch number of its start.
+    pub launch: bool,
     /// Progress at the cluster barrier.
     pub cluster: ClusterState,
     /// Index and thread count of the block barrier that the warp waits at.
     pub barrier: (u8, u32),
     /// Threads of the warp whose predicate holds, for a counting barrier.
     pub barrier_count: Option<u32>,
+    /// True if the lanes at the block barrier only arrive (BAR.ARV).
+    pub passes_barrier: bool,
     /// Loads and atomics in flight, without asynchronous copies.
     pub loads: u32,
     /// Instructions that the scheduler had issued before the cycle `since`. The charge of a stall counts its cycles without an issue apart,
@@ -100,6 +104,7 @@ impl Warp {
             grid: start.grid,
             block: start.block,
             index: start.index,
+            launch: start.launch,
             board: Scoreboard::default(),
             in_flight: 0,
             queued: 0,
@@ -120,6 +125,7 @@ impl Warp {
             cluster: ClusterState::default(),
             barrier: (0, 0),
             barrier_count: None,
+            passes_barrier: false,
             loads: 0,
             issued_before,
         }

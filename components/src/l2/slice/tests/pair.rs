@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
-use crate::proto::mem::Crossing;
+use crate::proto::mem::{Crossing, SECTOR, SECTORS, each_sector};
 use crate::test_ports::wire_of;
 
 /// Latency of each link between the slices.
@@ -383,6 +383,76 @@ fn evicted_home_line_leaves_its_copy_equal() {
     assert_eq!((pair.twin(0).recalls, pair.load_byte(1, n)), (1, 6));
 }
 
+/// A machine of one set of two ways at each side. Its directory names a copy of the returned line, which the home has evicted.
+///
+/// Memory has 9 in each byte of the line. The home's ways have lines of 7s.
+fn copy_of_an_absent_line(copy_stays: bool) -> (Pair, u64) {
+    let one_set = Config {
+        bytes: 256,
+        associativity: 2,
+        ..config()
+    };
+    let mut pair = Pair::new(&one_set, 20);
+    let [n, second, third] = [0, 1, 2].map(|k| pair.line_at_home(k));
+    pair.bytes.insert(line(n), [9; LINE]);
+    for other in [second, third] {
+        pair.bytes.insert(line(other), [7; LINE]);
+    }
+    assert_eq!(pair.load_byte(1, n), 9);
+    for other in [second, third] {
+        pair.ask(0, load(other, 0b1111, 0));
+    }
+    // Lines of the near slice replace the copy there, without a message.
+    let of_near = (1..).filter(|&n| pair.map.home(line(n)).slice == 1).take(2);
+    let others: Vec<u64> = of_near.filter(|_| !copy_stays).collect();
+    for n in others {
+        pair.ask(1, load(n, 0b0001, 0));
+    }
+    (pair, n)
+}
+
+#[test]
+fn load_behind_a_recall_for_an_absent_line_gets_the_bytes_of_memory() {
+    let (mut pair, n) = copy_of_an_absent_line(true);
+    pair.send(0, store(n, 1, 5, 1));
+    pair.run(2);
+    pair.send(0, load(n, 0b0011, 2));
+    pair.run(200);
+    let responses = pair.responses(0);
+    let loaded = responses.iter().find(|packet| packet.tag == 2).expect("a response");
+    assert_eq!((loaded.bytes[0], loaded.bytes[1..64] == [9; 63]), (5, true));
+    assert_eq!((pair.twin(0).recalls, pair.load_byte(1, n)), (1, 5));
+}
+
+#[test]
+fn atomic_behind_a_recall_for_an_absent_line_changes_the_bytes_of_memory() {
+    let (mut pair, n) = copy_of_an_absent_line(true);
+    pair.send(0, store(n, 1, 5, 1));
+    pair.run(2);
+    pair.send(0, add(n, 1, 1, 2));
+    pair.run(200);
+    let responses = pair.responses(0);
+    let added = responses.iter().find(|packet| packet.tag == 2).expect("a response");
+    let old = added.atomic.as_ref().expect("an atomic").lanes[0].value;
+    assert_eq!(old, 0x0909_0905);
+    assert_eq!(pair.load_byte(0, n), 6);
+}
+
+#[test]
+fn fetch_behind_a_recall_for_an_absent_line_fills_the_copy_with_the_bytes_of_memory() {
+    let (mut pair, n) = copy_of_an_absent_line(false);
+    pair.send(1, load(n, 0b0001, 2));
+    // The fetch reaches the home a few cycles behind the store.
+    pair.run(LINK);
+    pair.send(0, store(n, 1, 5, 1));
+    pair.run(200);
+    let recalls = pair.twin(0).recalls;
+    for responses in [pair.responses(1), vec![pair.ask(1, load(n, 0b0001, 3)).0]] {
+        assert_eq!((responses[0].bytes[0], responses[0].bytes[1..32] == [9; 31]), (5, true));
+    }
+    assert_eq!(recalls, 1, "the fetch came behind the recall");
+}
+
 #[test]
 fn invalidate_command_drops_copies_and_the_directory() {
     let mut pair = pair();
@@ -410,17 +480,27 @@ impl Random {
     }
 }
 
-/// An access to a counter: line, and the value that it must see at least.
+/// An access to the counters of a line: the sectors, and the value that it must see at least in each.
 struct Access {
     line: u64,
-    least: u64,
+    sectors: u8,
+    least: [u64; SECTORS],
 }
 
-/// Counters grow by 1 with each atomic. So an access that begins after another has ended sees no smaller value: the L2 is one memory.
-/// Values run to 2^32, in a word of sector 0. Stores to sector 1 of the same lines race with loads of both sectors.
+/// The first word of each sector.
+fn words(bytes: &[u8; LINE]) -> [u64; SECTORS] {
+    std::array::from_fn(|s| {
+        let word = bytes[s * SECTOR..].first_chunk().expect("a word");
+        u32::from_le_bytes(*word).into()
+    })
+}
+
+/// Each sector has a counter in its first word, which grows by 1 with each atomic. So an access that begins after another has ended sees
+/// no smaller value: the L2 is one memory. Stores write other bytes of the sectors, also of lines that are absent. There are more lines
+/// than ways.
 #[test]
 fn counters_of_random_traffic_never_run_backwards() {
-    const LINES: u64 = 3;
+    const LINES: u64 = 5;
     for seed in 1..=300 {
         let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let ways = [1, 2, 2, 4][random.below(4) as usize];
@@ -434,8 +514,8 @@ fn counters_of_random_traffic_never_run_backwards() {
         };
         let mut pair = Pair::new(&config, [1, 30, 90][random.below(3) as usize]);
         let lines: Vec<u64> = (0..LINES).map(|n| pair.line_at_home(n as usize)).collect();
-        // The greatest value that an access has returned.
-        let mut seen = BTreeMap::from_iter(lines.iter().map(|&n| (line(n), 0)));
+        // The greatest values that an access has returned.
+        let mut seen = BTreeMap::from_iter(lines.iter().map(|&n| (line(n), [0; SECTORS])));
         let mut adds = seen.clone();
         let mut open: BTreeMap<u32, Access> = BTreeMap::new();
         let (mut sent, mut idle) = (0, 0);
@@ -444,17 +524,21 @@ fn counters_of_random_traffic_never_run_backwards() {
             let sm = random.below(2) as u16;
             if sent < most && random.below(3) != 0 {
                 let n = lines[random.below(LINES) as usize];
+                let sector = random.below(SECTORS as u64) as usize;
                 let packet = match random.below(8) {
-                    0 | 1 => add(n, 1, 1, sent),
-                    2 => store(n, 1 << 40, sent as u8, sent),
-                    3 => load(n, 0b0001, sent),
-                    _ => load(n, 0b0011, sent),
+                    0 | 1 => add_to_sectors(n, 1 << sector | 1 << random.below(SECTORS as u64), sent),
+                    2 => store(n, 1 << (SECTOR * sector + 8), sent as u8, sent),
+                    3 => load(n, 1 << sector, sent),
+                    _ => load(n, 1 + random.below(15) as u8, sent),
                 };
-                let kind = packet.kind;
+                let (kind, sectors) = (packet.kind, packet.sectors);
                 if pair.try_send(sm, packet) {
-                    let least = seen[&line(n)];
-                    open.insert(sent, Access { line: line(n), least });
-                    *adds.get_mut(&line(n)).expect("a line") += u64::from(kind == PacketKind::Atomic);
+                    let (line, least) = (line(n), seen[&line(n)]);
+                    open.insert(sent, Access { line, sectors, least });
+                    if kind == PacketKind::Atomic {
+                        let sums = adds.get_mut(&line).expect("a line");
+                        each_sector(sectors).for_each(|s| sums[s] += 1);
+                    }
                     sent += 1;
                 }
             }
@@ -464,19 +548,26 @@ fn counters_of_random_traffic_never_run_backwards() {
                 for packet in pair.responses(sm) {
                     idle = 0;
                     let access = open.remove(&packet.tag).expect("one response for each request");
-                    let value = match packet.kind {
-                        PacketKind::Load => {
-                            u64::from(u32::from_le_bytes(packet.bytes[..4].try_into().expect("a word")))
-                        }
+                    let mut values = words(&packet.bytes);
+                    match packet.kind {
+                        PacketKind::Load => {}
                         PacketKind::Atomic => {
                             let atomics = packet.atomic.as_ref().expect("an atomic");
-                            atomics.lanes[0].value as u64 + 1
+                            for lane in &atomics.lanes[..atomics.n] {
+                                values[usize::from(lane.offset) / SECTOR] = lane.value as u64 + 1;
+                            }
                         }
                         _ => continue,
-                    };
-                    assert!(value >= access.least, "seed {seed}: {value} after {}", access.least);
+                    }
                     let seen = seen.get_mut(&access.line).expect("a line");
-                    *seen = value.max(*seen);
+                    for s in each_sector(access.sectors) {
+                        let (value, least, most) = (values[s], access.least[s], adds[&access.line][s]);
+                        assert!(
+                            (least..=most).contains(&value),
+                            "seed {seed}: {value}, not {least} to {most}"
+                        );
+                        seen[s] = value.max(seen[s]);
+                    }
                 }
             }
             assert!(idle < 2000, "seed {seed}: {} requests without a response", open.len());
@@ -489,10 +580,21 @@ fn counters_of_random_traffic_never_run_backwards() {
             .iter_mut()
             .for_each(|side| side.host.send(now, SliceCommand::WriteBack));
         pair.run(200);
-        for (address, sum) in adds {
+        for (address, sums) in adds {
             let bytes = pair.bytes.get(&address).copied().unwrap_or([0; LINE]);
-            let word = u32::from_le_bytes(bytes[..4].try_into().expect("a word"));
-            assert_eq!(u64::from(word), sum, "seed {seed}: line {address:#x}");
+            assert_eq!(words(&bytes), sums, "seed {seed}: line {address:#x}");
         }
     }
+}
+
+/// An atomic that adds 1 to the first word of each of `sectors` of line `n`, by one lane each.
+fn add_to_sectors(n: u64, sectors: u8, tag: u32) -> Box<Packet> {
+    let lanes = each_sector(sectors).count();
+    let mut packet = add(n, lanes, 1, tag);
+    packet.sectors = sectors;
+    let atomics = packet.atomic.as_mut().expect("an atomic");
+    for (lane, sector) in each_sector(sectors).enumerate() {
+        atomics.lanes[lane].offset = (sector * SECTOR) as u8;
+    }
+    packet
 }

@@ -58,25 +58,16 @@ impl Scheduler {
             Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::is_valid(a, b, inst.mods.count == 1) => {
                 self.trap(slot, pc, lanes);
             }
-            // BAR.ARV: the warp arrives and continues.
-            Opcode::Bar if inst.mods.count == 1 => {
-                flow.step();
-                state.outbox.push(WarpEvent::Arrive {
-                    warp: slot as u8,
-                    barrier: a as u8,
-                    threads: b,
-                    pass: true,
-                    count: None,
-                });
-            }
             Opcode::Bar | Opcode::BarRed => {
                 warp.barrier = (a as u8, b);
+                // BAR.ARV: the warp arrives and continues.
+                warp.passes_barrier = inst.mods.count == 1;
                 // Diverged lanes come here group by group: their counts add up until the warp arrives.
                 if inst.op == Opcode::BarRed {
                     *warp.barrier_count.get_or_insert(0) += count;
                 }
                 if warp.flow.arrive() {
-                    self.arrive_at_barrier(slot);
+                    self.arrive_at_barrier(slot, now);
                 }
             }
             Opcode::Exit => {
@@ -147,7 +138,7 @@ impl Scheduler {
     fn on_all_waiting(&mut self, slot: usize, now: Cycle) {
         let warp = self.state.warp(slot);
         if !warp.cluster.waits {
-            return self.arrive_at_barrier(slot);
+            return self.arrive_at_barrier(slot, now);
         }
         warp.at_barrier = true;
         // The cluster barrier may have opened before the warp waited.
@@ -179,17 +170,22 @@ impl Scheduler {
         self.redirect_fetch(slot, None, now);
     }
 
-    /// Sends the warp's arrival at its block barrier.
-    fn arrive_at_barrier(&mut self, slot: usize) {
+    /// Sends the warp's arrival at its block barrier, once all live lanes have come. The warp waits, or continues after a BAR.ARV.
+    fn arrive_at_barrier(&mut self, slot: usize, now: Cycle) {
         let warp = self.state.warp(slot);
-        warp.at_barrier = true;
+        let pass = std::mem::take(&mut warp.passes_barrier);
+        warp.at_barrier = !pass;
         let (barrier, threads) = warp.barrier;
         let count = warp.barrier_count.take();
+        if pass {
+            warp.flow.release();
+            self.redirect_fetch(slot, None, now);
+        }
         self.state.outbox.push(WarpEvent::Arrive {
             warp: slot as u8,
             barrier,
             threads,
-            pass: false,
+            pass,
             count,
         });
     }

@@ -103,8 +103,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%bar], %all;\n".to_owned(),
             ),
         };
+        // The hardware traps on a size or an address that is no multiple of 16.
+        let low = match to_global {
+            true => "cvt.u32.u64 %low, %to;",
+            false => "mov.b32 %low, %to;",
+        };
         let code = format!(
-            ".reg .{address} %to; .reg .b32 %from, %size; {tail} .reg .b16 %h; .reg .b32 %v<4>, %all; .reg .b64 %w; .reg .pred %p;\n\
+            ".reg .{address} %to; .reg .b32 %from, %size; {tail} .reg .b16 %h; .reg .b32 %v<4>, %all, %low; .reg .b64 %w; .reg .pred %p;\n\
+             {low}\nor.b32 %low, %low, %from;\nor.b32 %low, %low, %size;\nand.b32 %low, %low, 15;\nsetp.ne.u32 %p, %low, 0;\n@%p trap;\n\
              mov.b32 %all, %size;\nnext:\nsetp.lt.u32 %p, %size, {bytes};\n@%p bra done;\n{access}\
              add.u{bits} %to, %to, {bytes};\nadd.u32 %from, %from, {bytes};\nsub.u32 %size, %size, {bytes};\nbra next;\ndone:\n{complete_tx}",
             bits = &address[1..]
