@@ -8,6 +8,8 @@ use warpwave::validate::{FAMILIES, Family, Lab, Row, Summary, differences};
 const ALL: &str = include_str!("../validation/all.csv");
 const QUICK: &str = include_str!("../validation/quick.csv");
 const DEVIATIONS: &str = include_str!("../validation/DEVIATIONS.md");
+const REASONS: &str = include_str!("../validation/reasons.toml");
+const README: &str = include_str!("../../README.md");
 
 fn run(name: &str, keep: impl Fn(&str) -> bool) -> Vec<Row> {
     let family = Family::find(name).unwrap();
@@ -41,6 +43,38 @@ fn records_have_every_family_with_all_its_rows() {
         let heading = format!("## {}\n", family.title);
         assert!(DEVIATIONS.contains(&heading), "DEVIATIONS.md lacks {heading}");
     }
+}
+
+#[test]
+fn reasons_of_the_page_are_those_of_the_list() {
+    let reasons: toml::Table = REASONS.parse().unwrap();
+    let texts: Vec<&str> = reasons["reason"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|reason| reason["text"].as_str().unwrap())
+        .collect();
+    let rows = DEVIATIONS
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| GPU"));
+    for row in rows {
+        let reason = row.trim_end_matches(" |").rsplit("| ").next().unwrap();
+        assert!(
+            reason == "Cause not found." || texts.contains(&reason),
+            "write DEVIATIONS.md again: {row}"
+        );
+    }
+}
+
+#[test]
+fn readme_gives_the_recorded_medians() {
+    let median = |line: &str| line.split(',').nth(2).unwrap().parse::<f64>().unwrap();
+    let medians: Vec<f64> = ALL.lines().skip(1).map(median).collect();
+    let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = medians.iter().copied().fold(0.0, f64::max);
+    let line = format!("Median errors: {least:.0} % (latencies) to {most:.0} % (caches), by family");
+    let words: Vec<&str> = README.split_whitespace().collect();
+    assert!(words.join(" ").contains(&line), "README.md lacks: {line}");
 }
 
 #[test]

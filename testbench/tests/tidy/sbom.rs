@@ -80,3 +80,28 @@ fn bill_of_materials_has_every_dependency_with_its_checksum_and_licence() {
     assert_eq!(scopes["wellen"], "excluded");
     assert_eq!(sbom().as_deref(), Some(&*text), "a second call");
 }
+
+/// True if `allowed` has a licence for each part of an SPDX expression, which may use `AND`, `OR` and one level of parentheses.
+fn is_permitted(expression: &str, allowed: &[String]) -> bool {
+    let is_listed = |licence: &str| allowed.iter().any(|one| one == licence.trim());
+    let is_choice = |part: &str| part.split(" OR ").any(is_listed);
+    expression
+        .split(" AND ")
+        .all(|part| is_choice(part.trim().trim_matches(['(', ')'])))
+}
+
+/// `cargo deny` checks the same list where it is installed. This test needs Python alone.
+#[test]
+fn every_dependency_has_a_licence_of_the_list() {
+    let Some(text) = sbom() else { return };
+    let allowed: Vec<String> = table(".deny.toml")["licenses"]["allow"].clone().try_into().unwrap();
+    let bill: Value = serde_json::from_str(&text).unwrap();
+    for component in bill["components"].as_array().unwrap() {
+        let licence = component["licenses"][0]["expression"].as_str().unwrap();
+        assert!(is_permitted(licence, &allowed), "{}: {licence}", component["name"]);
+    }
+    // The rule finds an offence.
+    for refused in ["GPL-3.0", "MIT AND GPL-3.0", "(GPL-3.0 OR AGPL-3.0) AND MIT"] {
+        assert!(!is_permitted(refused, &allowed), "{refused}");
+    }
+}
