@@ -22,7 +22,7 @@ pub fn allowed(program: &Program) -> BTreeSet<Outcome> {
             let Some(values) = path.values(sources) else {
                 return;
             };
-            for finals in judge.finals(sources, reads_from) {
+            for Execution { finals, .. } in judge.executions(sources, reads_from) {
                 let mut prefixes = vec![values.registers.clone()];
                 for writes in &finals {
                     let longer = prefixes.iter().flat_map(|prefix| {
@@ -39,6 +39,71 @@ pub fn allowed(program: &Program) -> BTreeSet<Outcome> {
         });
     }
     outcomes
+}
+
+/// An instruction of a program: thread, and place in its code.
+pub type Place = (usize, usize);
+
+/// The races of the executions with one outcome.
+#[derive(Debug, Default)]
+pub struct Races {
+    /// Pairs of instructions that race in one of these executions. The first of a pair is the one of the lower thread.
+    pub any: BTreeSet<[Place; 2]>,
+    /// True if each of these executions has a race, and none of its races is between two writes of one value.
+    pub in_all: bool,
+}
+
+/// The races of the executions that the model allows with `outcome`. Two accesses by different threads to one location race under three
+/// conditions (PTX ISA, "Conflict and data-races"). At least one writes. They are not morally strong. Base causality order does not order
+/// them.
+pub fn races(program: &Program, outcome: &Outcome) -> Races {
+    let mut races = Races {
+        in_all: true,
+        ..Races::default()
+    };
+    let mut n_executions = 0;
+    for path in Events::of_paths(program) {
+        let judge = Judge::new(program, &path);
+        path.for_each_source(|sources, reads_from| {
+            let Some(values) = path.values(sources) else {
+                return;
+            };
+            let (registers, finals) = outcome.split_at(values.registers.len());
+            if values.registers != registers {
+                return;
+            }
+            for execution in judge.executions(sources, reads_from) {
+                let ends_with =
+                    |(writes, end): (&BTreeSet<usize>, &u32)| writes.iter().any(|&write| values.written[write] == *end);
+                if !execution.finals.iter().zip(finals).all(ends_with) {
+                    continue;
+                }
+                n_executions += 1;
+                let mut has_race = false;
+                for (a, b) in judge.pairs().filter(|&(a, b)| judge.is_race(&execution.base, a, b)) {
+                    let [first, second] = [a, b].map(|event| judge.events[event]);
+                    has_race |= !(first.writes && second.writes) || values.written[a] != values.written[b];
+                    races.any.insert([path.place(a), path.place(b)]);
+                }
+                races.in_all &= has_race;
+            }
+        });
+    }
+    assert!(
+        n_executions > 0,
+        "{}: no execution has {}",
+        program.name,
+        program.show(outcome)
+    );
+    races
+}
+
+/// An execution that the axioms allow, with one of its Fence-SC orders.
+struct Execution {
+    /// Base causality order.
+    base: Relation,
+    /// Over all coherence orders: the last writes of each location.
+    finals: Vec<BTreeSet<usize>>,
 }
 
 /// What the axioms need of the events of a path.
@@ -134,8 +199,16 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// For each coherence order of an execution with these sources that the axioms allow: the last writes of each location.
-    fn finals(&self, sources: &[usize; MOST], reads_from: &Relation) -> Vec<Vec<BTreeSet<usize>>> {
+    /// True if two accesses race, the first of a lower thread.
+    fn is_race(&self, base: &Relation, a: usize, b: usize) -> bool {
+        let [first, second] = [a, b].map(|event| self.events[event]);
+        let conflict = first.at.is_some() && first.at == second.at && (first.writes || second.writes);
+        let is_ordered = base.has(a, b) || base.has(b, a) || self.morally_strong.has(a, b);
+        first.thread.is_some() && first.thread < second.thread && conflict && !is_ordered
+    }
+
+    /// The executions with these sources that the axioms allow.
+    fn executions(&self, sources: &[usize; MOST], reads_from: &Relation) -> Vec<Execution> {
         let mut observation = *reads_from;
         observation.retain(|write, read| self.morally_strong.has(write, read));
         observation.close();
@@ -166,7 +239,7 @@ impl<'a> Judge<'a> {
             let finals = (0..self.n_locations).map(|at| self.last_writes(at, sources, reads_from, &causality));
             let finals: Vec<BTreeSet<usize>> = finals.collect();
             if finals.iter().all(|writes| !writes.is_empty()) {
-                found.push(finals);
+                found.push(Execution { base, finals });
             }
         }
         found

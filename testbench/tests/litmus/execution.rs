@@ -111,6 +111,13 @@ impl<'a> Events<'a> {
         events
     }
 
+    /// The instruction of an event of a thread: thread, and place in its code.
+    pub fn place(&self, event: usize) -> (usize, usize) {
+        let in_thread = |thread: usize| self.event_of[thread].iter().position(|&of| of == Some(event));
+        let place = (0..self.event_of.len()).find_map(|thread| Some((thread, in_thread(thread)?)));
+        place.expect("an event of a thread")
+    }
+
     fn add_thread(&mut self, thread: usize, choose: &mut impl FnMut(bool) -> bool) {
         let first = self.events.len();
         let code = &self.program.threads[thread].code;

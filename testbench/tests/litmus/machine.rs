@@ -9,6 +9,7 @@
 //! (warm lines), and the delay before each instruction.
 
 use fastrand::Rng;
+use warpwave::scenario::Scenario;
 use warpwave_components::config::GpuConfig;
 
 use super::kernel::{finished, launch};
@@ -124,6 +125,96 @@ impl Seating {
     }
 }
 
+/// A program as a plain kernel: one instance, no delays, no loads before it, and no synchronization beside its own.
+pub struct Plain {
+    pub scenario: Scenario,
+    /// The lines of its instructions: line of the kernel, thread, place in the thread's code.
+    pub lines: Vec<(u32, usize, usize)>,
+    layout: Layout,
+    n_registers: usize,
+    n_locations: usize,
+}
+
+impl Plain {
+    /// The CTAs of the program are the CTAs of the grid in this order.
+    pub fn new(program: &Program, order: &[usize]) -> Self {
+        let layout = Layout::Lines;
+        let seating = Seating::new(program);
+        let n_locations = program.locations.len();
+        let (n_ctas, warps) = (seating.ctas.len(), seating.warps_per_cta());
+        let mut memory = vec![0u8; (n_locations + 1) * 128];
+        let table: Vec<u32> = (0..n_locations)
+            .map(|at| layout.offset(0, at, n_locations) as u32)
+            .collect();
+        for (at, (_, first)) in table.iter().zip(&program.locations) {
+            memory[*at as usize..][..4].copy_from_slice(&first.to_le_bytes());
+        }
+        let mut roles = vec![IDLE; n_ctas * warps * LANES * 2];
+        for (block, &cta) in order.iter().enumerate() {
+            for (warp, members) in seating.ctas[cta].iter().enumerate() {
+                for (lane, &thread) in members.iter().enumerate() {
+                    let at = 2 * ((block * warps + warp) * LANES + lane);
+                    (roles[at], roles[at + 1]) = (thread as u32, 0);
+                }
+            }
+        }
+        let n_registers = program.n_registers();
+        let out = vec![0u8; (n_registers * 4).max(4)];
+        let buffers = vec![
+            memory,
+            bytes(&table),
+            vec![0; 4],
+            vec![0; 4],
+            bytes(&roles),
+            out,
+            vec![0; 128],
+        ];
+        let mut lines = Vec::new();
+        let kernel = Kernel {
+            program,
+            seating: &seating,
+            instances: 1,
+            threads: n_ctas * warps * LANES,
+            steps: 0,
+            rounds: 1,
+        };
+        let text = kernel.text(&mut lines);
+        let grid = [n_ctas as u32, (warps * LANES) as u32];
+        Plain {
+            scenario: launch(text, grid, seating.cluster.map(|n| n as u32), buffers),
+            lines,
+            layout,
+            n_registers,
+            n_locations,
+        }
+    }
+
+    /// The orders of the CTAs of a program. Those of a cluster program keep their order.
+    pub fn orders(program: &Program) -> Vec<Vec<usize>> {
+        let seating = Seating::new(program);
+        let mut orders = vec![Vec::new()];
+        for cta in 0..seating.ctas.len() {
+            let with = |order: &Vec<usize>| -> Vec<Vec<usize>> {
+                let at = if seating.cluster.is_some() { cta..=cta } else { 0..=cta };
+                at.map(|at| [&order[..at], &[cta], &order[at..]].concat()).collect()
+            };
+            orders = orders.iter().flat_map(with).collect();
+        }
+        orders
+    }
+
+    /// The outcome, from the memory after the run. `word` reads a word of a buffer.
+    pub fn outcome(&self, word: impl Fn(usize, usize) -> u32) -> Outcome {
+        let registers = (0..self.n_registers).map(|register| word(5, register * 4));
+        let finals = (0..self.n_locations).map(|at| word(0, self.layout.offset(0, at, self.n_locations)));
+        registers.chain(finals).collect()
+    }
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
 /// Runs a trial. Returns the outcome of each instance.
 pub fn outcomes(program: &Program, config: &GpuConfig, trial: Trial) -> Vec<Outcome> {
     let seating = Seating::new(program);
@@ -153,7 +244,6 @@ pub fn outcomes(program: &Program, config: &GpuConfig, trial: Trial) -> Vec<Outc
         .collect();
     let n_registers = program.n_registers();
     let out = vec![0u8; (numbers.len() * n_registers * 4).max(4)];
-    let bytes = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let buffers = vec![
         memory,
         bytes(&table),
@@ -171,7 +261,7 @@ pub fn outcomes(program: &Program, config: &GpuConfig, trial: Trial) -> Vec<Outc
         steps,
         rounds: trial.rounds,
     }
-    .text();
+    .text(&mut Vec::new());
     let grid = [(groups * n_ctas) as u32, (warps * LANES) as u32];
     let scenario = launch(text, grid, seating.cluster.map(|n| n as u32), buffers);
     let (_, memory) = finished(&scenario, config.clone());
@@ -251,12 +341,15 @@ struct Kernel<'a> {
     seating: &'a Seating,
     instances: usize,
     threads: usize,
+    /// Instructions with a delay. With none the kernel is plain: the warps do not meet, and no line is warm.
     steps: usize,
     rounds: usize,
 }
 
 impl Kernel<'_> {
-    fn text(&self) -> String {
+    /// The text. Adds the lines of the program's instructions to `lines`.
+    fn text(&self, lines: &mut Vec<(u32, usize, usize)>) -> String {
+        let is_plain = self.steps == 0;
         let n_locations = self.program.locations.len();
         let mut text = format!(
             "{}\n.address_size 64\n.visible .entry k(.param .u64 vars, .param .u64 table, .param .u64 delays, \
@@ -268,7 +361,7 @@ impl Kernel<'_> {
             } else {
                 ".version 7.8\n.target sm_70"
             },
-            self.steps
+            self.steps.max(1)
         );
         for (n, thread) in self.program.threads.iter().enumerate() {
             for name in &thread.registers {
@@ -295,38 +388,51 @@ impl Kernel<'_> {
                 4 * at
             );
         }
+        if is_plain {
+            text += "MEET:\n";
+        } else {
+            self.meeting(&mut text);
+        }
+        for thread in 0..self.program.threads.len() {
+            text += &format!("setp.eq.u32 %q, %role, {thread};\n@%q bra T{thread};\n");
+        }
+        text += "bra END;\n";
+        (0..self.program.threads.len()).for_each(|thread| self.thread(thread, &mut text, lines));
+        text += "END:\n";
+        if !is_plain {
+            text += "bar.warp.sync 0xffffffff;\n";
+        }
         text += &format!(
+            "add.u32 %round, %round, 1;\nsetp.lt.u32 %q, %round, {};\n@%q bra ROUND;\nret;\n}}\n",
+            self.rounds
+        );
+        text
+    }
+
+    /// Reads the delays, loads the warm lines, and waits for all warps.
+    fn meeting(&self, text: &mut String) {
+        *text += &format!(
             "mad.lo.u32 %n, %round, {}, %g;\nmad.wide.u32 %a, %n, {}, %delays;\n",
             self.threads,
             4 * self.steps
         );
         for step in 0..self.steps {
-            text += &format!("ld.global.u32 %d{step}, [%a+{}];\n", 4 * step);
+            *text += &format!("ld.global.u32 %d{step}, [%a+{}];\n", 4 * step);
         }
-        text += "mad.wide.u32 %a, %n, 4, %warm;\nld.global.u32 %hot, [%a];\n";
+        *text += "mad.wide.u32 %a, %n, 4, %warm;\nld.global.u32 %hot, [%a];\n";
         for (at, (_, first)) in self.program.locations.iter().enumerate() {
-            text += &format!(
+            *text += &format!(
                 "and.b32 %n, %hot, {};\nsetp.eq.u32 %q, %n, 0;\n@%q bra COLD{at};\n\
                  ld.global.u32 %n, [%x{at}];\nsetp.ne.u32 %q, %n, {first};\n@%q trap;\nCOLD{at}:\n",
                 1 << at
             );
         }
         // The accesses of the meeting are relaxed: they order nothing.
-        text += "MEET:\nsetp.ne.u32 %q, %lane, 0;\n@%q bra MET;\nred.relaxed.gpu.global.add.u32 [%count], 1;\n\
+        *text += "MEET:\nsetp.ne.u32 %q, %lane, 0;\n@%q bra MET;\nred.relaxed.gpu.global.add.u32 [%count], 1;\n\
                  WAIT:\nld.relaxed.gpu.global.u32 %n, [%count];\nsetp.lt.u32 %q, %n, %goal;\n@%q bra WAIT;\nMET:\nbar.warp.sync 0xffffffff;\n";
-        for thread in 0..self.program.threads.len() {
-            text += &format!("setp.eq.u32 %q, %role, {thread};\n@%q bra T{thread};\n");
-        }
-        text += "bra END;\n";
-        (0..self.program.threads.len()).for_each(|thread| self.thread(thread, &mut text));
-        text += &format!(
-            "END:\nbar.warp.sync 0xffffffff;\nadd.u32 %round, %round, 1;\nsetp.lt.u32 %q, %round, {};\n@%q bra ROUND;\nret;\n}}\n",
-            self.rounds
-        );
-        text
     }
 
-    fn thread(&self, n: usize, text: &mut String) {
+    fn thread(&self, n: usize, text: &mut String, lines: &mut Vec<(u32, usize, usize)>) {
         let thread = &self.program.threads[n];
         *text += &format!("T{n}:\n");
         for name in &thread.registers {
@@ -336,9 +442,12 @@ impl Kernel<'_> {
             };
         }
         for (step, inst) in thread.code.iter().enumerate() {
-            *text += &format!(
-                "D{n}S{step}:\nsetp.eq.u32 %q, %d{step}, 0;\n@%q bra E{n}S{step};\nsub.u32 %d{step}, %d{step}, 1;\nbra D{n}S{step};\nE{n}S{step}:\n"
-            );
+            if step < self.steps {
+                *text += &format!(
+                    "D{n}S{step}:\nsetp.eq.u32 %q, %d{step}, 0;\n@%q bra E{n}S{step};\nsub.u32 %d{step}, %d{step}, 1;\nbra D{n}S{step};\nE{n}S{step}:\n"
+                );
+            }
+            lines.push((text.lines().count() as u32 + 1, n, step));
             *text += &self.inst(n, inst);
         }
         let stride = 4 * self.program.n_registers();

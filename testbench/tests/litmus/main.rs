@@ -12,6 +12,7 @@ mod execution;
 mod kernel;
 mod machine;
 mod program;
+mod races;
 mod random;
 mod reader;
 mod relation;

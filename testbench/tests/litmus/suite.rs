@@ -148,7 +148,7 @@ impl Histogram {
 }
 
 /// A preset with settings.
-fn machine(gpu: &str, sets: &[(&str, &str)]) -> GpuConfig {
+pub fn machine(gpu: &str, sets: &[(&str, &str)]) -> GpuConfig {
     let owned: Vec<(String, String)> = sets
         .iter()
         .map(|(key, value)| ((*key).into(), (*value).into()))
@@ -158,7 +158,7 @@ fn machine(gpu: &str, sets: &[(&str, &str)]) -> GpuConfig {
 }
 
 /// The litmus test of this name.
-fn file(name: &str) -> Program {
+pub fn file(name: &str) -> Program {
     let mut files = files().into_iter();
     files
         .find(|program| program.name == name)

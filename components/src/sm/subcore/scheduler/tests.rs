@@ -10,7 +10,7 @@ use crate::preset;
 use crate::proto::constant::ConstantLine;
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpStart;
-use crate::test_ports::{grid, times};
+use crate::test_ports::{grid, run, times, wire};
 
 const PROGRAM: &str = "FFMA R0, R1, R2, R3
     LD.B32 R4, [R6]
@@ -244,5 +244,38 @@ fn warp_that_waits_for_a_memory_credit_goes_in_the_cycle_after_it() {
         // The rig takes an issue a cycle after the scheduler sends it.
         assert_eq!(times(&events, "issue")[1], at + 2, "{events:?}");
         assert_eq!(issued(&events, 0), [0, 1]);
+    }
+}
+
+/// Two instructions without a hazard, and one that waits for a load without an end.
+const WAITS: &str = "IADD3 R2, PT, R5, R6, RZ, PT
+    LD.B32 R4, [R6]
+    FADD R5, R0, R4
+    EXIT";
+
+#[test]
+fn active_cycles_of_a_running_scheduler_are_those_since_its_warp_started() {
+    let grid = grid(WAITS, 1);
+    let ((mut to_command, command), (event, _events)) = (wire(), wire());
+    let ((issue, _issued), (_releases, release)) = (wire(), wire());
+    let ((_to_resolved, resolved), (_acks, ack)) = (wire(), wire());
+    let ports = Ports {
+        command,
+        event,
+        issue,
+        release,
+        resolved,
+        ack,
+        constant: None,
+    };
+    let policy = SchedulerPolicy::GreedyThenOldest;
+    let mut scheduler = Scheduler::new(Path::root("scheduler"), config(policy), ports);
+    to_command.send(Cycle(9), start(0, &grid));
+    let mut now = Cycle(9);
+    // The warp starts in the tick of cycle 10. Cycles 10 to `until` - 1 are active.
+    for until in [10, 11, 12, 40, 41, 100] {
+        run(&mut scheduler, &mut now, until);
+        let active = scheduler.stats_until(now).active_cycles;
+        assert_eq!(active, until - 10, "before cycle {until}");
     }
 }
