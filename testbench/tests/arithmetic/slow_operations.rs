@@ -272,7 +272,7 @@ fn divisors_whose_fraction_is_all_ones_are_rounded_correctly() {
     }
 }
 
-/// Hand counts: 2^372 / -(2 - 2^-52) 2^1023 is -2^-652 (1 + 2^-53 + ...), and 1 / (1 - 2^-53) is 1 + 2^-53 + ....
+/// By hand: 2^372 / -(2 - 2^-52) 2^1023 is -2^-652 (1 + 2^-53 + ...). 1 / (1 - 2^-53) is 1 + 2^-53 + ....
 #[test]
 fn reciprocals_just_above_a_midpoint_round_up() {
     check(

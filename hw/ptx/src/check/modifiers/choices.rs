@@ -1,4 +1,4 @@
-//! Choices: sets of modifiers that exclude each other, and of which an instruction may need one.
+//! Choices: sets of modifiers that exclude each other. An instruction may need one of a set.
 //!
 //! The rules follow the vendor's assembler (`ptxas` 11.8). Modifiers of newer forms are in the sets too.
 
