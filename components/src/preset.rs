@@ -140,12 +140,24 @@ pub fn load(name_or_path: &str, sets: &[(String, String)]) -> Result<Preset, Pre
         config,
         summary: layer.summary.unwrap_or_default(),
         sources,
-        files: chain
-            .into_iter()
-            .filter(|id| !names().contains(&id.as_str()))
-            .map(PathBuf::from)
-            .collect(),
+        files: on_disk(chain),
     })
+}
+
+/// The files on disk of a preset and of its bases. Empty for a built-in preset.
+///
+/// # Errors
+///
+/// An unknown name, an unreadable file, cyclic inheritance or a file that is not TOML.
+pub fn files(name_or_path: &str) -> Result<Vec<PathBuf>, PresetError> {
+    let mut chain = Vec::new();
+    resolve(&Origin::find(name_or_path, Path::new(""))?, &mut chain)?;
+    Ok(on_disk(chain))
+}
+
+fn on_disk(chain: Vec<String>) -> Vec<PathBuf> {
+    let is_file = |id: &String| !names().contains(&id.as_str());
+    chain.into_iter().filter(is_file).map(PathBuf::from).collect()
 }
 
 /// Location of a preset's text.

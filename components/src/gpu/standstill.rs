@@ -241,8 +241,8 @@ fn state(slot: usize, warp: &Warp, file: &RegFile) -> u64 {
     file.hash(slot, warp.grid.registers as usize)
 }
 
-/// True if the warp waits at a barrier, or branches to itself for ever.
+/// True if the warp waits at a barrier, or branches to itself for ever. A warp whose stores are in flight is not blocked: memory answers.
 fn is_blocked(warp: &Warp) -> bool {
     let is_in_a_loop = || warp.grid.program.branches_to_itself(warp.flow.pc());
-    warp.is_held_at_barrier() || !warp.flow.active().is_empty() && is_in_a_loop()
+    warp.is_held_at_barrier() && warp.stores == 0 || !warp.flow.active().is_empty() && is_in_a_loop()
 }

@@ -93,6 +93,7 @@ pub fn compare(args: &Compare) -> Result<(), Failure> {
     let inputs = [&a, &b].map(|side| lab::inputs(side.name, side.gpu)).concat();
     let outputs = [("--json", args.json.as_deref()), ("--html", args.html.as_deref())];
     check_outputs(&outputs, &inputs)?;
+    [&a, &b].into_iter().try_for_each(refuse_changes)?;
     progress::catch_interrupt();
     // The sides are independent, so each has a thread.
     let (a, b) = thread::scope(|scope| {
@@ -112,8 +113,25 @@ pub fn compare(args: &Compare) -> Result<(), Failure> {
     Ok(())
 }
 
+/// True if a side is a saved report, by its name.
+fn is_saved(request: &Request<'_>) -> bool {
+    Path::new(request.name).extension().is_some_and(|end| end == "json")
+}
+
+/// Refuses a GPU or a changed key of a saved report alone.
+fn refuse_changes(request: &Request<'_>) -> Result<(), Failure> {
+    let has_changes = !request.own_sets.is_empty() || request.own_gpu.is_some();
+    if !is_saved(request) || !has_changes {
+        return Ok(());
+    }
+    let name = request.name;
+    Err(Failure::input(format!(
+        "{name} is a saved report: --gpu-a, --gpu-b, --set-a and --set-b cannot change it"
+    )))
+}
+
 fn side(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
-    match Path::new(request.name).extension().is_some_and(|end| end == "json") {
+    match is_saved(request) {
         true => saved(request),
         false => simulate(request, ignore_target),
     }
@@ -122,11 +140,6 @@ fn side(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
 /// Reads a saved report.
 fn saved(request: &Request<'_>) -> Result<Side, Failure> {
     let name = request.name;
-    if !request.own_sets.is_empty() || request.own_gpu.is_some() {
-        return Err(Failure::input(format!(
-            "{name} is a saved report: --gpu-a, --gpu-b, --set-a and --set-b cannot change it"
-        )));
-    }
     let text = fs::read(name).map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
     let report: Option<Json> = serde_json::from_slice(&text).ok();
     // Any other JSON file lacks this key.

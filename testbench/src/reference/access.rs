@@ -23,8 +23,8 @@ use super::step;
 /// True if the opcode accesses memory or constants.
 pub(super) fn is_access(op: Opcode) -> bool {
     use Opcode::{
-        Atom, Cctl, CctlIvall, Hgmma, HgmmaSp, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld, Sust, Syncs,
-        Tex, Ublkcp, Ublkred,
+        Atom, Cctl, CctlIvall, FenceView, Hgmma, HgmmaSp, Ld, Ldc, Ldgdepbar, Ldgsts, Ldsm, Membar, Red, St, Suld,
+        Sust, Syncs, Tex, Ublkcp, Ublkred,
     };
     matches!(
         op,
@@ -33,6 +33,7 @@ pub(super) fn is_access(op: Opcode) -> bool {
             | Red
             | Cctl
             | CctlIvall
+            | FenceView
             | Membar
             | Ldc
             | Ldsm
@@ -71,7 +72,7 @@ impl Lsu<'_, '_> {
                 Ok(())
             }
             // The reference has no caches, and each access is performed at once. So fences and cache controls change no memory.
-            Opcode::Cctl => Ok(()),
+            Opcode::Cctl | Opcode::FenceView => Ok(()),
             Opcode::CctlIvall | Opcode::Membar => {
                 if let Some(detector) = &mut self.cta.global {
                     detector.fence(self.warp, lanes, self.inst);

@@ -9,9 +9,6 @@ use super::{Assert, Comparison, Fault, Tolerance};
 /// Largest bound of an assertion: counters have 64 bits.
 const MAX_BOUND: f64 = 18_446_744_073_709_551_616.0;
 
-/// Names of a comparison that are numbers of the GPU, whatever the kernel does.
-const GPU_NUMBERS: [&str; 2] = ["gpu.sms", "gpu.core_khz"];
-
 /// Resolves all assertions. A fault has the index of its table.
 pub(super) fn read(
     texts: Vec<format::Assert>,
@@ -89,10 +86,10 @@ fn compare(
         Some(Within::Distance(distance)) if (0.0..MAX_BOUND).contains(&distance) => Tolerance::Distance(distance),
         Some(_) => return Err(Fault::BadWithin),
     };
-    // Every name that is no constant, and no number of the GPU, is a metric, `cycles` or another run.
+    // Every name that is no constant is a metric, `cycles`, another run or a number of the GPU.
     let mut names = Vec::new();
     expr.root().names(&mut names);
-    let is_fixed = |name: &&str| GPU_NUMBERS.contains(name) || constants.names().any(|constant| constant == *name);
+    let is_fixed = |name: &&str| constants.names().any(|constant| constant == *name);
     if names.iter().all(is_fixed) {
         return Err(Fault::NothingMeasured);
     }

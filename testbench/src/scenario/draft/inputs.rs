@@ -67,5 +67,5 @@ impl Draft {
 
 /// The files of a preset and of its bases. A preset with a fault has its own file alone.
 fn preset_files(gpu: &str) -> Vec<PathBuf> {
-    preset::load(gpu, &[]).map_or_else(|_| vec![PathBuf::from(gpu)], |preset| preset.files)
+    preset::files(gpu).unwrap_or_else(|_| vec![PathBuf::from(gpu)])
 }
