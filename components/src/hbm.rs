@@ -3,7 +3,6 @@
 //! | Policy | Preset key | Module |
 //! |---|---|---|
 //! | order of requests | `hbm.scheduler` | `scheduler` |
-//! | refresh | `hbm.refresh` | `refresh` |
 //! | closing of open rows | `hbm.row_policy` | `row_policy` |
 //! | banks of lines | `hbm.mapping` | `layout` |
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{AROUND_CHANNEL, FarLines, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming, RefreshPolicy};
+use super::{AROUND_CHANNEL, FarLines, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming};
 use crate::cache::replacement::MOST_WAYS;
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
@@ -429,13 +429,6 @@ fn check_refresh(hbm: &Hbm, burst: u32, faults: &mut Faults) {
         "or every refresh delays the next one, and no request is served (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + 1 + {keys})"
     );
     faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, &why);
-    if hbm.refresh == RefreshPolicy::SingleBank {
-        let why = format!(
-            "or the refresh of one bank delays that of the next (`hbm.banks` times {keys} + `hbm.timing.t_rrd` + 1)"
-        );
-        let least = u64::from(hbm.banks) * (row_end + u64::from(t.t_rrd) + 1);
-        faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, &why);
-    }
 }
 
 /// A latency in total is at least the sum of its stages.

@@ -150,21 +150,6 @@ impl RowPolicy {
     pub const ALL: [RowPolicy; 3] = [Self::Open, Self::Closed, Self::Timeout];
 }
 
-/// How a memory channel refreshes its banks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefreshPolicy {
-    /// All banks at once.
-    AllBanks,
-    /// One bank after the other. The other banks go on.
-    SingleBank,
-}
-
-impl RefreshPolicy {
-    /// All policies.
-    pub const ALL: [RefreshPolicy; 2] = [Self::AllBanks, Self::SingleBank];
-}
-
 /// Longest queue of a channel: its scheduler has a 64-bit mask of requests.
 pub const MAX_CHANNEL_QUEUE: u32 = 64;
 
@@ -196,8 +181,6 @@ pub struct Hbm {
     pub row_policy: RowPolicy,
     /// Idle command cycles after which a row closes, under `timeout`.
     pub row_timeout: u32,
-    /// Banks of one refresh command.
-    pub refresh: RefreshPolicy,
     /// Bytes that one column command moves.
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.
@@ -242,8 +225,8 @@ pub struct Timing {
     pub t_wtr: u32,
     /// Read command to precharge.
     pub t_rtp: u32,
-    /// Refresh command to next command of a refreshed bank.
+    /// Refresh command to next command.
     pub t_rfc: u32,
-    /// Mean cycles between two refreshes of a bank.
+    /// Mean cycles between two refresh commands.
     pub t_refi: u32,
 }

@@ -17,7 +17,7 @@
 //! | Stage at a command-clock edge, in this order | What it does |
 //! |---|---|
 //! | respond | sends the oldest response, if it is due and its slice has room |
-//! | command | does due refreshes (`refresh`); then sends at most one column command and one row command (HBM has a bus for each) |
+//! | command | does due refreshes; then sends at most one column command and one row command (HBM has a bus for each) |
 //! | accept | takes one request, round robin over the slices; enqueues requests accepted `enqueue_latency` ago |
 //!
 //! | Read, idle channel | Command cycles from acceptance to the response |
@@ -55,14 +55,14 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use super::checker::{BusCommand, CommandObserver};
+use super::checker::CommandObserver;
 use super::layout::Layout;
 use super::queue::{Entry, NextCommand, Queue, RowState};
 use super::refresh::Refresh;
 use super::row_policy::RowPolicy;
 use super::scheduler::{Schedule, Scheduler};
 use super::timing::BankTimers;
-use crate::config::{Hbm, RefreshPolicy};
+use crate::config::Hbm;
 use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, Purpose, SECTOR, SECTORS, Stage};
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
@@ -128,8 +128,6 @@ struct State {
     scheduler: Scheduler,
     timers: BankTimers,
     refresh: Refresh,
-    /// Edge of the last row command for the refresh of a single bank.
-    refreshed_at: u64,
     /// Complete requests, until each is sent as a response.
     responses: VecDeque<Delayed>,
     /// Index of the slice that the round robin tries first.
@@ -157,8 +155,7 @@ impl State {
             queue: Queue::new(hbm.queue_depth, hbm.banks),
             scheduler: Scheduler::new(hbm),
             timers: BankTimers::new(hbm),
-            refresh: Refresh::new(hbm),
-            refreshed_at: 0,
+            refresh: Refresh::new(u64::from(hbm.timing.t_refi)),
             responses: VecDeque::with_capacity(hbm.queue_depth as usize),
             next_port: 0,
             command_from: u64::MAX,
@@ -225,27 +222,16 @@ impl Channel {
 
     /// Does due refreshes, then sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
-        let mut refresh_at = u64::MAX;
-        if self.state.refresh.is_due(edge) {
-            match self.config.hbm.refresh {
-                RefreshPolicy::SingleBank => refresh_at = self.refresh_banks(edge),
-                // A refresh that must wait blocks all commands until it starts.
-                RefreshPolicy::AllBanks => {
-                    if let Some(start) = self.refresh(edge) {
-                        self.state.command_from = start;
-                        return;
-                    }
-                }
-            }
+        // A refresh that must wait blocks all commands until it starts.
+        if self.state.refresh.is_due(edge)
+            && let Some(start) = self.refresh(edge)
+        {
+            self.state.command_from = start;
+            return;
         }
         // Requests go first, so the row policy gets the row bus only if it is free.
         let retry_at = self.serve_requests(edge);
-        let retry_at = retry_at.min(self.close_idle_row(edge));
-        // Without work no command can come before the refresh, so its step is done with the next request.
-        self.state.command_from = match retry_at {
-            u64::MAX => u64::MAX,
-            at => at.min(refresh_at),
-        };
+        self.state.command_from = retry_at.min(self.close_idle_row(edge));
     }
 
     /// Sends commands of requests. Returns the edge to try again: a bank is ready then, or the scheduler changes its choice.
@@ -277,37 +263,6 @@ impl Channel {
             state.row_from = 0;
         }
         waits_until
-    }
-
-    /// Does the due refreshes of single banks, each at its own edge. Returns the edge of the next step of a refresh that waits for its bank.
-    fn refresh_banks(&mut self, edge: u64) -> u64 {
-        let state = &mut self.state;
-        while state.refresh.is_due(edge) {
-            let (bank, due) = state.refresh.next_bank(edge);
-            let number = bank as u32;
-            if state.timers.banks[bank].row.is_some() {
-                let at = due.max(state.timers.precharge_at(bank));
-                if at > edge {
-                    state.timers.hold(bank);
-                    return at;
-                }
-                state.timers.precharge(bank, at);
-                state.queue.row_changed(number, None);
-                state.refreshed_at = at;
-                state.row_from = 0;
-                show_command(&mut self.observer, at, BusCommand::Precharge { bank: number });
-            }
-            let at = due.max(state.timers.activate_at(bank));
-            if at > edge {
-                return at;
-            }
-            state.timers.refresh_bank(bank, at);
-            state.refresh.end_bank();
-            state.refreshed_at = at;
-            state.row_from = 0;
-            show_command(&mut self.observer, at, BusCommand::RefreshBank { bank: number });
-        }
-        u64::MAX
     }
 
     /// Lets the scheduler choose between reads and writes.
@@ -346,10 +301,6 @@ impl Channel {
         if edge < state.row_from {
             return state.row_from;
         }
-        // A refresh uses the row bus at this edge.
-        if state.refreshed_at == edge {
-            return edge + 1;
-        }
         let timers = &state.timers;
         let ready_at = |bank: usize| match timers.banks[bank].row {
             None => timers.activate_at(bank),
@@ -375,7 +326,7 @@ impl Channel {
             return at;
         }
         // A request may have used the row bus at this edge.
-        if state.row_command == Command::None && state.refreshed_at != edge {
+        if state.row_command == Command::None {
             // A column command at this edge keeps its line in the waveform.
             if state.column_command == Command::None {
                 state.command_line = None;

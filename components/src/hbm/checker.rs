@@ -5,7 +5,7 @@
 //!
 //! | Command | Least edges after an earlier command |
 //! |---|---|
-//! | ACT, REFSB | tRC after ACT of the bank; tRRD after ACT or REFSB of another bank; tRP after PRE of the bank; tRFC after REF or REFSB of the bank |
+//! | ACT | tRC after ACT of the bank; tRRD after ACT of another bank; tRP after PRE of the bank; tRFC after REF |
 //! | PRE | tRAS after ACT; tRTP after RD; WL + burst + tWR after WR; all of the bank |
 //! | RD, WR | tRCD after ACT of the bank; tCCD_L after RD or WR of the group; tCCD_S after RD or WR of another group |
 //! | RD | WL + burst + tWTR after WR of any bank |
@@ -51,11 +51,6 @@ pub enum BusCommand {
     },
     /// REF: refreshes all banks.
     Refresh,
-    /// REFSB: refreshes one bank.
-    RefreshBank {
-        /// The bank.
-        bank: u32,
-    },
 }
 
 /// An observer of the commands of a channel, with their edges of the command clock.
@@ -116,7 +111,6 @@ impl TimingChecker {
             BusCommand::Precharge { bank } => self.rows[bank as usize].take().is_some(),
             BusCommand::Read { bank } | BusCommand::Write { bank } => self.rows[bank as usize].is_some(),
             BusCommand::Refresh => self.rows.iter().all(Option::is_none),
-            BusCommand::RefreshBank { bank } => self.rows[bank as usize].is_none(),
         };
         assert!(is_legal, "edge {edge}: {command:?} in a state that does not allow it");
     }
@@ -136,7 +130,7 @@ impl TimingChecker {
 
     /// The fewest edges from `before` to `after`, and the name of the rule.
     fn least(&self, before: &Recent, after: BusCommand) -> (u32, &'static str) {
-        use BusCommand::{Activate, Precharge, Read, Refresh, RefreshBank, Write};
+        use BusCommand::{Activate, Precharge, Read, Refresh, Write};
         let (t, check) = (&self.hbm.timing, before.check);
         let burst = burst(&self.hbm) + check;
         let ccd = |a: u32, b: u32| {
@@ -144,12 +138,9 @@ impl TimingChecker {
             check + if a % groups == b % groups { t.t_ccd_l } else { t.t_ccd_s }
         };
         match (before.command, after) {
-            (Activate { bank: a, .. }, Activate { bank: b, .. } | RefreshBank { bank: b }) if a == b => (t.t_rc, "tRC"),
-            (RefreshBank { bank: a }, Activate { bank: b, .. } | RefreshBank { bank: b }) if a == b => {
-                (t.t_rfc, "tRFC")
-            }
-            (Activate { .. } | RefreshBank { .. }, Activate { .. } | RefreshBank { .. }) => (t.t_rrd, "tRRD"),
-            (Precharge { bank: a }, Activate { bank: b, .. } | RefreshBank { bank: b }) if a == b => (t.t_rp, "tRP"),
+            (Activate { bank: a, .. }, Activate { bank: b, .. }) if a == b => (t.t_rc, "tRC"),
+            (Activate { .. }, Activate { .. }) => (t.t_rrd, "tRRD"),
+            (Precharge { bank: a }, Activate { bank: b, .. }) if a == b => (t.t_rp, "tRP"),
             (Refresh, Activate { .. } | Refresh) => (t.t_rfc, "tRFC"),
             (Activate { bank: a, .. }, Precharge { bank: b }) if a == b => (t.t_ras, "tRAS"),
             (Read { bank: a }, Precharge { bank: b }) if a == b => (t.t_rtp, "tRTP"),

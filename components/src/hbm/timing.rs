@@ -18,10 +18,8 @@
 //! | precharge of any bank | refresh | tRP |
 //! | activate of any bank | refresh | tRC |
 //! | refresh, all banks precharged | activate, refresh | tRFC |
-//! | refresh of a bank | activate or refresh, same bank | tRFC |
-//! | activate or refresh of a bank | activate or refresh, any bank | tRRD |
 //!
-//! Not modelled: tFAW, and longer tRRD and tWTR within a bank group.
+//! Not modelled: tFAW, longer tRRD and tWTR within a bank group, and the refresh of single banks.
 //!
 //! On a part with check bits in its memory (ECC), every `check_interval`-th burst of data brings a burst of check bits. It follows on the
 //! data bus, so the times after this burst count from its end.
@@ -67,7 +65,7 @@ impl BankTimers {
         }
     }
 
-    /// First edge for an activate or a refresh of a bank.
+    /// First edge for an activate of a bank.
     #[inline]
     pub(super) fn activate_at(&self, bank: usize) -> u64 {
         self.banks[bank].activate_at.max(self.activate_at)
@@ -167,17 +165,6 @@ impl BankTimers {
     pub(super) fn all_precharge_at(&self) -> u64 {
         let open = self.banks.iter().filter(|bank| bank.row.is_some());
         open.map(|bank| bank.precharge_at).max().unwrap_or(0)
-    }
-
-    /// Lets no further column command use the open row of a bank, so that its first edge for a precharge stays.
-    pub(super) fn hold(&mut self, bank: usize) {
-        self.banks[bank].column_at = u64::MAX;
-    }
-
-    /// Refreshes a closed bank.
-    pub(super) fn refresh_bank(&mut self, bank: usize, edge: u64) {
-        self.activate_at = edge + u64::from(self.t.t_rrd);
-        self.banks[bank].activate_at = edge + u64::from(self.t.t_rfc);
     }
 
     /// Closes every row and refreshes all banks. Shows the commands.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arbitrary::Arbitrary;
-use warpwave_components::config::{DramScheduler, Hbm, Mapping, RefreshPolicy, RowPolicy, Timing};
+use warpwave_components::config::{DramScheduler, Hbm, Mapping, RowPolicy, Timing};
 use warpwave_components::hbm::channel::{Channel, Config, SlicePorts};
 use warpwave_components::hbm::checker::TimingChecker;
 use warpwave_components::proto::mem::{LINE, Packet};
@@ -48,8 +48,6 @@ struct Shape {
     row_policy: RowPolicy,
     #[arbitrary(with = within(1..=60))]
     row_timeout: u32,
-    #[arbitrary(with = one_of(&RefreshPolicy::ALL))]
-    refresh: RefreshPolicy,
     #[arbitrary(with = within(5..=300))]
     starved_after: u32,
     #[arbitrary(with = one_of(&[32, 64]))]
@@ -108,7 +106,6 @@ impl Input {
         hbm.scheduler = shape.scheduler;
         hbm.row_policy = shape.row_policy;
         hbm.row_timeout = shape.row_timeout;
-        hbm.refresh = shape.refresh;
         hbm.starved_after = shape.starved_after;
         // A drain starts at half of the queue and stops at a quarter.
         hbm.write_drain_start = shape.queue_depth.div_ceil(2);
@@ -116,12 +113,6 @@ impl Input {
         hbm.burst_bytes = shape.burst_bytes;
         hbm.bus_bytes_per_command_cycle = 32;
         hbm.check_interval = shape.check_interval;
-        let one_bank = t.t_rfc + t.t_rcd + row_end;
-        let least_refi = match shape.refresh {
-            RefreshPolicy::AllBanks => one_bank,
-            // The refreshes of single banks are one after the other.
-            RefreshPolicy::SingleBank => one_bank.max(hbm.banks * (row_end + t.t_rrd + 1)),
-        };
         hbm.timing = Timing {
             t_rcd: t.t_rcd,
             t_rp: t.t_rp,
@@ -136,7 +127,7 @@ impl Input {
             t_wtr: t.t_wtr,
             t_rtp: t.t_rtp,
             t_rfc: t.t_rfc,
-            t_refi: least_refi + t.t_refi_extra,
+            t_refi: t.t_rfc + t.t_rcd + row_end + t.t_refi_extra,
         };
         hbm
     }

@@ -1,7 +1,7 @@
 //! Tests of a channel alone. The test acts as the slices. Cycles are counted by hand from the timings below.
 
 use super::*;
-use crate::config::{DramScheduler, Mapping, RefreshPolicy, RowPolicy as Rows, Timing};
+use crate::config::{DramScheduler, Mapping, RowPolicy as Rows, Timing};
 use crate::hbm::checker::TimingChecker;
 use crate::storage::BASE;
 use crate::test_ports::{all, run, wire};
@@ -55,7 +55,6 @@ const HBM: Hbm = Hbm {
     starved_after: 1000,
     row_policy: Rows::Open,
     row_timeout: 100,
-    refresh: RefreshPolicy::AllBanks,
     burst_bytes: 32,
     bus_bytes_per_command_cycle: 32,
     check_interval: 0,
@@ -360,72 +359,6 @@ fn refreshes_of_an_idle_channel_close_the_row_and_delay_no_read() {
     assert_eq!(bench.channel.state.refresh.n_done(), 3);
 }
 
-/// Banks refreshed in turn, one every 500 cycles.
-const SINGLE: Hbm = Hbm {
-    refresh: RefreshPolicy::SingleBank,
-    ..HBM
-};
-
-#[test]
-fn refresh_of_a_single_bank_delays_a_read_of_this_bank_alone() {
-    // Line 0 lies in bank 0, whose first refresh is due at 500.
-    let mut bench = Bench::new(with(SINGLE), 1);
-    let checker = TimingChecker::new(&bench.channel.config.hbm);
-    bench.channel.observe(Box::new(checker));
-    let other = (1..)
-        .find(|&line| bench.channel.layout.locate(line).bank == 3)
-        .expect("a line of bank 3");
-    bench.cycles_of(read(0, 0b0001, 0));
-    bench.cycles_of(read(other, 0b0001, 0));
-    bench.run_until(499);
-    // Both rows are open: one read waits for nothing, the other for a precharge, tRFC and an activate.
-    bench.send(0, read(0, 0b0001, 7));
-    bench.send(0, read(other, 0b0001, 8));
-    let responses = bench.received(2);
-    assert_eq!(responses[0], (501 + OPEN, 8));
-    assert_eq!(responses[1], (500 + 15 + 300 + 14 + 13 + 1 + EXTRA + 1, 7));
-}
-
-#[test]
-fn refreshes_of_single_banks_of_an_idle_channel_come_in_turn() {
-    let mut bench = Bench::new(with(SINGLE), 1);
-    let checker = TimingChecker::new(&bench.channel.config.hbm);
-    bench.channel.observe(Box::new(checker));
-    bench.cycles_of(read(0, 0b0001, 0));
-    bench.run_until(21_900);
-    assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), CLOSED);
-    // One in 500 cycles.
-    assert_eq!(bench.channel.state.refresh.n_done(), 43);
-}
-
-#[test]
-fn refresh_of_a_single_bank_does_not_wait_for_the_end_of_a_stream() {
-    // Every bank has requests at all times. The checker sees each command.
-    let timing = Timing {
-        t_refi: 8 * 70,
-        t_rfc: 90,
-        ..TIMING
-    };
-    let mut bench = Bench::new(with(Hbm { timing, ..SINGLE }), 1);
-    let checker = TimingChecker::new(&bench.channel.config.hbm);
-    bench.channel.observe(Box::new(checker));
-    let mut n_received = 0;
-    for n in 0..400 {
-        while !bench.requests[0].has_room(bench.now) {
-            bench.run(1);
-            while bench.responses[0].recv(bench.now).is_some() {
-                n_received += 1;
-            }
-        }
-        bench.send(0, read(n, 0b1111, 0));
-    }
-    n_received += bench.received(400 - n_received).len();
-    assert_eq!(n_received, 400);
-    let n_due = bench.now.0 / 70;
-    let n_done = bench.channel.state.refresh.n_done();
-    assert!(n_done <= n_due && n_done + 2 >= n_due, "{n_done} of {n_due}");
-}
-
 #[test]
 fn full_queue_serves_slices_in_turn() {
     let mut bench = Bench::new(config(), 2);
@@ -625,7 +558,6 @@ fn channel_keeps_the_contract_of_a_component() {
         (HBM, Domain::new(7, 4)),
         (closed, Domain::new(3, 5)),
         (timeout, Domain::new(7, 4)),
-        (SINGLE, Domain::new(3, 5)),
     ] {
         let build = |rig: &mut warpwave_hw::rig::Rig| {
             let traffic = |from: u64| -> Vec<(u64, Box<Packet>)> {
