@@ -66,7 +66,7 @@ const INTEGERS: &str = ".u16 .u32 .u64 .s16 .s32 .s64";
 const FLOATS: &str = ".f16 .f16x2 .bf16 .bf16x2 .f32 .f32x2 .f64";
 const ROUNDINGS: &str = ".rn .rz .rm .rp";
 const APPROX_OR_ROUNDED: &str = ".approx .rn .rz .rm .rp";
-const SPACES: &str = ".const .global .local .shared .shared::cta .shared::cluster .param .param::entry";
+const SPACES: &str = ".const .global .local .shared .shared::cta .shared::cluster .param .param::entry .param::func";
 
 /// All choices.
 const CHOICES: &[Choice] = &[
