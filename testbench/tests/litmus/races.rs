@@ -94,7 +94,7 @@ fn reported_races_are_those_of_the_memory_model() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Runs with a report, and runs without one in which synchronization orders weak accesses.
-    assert!(reported >= 40 && clean >= 40, "{reported} reported, {clean} clean");
+    assert!(reported >= 100 && clean >= 20, "{reported} reported, {clean} clean");
 }
 
 /// The first CTA passes a message to the second one. Fences on both sides order it.
