@@ -329,7 +329,7 @@ fn lessons_have_no_race_and_no_read_of_unwritten_bytes_but_those_listed() {
     let mut names = builtin::in_folder("lessons");
     names.retain(|name| {
         let scenario = builtin::load(name).unwrap();
-        let config = preset::load(scenario.gpu.as_deref().unwrap_or("tiny"), &scenario.set);
+        let config = preset::load(scenario.gpu.as_deref().unwrap_or("h100-sxm5"), &scenario.set);
         let config = config.unwrap_or_else(|error| panic!("{name}: {error}")).config;
         match lockstep::check_memory(&scenario, &config, BOTH, LESSON_LIMIT) {
             Ok(checked) => !checked.iter().all(|launch| launch.findings.is_empty()),
