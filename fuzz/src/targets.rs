@@ -22,8 +22,6 @@ pub mod l1;
 
 pub mod l2_slice;
 
-pub mod l2_twins;
-
 pub mod link_clock;
 
 pub mod lsu;
@@ -151,12 +149,6 @@ pub const ALL: &[Target] = &[
         l2_slice::Input,
         l2_slice::check,
         "requests for a sector take effect in order; a write-back leaves the newest bytes in memory"
-    ),
-    target!(
-        "l2_twins",
-        l2_twins::Input,
-        l2_twins::check,
-        "for each sector one order of all requests explains every response, and memory after a write-back"
     ),
     target!(
         "link_clock",
