@@ -485,18 +485,24 @@ fn load_beyond_the_constants_traps() {
         .traps(TrapKind::OutOfBounds, line);
 }
 
-/// PTX ISA, causality order: a proxy fence of the reader after a block barrier orders the stores of other warps before the reader's bulk copy.
-/// Each of four warps stores to one bank, so its store takes 32 passes.
+/// PTX ISA, causality order: a proxy fence on the way orders the stores of other warps before a bulk copy. It stands in the writers before
+/// the block barrier, or in the reader after it. Each of four warps stores to one bank, so its store takes 32 passes.
 #[test]
-fn proxy_fence_after_a_barrier_orders_the_stores_of_other_warps() {
+fn proxy_fence_on_either_side_of_a_barrier_orders_the_stores_of_other_warps() {
+    const FENCE: &str = "fence.proxy.async;\n";
+    copy_behind_a_barrier(FENCE, "");
+    copy_behind_a_barrier("", FENCE);
+}
+
+fn copy_behind_a_barrier(in_writers: &str, in_reader: &str) {
     let text = format!(
         "{HEAD}.entry k(.param .u64 out) {{\n.reg .b32 %t, %lane, %warp, %s, %at, %r;\n.reg .b64 %o;\n.reg .pred %p;\n\
          .shared .align 128 .b8 rows[32768];\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nmov.u32 %s, rows;\n\
          setp.gt.u32 %p, %t, 127;\n@%p bra copy;\nand.b32 %lane, %t, 31;\nshr.u32 %warp, %t, 5;\n\
          mad.lo.u32 %r, %lane, 4, %warp;\nmad.lo.u32 %at, %r, 128, %s;\nadd.u32 %r, %t, 1;\n\
          st.shared.u32 [%at+16384], %r;\nst.shared.u32 [%at+16388], %r;\nst.shared.u32 [%at+16392], %r;\nst.shared.u32 [%at], %r;\n\
-         bar.sync 0;\nret;\n\
-         copy:\nsetp.ne.u32 %p, %t, 128;\nbar.sync 0;\n@%p ret;\nfence.proxy.async;\n\
+         {in_writers}bar.sync 0;\nret;\n\
+         copy:\nsetp.ne.u32 %p, %t, 128;\nbar.sync 0;\n@%p ret;\n{in_reader}\
          cp.async.bulk.global.shared::cta.bulk_group [%o], [%s], 16384;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\nret;\n}}\n"
     );
     // Row 4 * lane + warp begins with the number of its thread, plus 1. Shared memory is zero at first.

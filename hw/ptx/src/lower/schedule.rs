@@ -124,7 +124,13 @@ pub(super) fn is_fence(op: &Op) -> bool {
         || arrives
         || matches!(
             opcode,
-            Opcode::Membar | Opcode::CctlIvall | Opcode::Ldgdepbar | Opcode::Syncs | Opcode::Ublkcp | Opcode::Ublkred
+            Opcode::Membar
+                | Opcode::CctlIvall
+                | Opcode::FenceView
+                | Opcode::Ldgdepbar
+                | Opcode::Syncs
+                | Opcode::Ublkcp
+                | Opcode::Ublkred
         )
 }
 
@@ -304,6 +310,14 @@ mod tests {
     use super::*;
     use crate::lower::code::Arg;
     use warpwave_isa::space::Access;
+
+    #[test]
+    fn no_operation_moves_across_a_fence_of_memory() {
+        for opcode in [Opcode::Membar, Opcode::CctlIvall, Opcode::FenceView, Opcode::Bar] {
+            assert!(is_fence(&Op::machine(opcode)), "{opcode:?}");
+        }
+        assert!(!is_fence(&Op::machine(Opcode::St)));
+    }
 
     #[test]
     fn wide_load_takes_free_registers_before_narrow_ones() {
