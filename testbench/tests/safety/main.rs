@@ -309,6 +309,39 @@ fn reads_of_unwritten_bytes_are_found_and_reads_of_copied_bytes_are_not() {
     assert_eq!(counted.unwritten.len(), 1);
 }
 
+/// Lessons with a race, each with the reason. Neither race changes a result.
+const RACES: [(&str, &str); 2] = [
+    (
+        "cluster",
+        "both blocks store their last value to one word, so that no load is dead; nothing reads the word",
+    ),
+    (
+        "occupancy",
+        "all threads load the same words, and store the values that are there already",
+    ),
+];
+
+/// Each launch has a limit of warp instructions, so that the lessons together take seconds.
+const LESSON_LIMIT: u64 = 1 << 16;
+
+#[test]
+fn lessons_have_no_race_and_no_read_of_unwritten_bytes_but_those_listed() {
+    let mut names = builtin::in_folder("lessons");
+    names.retain(|name| {
+        let scenario = builtin::load(name).unwrap();
+        let config = preset::load(scenario.gpu.as_deref().unwrap_or("h100-sxm5"), &scenario.set);
+        let config = config.unwrap_or_else(|error| panic!("{name}: {error}")).config;
+        match lockstep::check_memory(&scenario, &config, BOTH, LESSON_LIMIT) {
+            Ok(checked) => !checked.iter().all(|launch| launch.findings.is_empty()),
+            Err(error) => {
+                assert!(scenario.expect_failure.is_some(), "{name}: {error}");
+                false
+            }
+        }
+    });
+    assert_eq!(names, RACES.map(|(name, _)| name));
+}
+
 #[test]
 fn bulk_copy_to_global_memory_reads_what_the_threads_have_written() {
     let copy = "mov.u64 %rd1, data;\nsetp.ne.u32 %p1, %tid, 0;\n@%p1 bra END;\n\

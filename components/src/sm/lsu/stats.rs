@@ -41,8 +41,10 @@ pub struct Stats {
     pub local_loads: Accesses,
     /// Stores to local memory.
     pub local_stores: Accesses,
-    /// Reads of textures and surfaces.
+    /// Fetches from textures.
     pub texture_loads: Accesses,
+    /// Loads from surfaces.
+    pub surface_loads: Accesses,
     /// Stores to surfaces.
     pub surface_stores: Accesses,
     /// Loads from the shared memory of other SMs.
@@ -76,12 +78,13 @@ impl Stats {
     pub(super) fn count_access(&mut self, warp_inst: &WarpInst, access: &CoalescedAccess, lanes: LaneMask) {
         let inst = warp_inst.inst();
         let is_local = !warp_inst.local_lanes.is_empty();
-        let (sectors, remote_lanes) = local_part(access);
+        let (sectors, remote_lanes) = device_part(access);
         // A generic address may name this GPU's memory in one lane and another SM in the next: such an access counts as global.
         let is_remote = !remote_lanes.is_empty() && (lanes & !remote_lanes).is_empty();
         let kind = match inst.op {
             // A texel has no address of its lane, and its sectors are those of the filter.
-            Opcode::Tex | Opcode::Suld => &mut self.texture_loads,
+            Opcode::Tex => &mut self.texture_loads,
+            Opcode::Suld => &mut self.surface_loads,
             Opcode::Sust => &mut self.surface_stores,
             // A prefetch returns nothing to the warp, so it is no access of the warp.
             Opcode::Cctl => return,
@@ -105,7 +108,7 @@ impl Stats {
         kind.lane_bytes += lane_bytes;
         // A broadcast needs fewer sectors than its lane bytes: it has no excess.
         kind.excess_sectors += sectors.saturating_sub(lane_bytes.div_ceil(SECTOR as u64));
-        // Coalescing is no matter of texels, and another SM moves words.
+        // The counts by instruction show how well lanes coalesce. Texels and words of another SM do not coalesce into sectors.
         if is_remote || matches!(inst.op, Opcode::Tex | Opcode::Suld | Opcode::Sust) {
             return;
         }
@@ -143,18 +146,21 @@ impl Stats {
     pub(super) fn report(&self, report: &mut dyn Report) {
         let stats = self;
         report.count("instructions", stats.instructions);
-        for (names, accesses) in [
-            (LOADS, &stats.loads),
-            (STORES, &stats.stores),
-            (ATOMICS, &stats.atomics),
-            (LOCAL_LOADS, &stats.local_loads),
-            (LOCAL_STORES, &stats.local_stores),
-            (TEXTURE_LOADS, &stats.texture_loads),
-            (SURFACE_STORES, &stats.surface_stores),
-            (REMOTE_LOADS, &stats.remote_loads),
-            (REMOTE_STORES, &stats.remote_stores),
-            (REMOTE_ATOMICS, &stats.remote_atomics),
-        ] {
+        let reported: [(&[&'static str], &Accesses); 11] = [
+            (&LOADS, &stats.loads),
+            (&STORES, &stats.stores),
+            (&ATOMICS, &stats.atomics),
+            (&LOCAL_LOADS, &stats.local_loads),
+            (&LOCAL_STORES, &stats.local_stores),
+            // Lanes name texels, not bytes: such accesses have no lane bytes and no excess.
+            (&TEXTURE_LOADS, &stats.texture_loads),
+            (&SURFACE_LOADS, &stats.surface_loads),
+            (&SURFACE_STORES, &stats.surface_stores),
+            (&REMOTE_LOADS, &stats.remote_loads),
+            (&REMOTE_STORES, &stats.remote_stores),
+            (&REMOTE_ATOMICS, &stats.remote_atomics),
+        ];
+        for (names, accesses) in reported {
             let values = [
                 accesses.instructions,
                 accesses.requests,
@@ -183,7 +189,7 @@ impl Stats {
 }
 
 /// Sectors of an access in device memory, and the lanes that access another SM.
-fn local_part(access: &CoalescedAccess) -> (u64, LaneMask) {
+fn device_part(access: &CoalescedAccess) -> (u64, LaneMask) {
     let (mut sectors, mut remote_lanes) = (0, LaneMask::NONE);
     for line in access.lines() {
         match remote(line.line) {
@@ -235,20 +241,9 @@ const LOCAL_STORES: [&str; 5] = [
     "local_st_lane_bytes",
     "local_st_excess_sectors",
 ];
-const TEXTURE_LOADS: [&str; 5] = [
-    "texture_ld_inst",
-    "texture_ld_requests",
-    "texture_ld_sectors",
-    "texture_ld_lane_bytes",
-    "texture_ld_excess_sectors",
-];
-const SURFACE_STORES: [&str; 5] = [
-    "surface_st_inst",
-    "surface_st_requests",
-    "surface_st_sectors",
-    "surface_st_lane_bytes",
-    "surface_st_excess_sectors",
-];
+const TEXTURE_LOADS: [&str; 3] = ["texture_ld_inst", "texture_ld_requests", "texture_ld_sectors"];
+const SURFACE_LOADS: [&str; 3] = ["surface_ld_inst", "surface_ld_requests", "surface_ld_sectors"];
+const SURFACE_STORES: [&str; 3] = ["surface_st_inst", "surface_st_requests", "surface_st_sectors"];
 const REMOTE_LOADS: [&str; 5] = [
     "remote_ld_inst",
     "remote_ld_requests",

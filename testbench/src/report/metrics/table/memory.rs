@@ -38,6 +38,14 @@ pub(super) const L1: &[Row] = &[
         |i| i.sum("lsu", "global_ld_sectors"),
     ),
     (
+        "l1tex__t_sectors_pipe_tex_mem_texture.sum",
+        "sector",
+        "lsu",
+        "32-byte sectors accessed by texture fetches. A filtered fetch counts its first texel alone.",
+        "sum of texture_ld_sectors",
+        |i| i.sum("lsu", "texture_ld_sectors"),
+    ),
+    (
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
         "sector/request",
         "lsu",
