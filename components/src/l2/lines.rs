@@ -132,11 +132,7 @@ impl Lines {
     /// Sectors in flight for a recall that lack bytes here. Only a store may wait with them: the answer brings no bytes.
     #[inline]
     pub(super) fn recalled_in_part(&self, way: usize) -> u8 {
-        let recalled = self.states[way].recalled;
-        match recalled {
-            0 => 0,
-            _ => recalled & !self.full(way),
-        }
+        self.states[way].recalled & !self.full(way)
     }
 
     /// Notes that a recall of `sectors` begins or ends.

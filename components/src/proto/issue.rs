@@ -10,14 +10,14 @@ use warpwave_isa::lane::LaneMask;
 use crate::proto::warp::MAX_SLOTS;
 
 /// Maximum number of instructions of a program: the program counter has 21 bits in a message.
-pub const MAX_INSTRUCTIONS: usize = 1 << (LAUNCH - PC);
+pub const MAX_INSTRUCTIONS: usize = 1 << (GENERATION - PC);
 
 /// Groups of asynchronous operations per warp: 3 bits in a message.
 pub const GROUPS: u8 = 1 << (63 - GROUP);
 
-/// Lowest bit of each field. From the top: bit 63 is set, then group, warp, launch, program counter, and the lanes from bit 0 on.
+/// Lowest bit of each field. From the top: bit 63 is set, then group, warp, generation, program counter, and the lanes from bit 0 on.
 const PC: u32 = 32;
-const LAUNCH: u32 = 53;
+const GENERATION: u32 = 53;
 const WARP: u32 = 54;
 const GROUP: u32 = 60;
 /// The bit that is set in every word. It makes the word nonzero, so an `Option` needs no more bytes.
@@ -37,16 +37,16 @@ impl Issue {
         Issue(SET | fields | u64::from(active.0))
     }
 
-    /// The same issue by a warp whose start had this launch number ([`WarpStart::launch`](crate::proto::warp::WarpStart::launch)).
+    /// The same issue, by a warp of this generation of its slot ([`WarpStart`](crate::proto::warp::WarpStart)).
     #[inline]
-    pub fn with_launch(self, launch: bool) -> Self {
-        Issue(self.0 | u64::from(launch) << LAUNCH)
+    pub fn with_generation(self, generation: bool) -> Self {
+        Issue(self.0 | u64::from(generation) << GENERATION)
     }
 
-    /// Launch number of the warp.
+    /// Generation of the slot, modulo 2.
     #[inline]
-    pub fn launch(self) -> bool {
-        self.0.get() >> LAUNCH & 1 == 1
+    pub fn generation(self) -> bool {
+        self.0.get() >> GENERATION & 1 == 1
     }
 
     /// Slot in the sub-core.
@@ -125,8 +125,8 @@ mod tests {
     fn fields_do_not_overlap() {
         for (warp, pc, lanes, group) in [(0, 0, 0, 0), (63, (1 << 21) - 1, u32::MAX, 7), (5, 1 << 20, 1 << 31, 4)] {
             let issue = Issue::new(warp, pc, LaneMask(lanes), group);
-            assert!(!issue.launch() && issue.with_launch(true).launch());
-            let issue = issue.with_launch(lanes % 2 == 1);
+            assert!(!issue.generation() && issue.with_generation(true).generation());
+            let issue = issue.with_generation(lanes % 2 == 1);
             assert_eq!(
                 (issue.warp(), issue.pc(), issue.active().0, issue.group()),
                 (warp, pc, lanes, group)

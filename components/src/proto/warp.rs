@@ -38,8 +38,8 @@ pub struct WarpStart {
     pub shared_base: u32,
     /// Lanes with a thread.
     pub lanes: LaneMask,
-    /// Number of the start in its slot, modulo 2. An instruction names it, so that a start that comes late is found.
-    pub launch: bool,
+    /// Generation of the slot, modulo 2: it changes with each start there. An issued instruction has it too, so a late start is found.
+    pub generation: bool,
     /// Its grid.
     pub grid: Arc<Grid>,
 }

@@ -68,7 +68,7 @@ payload! {
         WarpEvent::Done { warp } | WarpEvent::Trap { warp, .. } => (*warp).into(),
     }, corrupt = |event| *warp_of(event) ^= 1;
     Issue: "pc" = |issue| issue.pc().into(),
-        corrupt = |issue| *issue = Issue::new(issue.warp(), issue.pc(), LaneMask(issue.active().0 ^ 1), issue.group()).with_launch(issue.launch());
+        corrupt = |issue| *issue = Issue::new(issue.warp(), issue.pc(), LaneMask(issue.active().0 ^ 1), issue.group()).with_generation(issue.generation());
     Release: "pc" = |release| release.pc().into(),
         corrupt = |release| *release = Release::new(release.warp() ^ 1, release.pc(), release.group());
     Resolved: "pc" = |resolved| resolved.pc.into(), corrupt = |resolved| resolved.lanes.0 ^= 1;

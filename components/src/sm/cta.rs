@@ -144,8 +144,8 @@ struct State {
     ended: u64,
     /// Free warp slots of each sub-core, bit i for slot i.
     free_warps: Vec<SlotMask>,
-    /// Launch number of the last warp in each warp slot of each sub-core, bit i for slot i.
-    launches: Vec<SlotMask>,
+    /// Generation of each warp slot of each sub-core, bit i for slot i. It changes with each start.
+    generations: Vec<SlotMask>,
     /// CTA slot and warp index of each warp slot of each sub-core.
     owners: Vec<[(u8, u8); MAX_SLOTS]>,
     /// First cycle in which the barrier unit is free to count one more arrival.
@@ -169,7 +169,7 @@ impl State {
             starting: 0,
             ended: 0,
             free_warps: vec![SlotMask::MAX >> (MAX_SLOTS - config.warps_per_subcore); config.subcores],
-            launches: vec![0; config.subcores],
+            generations: vec![0; config.subcores],
             owners: vec![[(0, 0); MAX_SLOTS]; config.subcores],
             count_free: Cycle::ZERO,
             releases: Vec::with_capacity(config.max_ctas),
@@ -343,9 +343,9 @@ impl CtaManager {
                 resident.warp_slots[index as usize] = (subcore as u8, slot);
                 resident.started += 1;
                 state.owners[subcore][slot as usize] = (cta as u8, index as u8);
-                state.launches[subcore] ^= 1 << slot;
-                let launch = state.launches[subcore] >> slot & 1 == 1;
-                let start = warp_start(resident, cta, slot, index, self.config.shared_unit, launch);
+                state.generations[subcore] ^= 1 << slot;
+                let generation = state.generations[subcore] >> slot & 1 == 1;
+                let start = warp_start(resident, cta, slot, index, self.config.shared_unit, generation);
                 state.stats.warps += 1;
                 // Both messages in one cycle: the dispatch unit knows the warp before the scheduler can issue.
                 self.ports.warp_info[subcore].send(now, WarpInfo::Start(start.clone()));

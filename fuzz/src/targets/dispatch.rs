@@ -118,7 +118,7 @@ impl Neighbours {
                 block: [0; 3],
                 shared_base: 0,
                 lanes: LaneMask::ALL,
-                launch: false,
+                generation: false,
                 grid: GRID.clone(),
             };
             self.info.push(0, WarpInfo::Start(start));

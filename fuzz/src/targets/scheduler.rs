@@ -169,7 +169,7 @@ impl Neighbours {
             block: [0; 3],
             shared_base: 0,
             lanes: LaneMask::ALL,
-            launch: false,
+            generation: false,
             grid: self.grid.clone(),
         };
         self.command.push(now.0, WarpCommand::Start(start));

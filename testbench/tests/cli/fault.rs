@@ -65,7 +65,11 @@ fn late_start_of_a_later_warp_is_a_broken_invariant() {
             "gpu.gpc[0].sm[0].subcore[0].start:delay@cycle={cycle},cycles=62"
         ));
         assert_eq!(answer.code, 6, "{cycle}: {}", answer.out);
-        assert!(answer.err.contains("is of another launch than"), "{}", answer.err);
+        assert!(
+            answer.err.contains("is of another generation of its slot"),
+            "{}",
+            answer.err
+        );
         assert!(
             answer.err.contains("gpu.gpc[0].sm[0].subcore[0].dispatch"),
             "{}",

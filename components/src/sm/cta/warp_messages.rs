@@ -15,7 +15,7 @@ pub(super) fn warp_start(
     slot: u8,
     index: u32,
     shared_unit: u32,
-    launch: bool,
+    generation: bool,
 ) -> WarpStart {
     let grid = &resident.grid;
     WarpStart {
@@ -26,7 +26,7 @@ pub(super) fn warp_start(
         shared_base: shared_base(grid, cta, shared_unit),
         // All 32 lanes, but fewer in the last warp if the block's size is no multiple of 32.
         lanes: LaneMask::first(grid.threads() - index * WARP_SIZE as u32),
-        launch,
+        generation,
         grid: grid.clone(),
     }
 }

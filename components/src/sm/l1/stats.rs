@@ -67,12 +67,12 @@ impl Stats {
         self.load_sectors_hit += hit;
         self.load_sectors_missed += missed;
         self.load_sectors_merged += merged;
-        // A factor in place of a branch: most loads are global, but not all.
-        let is_global = u64::from(packet.purpose == Purpose::GlobalLoad);
-        self.global_load_sectors += is_global * (hit + missed);
-        self.global_load_sectors_hit += is_global * hit;
-        self.global_load_sectors_missed += is_global * missed;
-        self.global_load_sectors_merged += is_global * merged;
+        if packet.purpose == Purpose::GlobalLoad {
+            self.global_load_sectors += hit + missed;
+            self.global_load_sectors_hit += hit;
+            self.global_load_sectors_missed += missed;
+            self.global_load_sectors_merged += merged;
+        }
     }
 
     /// Counts a stall of the tag stage when it ends.

@@ -248,8 +248,8 @@ impl Dispatch {
         let state = &mut self.state;
         let start = state.warps[warp as usize].as_ref().expect("an issued warp has started");
         assert!(
-            issue.launch() == start.launch,
-            "{}: {issue:?} is of another launch than {:?} of block {:?}, the last warp started in the slot",
+            issue.generation() == start.generation,
+            "{}: {issue:?} is of another generation of its slot than the last start there, of warp {:?} of block {:?}",
             self.path,
             start.index,
             start.block

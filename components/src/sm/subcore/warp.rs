@@ -75,8 +75,8 @@ pub struct Warp {
     pub block: [u32; 3],
     /// Index of the warp in its CTA.
     pub index: u32,
-    /// Launch number of its start.
-    pub launch: bool,
+    /// Generation of its slot, modulo 2.
+    pub generation: bool,
     /// Progress at the cluster barrier.
     pub cluster: ClusterState,
     /// Index and thread count of the block barrier that the warp waits at.
@@ -104,7 +104,7 @@ impl Warp {
             grid: start.grid,
             block: start.block,
             index: start.index,
-            launch: start.launch,
+            generation: start.generation,
             board: Scoreboard::default(),
             in_flight: 0,
             queued: 0,

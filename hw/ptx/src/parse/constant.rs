@@ -119,7 +119,7 @@ impl<'a> Parser<'a> {
             let end = first.start as usize + operator.len();
             self.text.get(first.start as usize..end) == Some(operator)
         };
-        // A number after `%` makes it a name, and so does the vendor's assembler.
+        // A number after `%` makes it a name, as in the vendor's assembler.
         let is_operator = match self.token().kind {
             Kind::Punct(_) => true,
             Kind::Word => self.slice(first) == "%",

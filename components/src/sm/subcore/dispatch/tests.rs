@@ -22,7 +22,7 @@ fn dispatch_unit_keeps_the_contract_and_completes_every_instruction() {
             block: [0; 3],
             shared_base: 0,
             lanes: LaneMask::ALL,
-            launch: false,
+            generation: false,
             grid: grid.clone(),
         })
     };

@@ -157,10 +157,11 @@ impl Scheduler {
         }
         // The number comes back with the release, and tells which group of the warp has one operation less.
         let group = warp.begin(group);
-        let launch = warp.launch;
-        self.ports
-            .issue
-            .send(now, Issue::new(slot as u8, pc, active, group).with_launch(launch));
+        let generation = warp.generation;
+        self.ports.issue.send(
+            now,
+            Issue::new(slot as u8, pc, active, group).with_generation(generation),
+        );
     }
 
     /// Resolves a control instruction that reads no register.

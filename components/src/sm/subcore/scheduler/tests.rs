@@ -38,7 +38,7 @@ fn start(warp: u8, grid: &Arc<Grid>) -> WarpCommand {
         block: [0; 3],
         shared_base: 0,
         lanes: LaneMask::ALL,
-        launch: false,
+        generation: false,
         grid: grid.clone(),
     })
 }
