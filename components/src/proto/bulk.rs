@@ -23,7 +23,7 @@ pub const CONST_BANK: u8 = 3;
 pub struct BulkInst {
     /// The instruction.
     pub warp_inst: Box<WarpInst>,
-    /// Placement of the CTAs of its cluster. Without a cluster: none, or that of an earlier launch.
+    /// Placement of the CTAs of its cluster. Without a cluster it is `None`, or left from an earlier launch.
     pub cluster: Option<ClusterPlacement>,
     /// Bytes of a CTA in the shared memory of an SM.
     pub cta_bytes: u32,
@@ -32,7 +32,7 @@ pub struct BulkInst {
 /// The bulk copy of a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bulk {
-    /// First byte in the shared memory of each receiving CTA, or of the own one.
+    /// Offset of the first byte in the shared memory of each receiving CTA. For a copy to global memory, of the CTA that it reads.
     pub shared: u32,
     /// First byte in global memory, or the address of the tensor map.
     pub global: u64,
@@ -114,7 +114,9 @@ pub fn constant_map(grid: &Grid, bank: u8, at: u64) -> Option<TensorMap> {
     TensorMap::from_bytes(&bytes)
 }
 
-/// True if `map` fits the instruction: it has the same rank, offsets for an im2col map, and its elements have the reduction.
+/// True if `map` fits the instruction: the rank is the same, and a reduction exists for the map's elements.
+///
+/// A copy to shared memory has im2col offsets if and only if the map is an im2col map.
 fn fits(warp_inst: &WarpInst, map: &TensorMap) -> bool {
     let inst = warp_inst.inst();
     let reduces = inst.op == Opcode::Ublkred;
@@ -132,7 +134,7 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     let (shared, barrier) = (u64::from(bulk.shared), u64::from(bulk.barrier));
     let inside = |offset: u64, n: u32| offset + u64::from(n) <= u64::from(grid.shared_bytes);
     let to_shared = !warp_inst.inst().mods.high;
-    // A bit beyond the last CTA of the cluster.
+    // True if `ranks` has a bit beyond the last CTA of the cluster.
     let foreign = u32::from(bulk.ranks).checked_shr(grid.cluster_ctas()).unwrap_or(0) != 0;
     // A copy to global memory reads the CTA's own shared memory (PTX ISA, `cp.async.bulk`: `.shared::cta`).
     let own = 1 << cluster_rank(warp_inst.block, grid.cluster);

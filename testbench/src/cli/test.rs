@@ -58,7 +58,7 @@ pub struct Test {
     pub bless: bool,
 }
 
-/// A scenario that ran: its result, and its report if it passed.
+/// The result of a scenario, and its report if it passed.
 struct Ran {
     case: Case,
     report: Option<Json>,
@@ -179,7 +179,7 @@ fn relative(path: &Path, folder: &Path) -> PathBuf {
     up.chain(path.components().skip(alike)).collect()
 }
 
-/// Runs all scenarios in parallel. Prints a line each, in order. After Ctrl-C no more begin.
+/// Runs all scenarios in parallel. Prints one line for each, in order. After Ctrl-C no scenario starts.
 fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Result<Vec<Ran>, Failure> {
     let reports =
         tempfile::tempdir().map_err(|error| Failure::input(format!("cannot create a temporary folder: {error}")))?;
@@ -198,7 +198,7 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         // Lines appear in the order of the scenarios: a result waits for all before it.
         while let Some(Some(ran)) = done.1.get(done.0) {
             if !args.quiet || ran.case.failed.is_some() {
-                // A closed pipe ends nothing: the files of the results remain to be written.
+                // A closed pipe does not end the suite: the files of the results remain to be written.
                 let _ = print(&line(&ran.case, width));
             }
             done.0 += 1;
@@ -277,7 +277,7 @@ fn has_sweep(name: &str) -> bool {
     Draft::find(name).is_ok_and(|draft| draft.sweep().is_some())
 }
 
-/// Runs the sweep of a scenario, one point at a time: other scenarios run beside it.
+/// Runs the sweep of a scenario, one point at a time: other scenarios run in parallel.
 fn sweep(args: &Test, program: &Path, name: &str, store: &Path) -> std::io::Result<Output> {
     let mut command = Command::new(program);
     command
@@ -305,7 +305,7 @@ fn failed(kind: &str, text: &str) -> Failed {
     }
 }
 
-/// The metrics that moved away from the baseline. With --bless, which takes them over, only those of absent launches.
+/// The failure if metrics moved away from the baseline. With --bless, a metric of an absent launch is the only failure.
 fn moved(args: &Test, baseline: &Baseline, name: &str, report: Option<&Json>) -> Option<Failed> {
     let (path, report) = (args.baseline.as_deref()?, report?);
     // A baseline cannot have a metric of an absent launch, so --bless refuses it too.

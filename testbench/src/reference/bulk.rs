@@ -1,4 +1,4 @@
-//! Bulk copies of the reference: performed at once, then counted by their mbarrier.
+//! Bulk copies of the reference: each moves its bytes at once, then its mbarrier counts them.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use warpwave_isa::space::{PARAM_WINDOW, Space, WINDOW_BYTES, split_window};
 use super::access::Lsu;
 use super::race_detector::{Kind, Strength};
 
-/// A copy of a lane, ready to move bytes.
+/// The copy of one lane: its pieces, and their total size.
 struct LaneCopy {
     lane: usize,
     /// Runs of bytes that are contiguous in global memory.
@@ -27,13 +27,13 @@ struct LaneCopy {
 }
 
 impl LaneCopy {
-    /// Byte `n` of a piece in shared memory.
+    /// The address in shared memory of byte `n` of a piece.
     fn shared(&self, piece: Piece, n: u32) -> u32 {
         swizzled(piece.shared + n, self.map.map_or(0, |map| map.swizzle))
     }
 }
 
-/// The parts of a piece that lie in one word of shared memory each. A swizzle moves words whole.
+/// Splits a piece at the words of shared memory. A swizzle keeps the bytes of a word together.
 fn words(piece: Piece) -> impl Iterator<Item = Range<u32>> {
     let mut next = 0;
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ impl Lsu<'_, '_> {
             Some(mask) => (0..u16::BITS).filter(|rank| mask >> rank & 1 == 1).collect(),
             None => vec![rank.unwrap_or(own)],
         };
-        // A copy to global memory reads the own shared memory only.
+        // A copy to global memory reads only the shared memory of its own CTA.
         let is_remote_source = self.inst.mods.high && ranks[..] != [own];
         let is_foreign = |rank: &u32| *rank as usize >= self.cta.shared.len();
         if ranks.is_empty() || ranks.iter().any(is_foreign) || is_remote_source {
@@ -124,7 +124,7 @@ impl Lsu<'_, '_> {
         let map = self.tensor_map(lane)?;
         let at = extent.coordinates(|n| self.word(2, n, lane));
         let offsets = extent.offsets(|n| self.word(2, n, lane));
-        // Checked before the pieces are listed: a map that the kernel wrote may describe billions.
+        // Checked before the pieces are listed: a map that the kernel wrote may describe billions of bytes.
         let rank = self.cta.rank as u32;
         self.inside(
             lane,
@@ -183,7 +183,7 @@ impl Lsu<'_, '_> {
                     };
                 }
                 let (at, bytes) = (copy.shared(piece, n.start), &bytes[..n.len()]);
-                // In a launch with clusters there is no such detector, so `at` is in the own CTA.
+                // The detector of shared memory is off in a launch with clusters, so `at` is in the lane's own CTA.
                 self.show_to_shared(lane, at, bytes.len(), Some(bytes));
                 self.inside(lane, Space::Cluster, in_cluster(rank, at), bytes.len())?
                     .copy_from_slice(bytes);

@@ -1,7 +1,7 @@
 //! A baseline: metrics of each scenario on each GPU, and how far each metric may move.
 //!
 //! ```toml
-//! [tolerance]                            # relative; metrics that are not here are not compared
+//! [tolerance]                            # relative; other metrics are not compared
 //! cycles = 0.02
 //!
 //! [values."kernels/saxpy.toml".tiny]     # written by --bless
@@ -47,7 +47,7 @@ pub enum BaselineError {
     /// A metric does not exist.
     #[error("tolerance: no metric is named `{0}`; the names are those of `warpwave run --json`")]
     UnknownMetric(String),
-    /// A tolerance is no part of a value.
+    /// A tolerance is not from 0 to 1.
     #[error("tolerance: `{metric}` has {tolerance}; write a number from 0 to 1, such as 0.02")]
     BadTolerance {
         /// The metric.
@@ -83,7 +83,7 @@ impl Baseline {
     /// Parses the text of a baseline.
     ///
     /// # Errors
-    /// If the text has another form, or names a metric or a tolerance that cannot be.
+    /// If the text has another form, names an unknown metric, or has a tolerance or a value out of range.
     pub fn parse(text: &str) -> Result<Self, BaselineError> {
         let baseline: Baseline = toml::from_str(text).map_err(|error| BaselineError::Syntax(error.to_string()))?;
         if baseline.tolerance.is_empty() {
@@ -114,12 +114,12 @@ impl Baseline {
         Ok(baseline)
     }
 
-    /// The metrics of this scenario's report that moved too far, one sentence each.
+    /// The metrics of a scenario's report that moved beyond their tolerance, one sentence each.
     pub fn check(&self, scenario: &str, report: &Json) -> Vec<String> {
         let kept = self.values.get(scenario).and_then(|gpus| gpus.get(gpu(report)));
         let moved = self.tolerance.iter().filter_map(|(metric, &tolerance)| {
             let found = value(report, metric).number();
-            // `not modelled` and `not reached` are no numbers. A blessed run without the number has no value either.
+            // `not modelled` and `not reached` are no numbers, so --bless wrote no value. To have none in both is no change.
             if found.is_none() && kept.is_some_and(|values| !values.contains_key(metric)) {
                 return None;
             }
@@ -131,7 +131,7 @@ impl Baseline {
                 return Some(format!("{metric} has no value, and the baseline is {kept}"));
             };
             let change = found - kept;
-            // A baseline of 0 has no room: only 0 is near.
+            // The tolerance is relative: near a baseline of 0 is only 0.
             let is_near = change.abs() <= tolerance * kept.abs();
             let percent = if kept == 0.0 { String::new() } else { format!("{:+.1} %, ", change / kept * 100.0) };
             (!is_near).then(|| {
@@ -154,7 +154,7 @@ impl Baseline {
             .collect()
     }
 
-    /// Takes over the values of a report.
+    /// Replaces a scenario's values on one GPU by those of a report.
     pub fn bless(&mut self, scenario: &str, report: &Json) {
         let numbers = self
             .tolerance
@@ -195,7 +195,7 @@ fn gpu(report: &Json) -> &str {
     report["gpu"].as_str().unwrap_or_default()
 }
 
-/// A whole number without a decimal point.
+/// The TOML value of a number: an integer if the number is whole and not 0, else a float.
 fn number_value(number: f64) -> Value {
     // Below 2^53 every whole f64 is exact. 0 stays a float, which keeps the sign of -0.
     let is_whole = number.fract() == 0.0 && number.abs() < 9e15;

@@ -1,9 +1,10 @@
 //! A job describes one point completely, and its key is the hash of everything that decides its result.
 //!
 //! ```text
-//! build | scenario without its words, gpu, asserts, sweep | PTX | arrays | GPU, every number | settings | limits ── blake3 ──> Key
+//! build | scenario, essential keys | PTX | arrays | GPU, every number | settings | limits ── blake3 ──> Key
 //! ```
 //!
+//! The essential keys of a scenario leave out its descriptions, its GPU, its sweep, and assertions without `points = true`.
 //! If assertions for each point compare with other runs, the key has their scenarios, files and GPUs too.
 //!
 //! A built-in scenario is part of the build, so its name stands for its files.
@@ -25,8 +26,8 @@ use crate::scenario::{Draft, OtherRun, Scenario, ScenarioError};
 /// Version and hash of the sources: results of another build do not count.
 pub(super) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("WARPWAVE_SOURCES"));
 
-/// Keys of a scenario file that do not change a point's result. The key holds the GPU by its numbers.
-// `gpu` is here since the key has every number of the GPU. Assertions for points are put back by `essential`.
+/// Keys of a scenario file that do not change a point's result.
+// `gpu` is here because the hash has every number of the GPU. `essential` puts assertions with `points = true` back.
 const WITHOUT: [&str; 9] = [
     "title",
     "claim",
@@ -105,7 +106,7 @@ impl Key {
         (text.len() == 32 && text.chars().all(is_hex)).then(|| Key(text.to_owned()))
     }
 
-    /// The key of the parts that decide a result. The build is one more part.
+    /// The key of the parts that decide a result. The build is added as one more part.
     pub(crate) fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Key {
         let mut hasher = blake3::Hasher::new();
         part(&mut hasher, BUILD.as_bytes());
@@ -160,7 +161,7 @@ fn build(draft: Draft, config: &GpuConfig, settings: &[(String, String)]) -> Res
 /// Name and value of a changed constant, launch size or argument.
 pub type Setting = (String, String);
 
-/// Splits settings: constants of the scenario, and launch sizes or arguments.
+/// Splits settings into constants of the scenario, and launch sizes or arguments.
 pub fn split_constants(draft: &Draft, settings: &[Setting]) -> (Vec<Setting>, Vec<Setting>) {
     let constants = draft.constants();
     let is_constant = |name: &str| constants.iter().any(|(constant, _)| constant == name);
@@ -175,7 +176,7 @@ pub fn absolute(name_or_path: &str) -> String {
     full.map_or_else(|| name_or_path.to_owned(), |full| full.display().to_string())
 }
 
-/// What a key needs of a scenario.
+/// The parts of a scenario that go into a key.
 #[derive(Clone)]
 struct Known {
     /// Hash of its files.

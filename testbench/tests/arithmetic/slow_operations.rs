@@ -272,7 +272,8 @@ fn divisors_whose_fraction_is_all_ones_are_rounded_correctly() {
     }
 }
 
-/// By hand: 2^372 / -(2 - 2^-52) 2^1023 is -2^-652 (1 + 2^-53 + ...). 1 / (1 - 2^-53) is 1 + 2^-53 + ....
+/// Quotients by hand. The first is 2^372 / -((2 - 2^-52) 2^1023) = -2^-652 (1 + 2^-53 + ...).
+/// The second is 1 / (1 - 2^-53) = 1 + 2^-53 + ....
 #[test]
 fn reciprocals_just_above_a_midpoint_round_up() {
     check(

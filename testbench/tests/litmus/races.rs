@@ -1,7 +1,7 @@
-//! The race detector on the litmus files: what it reports is a race of the memory model, and it reports what always races.
+//! The race detector on the litmus files. Each report is a race of the memory model, and a program that always races has a report.
 //!
 //! The reference runs each file as a plain kernel, once for each order of its CTAs. The axioms give all executions with the outcome of
-//! that run. Each reported pair races in one of them. If each of them has a race, there is a report.
+//! that run. Each reported pair races in one of these executions. If all of them have a race, there is a report.
 
 use warpwave::bench::Bench;
 use warpwave::lockstep;
@@ -93,7 +93,7 @@ fn reported_races_are_those_of_the_memory_model() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // Runs with a report, and runs without one in which synchronization orders weak accesses.
+    // `clean` counts runs without a report although they have weak accesses: synchronization orders these.
     assert!(reported >= 100 && clean >= 20, "{reported} reported, {clean} clean");
 }
 

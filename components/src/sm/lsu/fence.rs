@@ -1,7 +1,7 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. Its latency counts from
-//! the issue.
+//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. The latency of the fence
+//! counts from its issue.
 //! Such a fence also waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs, and the fence closes
 //! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
@@ -83,14 +83,14 @@ impl Fences {
     /// Adds a fence that waits until cycle `due`, and for the accesses in flight if `drains`.
     fn add(&mut self, warp_inst: Box<WarpInst>, drains: bool, due: Cycle) {
         let newest = self.epochs.len() - 1;
-        // Without accesses since the last fence, the two share an epoch.
+        // Without accesses since the last fence, both fences end at the same epoch.
         if drains && self.epochs[newest] > 0 {
             self.epochs.push_back(0);
         }
         let open = self.epochs.len() as u32 - 1;
         self.waiting.push(Fence {
             warp_inst,
-            // The first epoch as the end means that it waits for none.
+            // A fence that does not drain ends at the first epoch, so it waits for no access.
             end: self.first.wrapping_add(if drains { open } else { 0 }),
             due,
         });
@@ -114,13 +114,13 @@ impl Fences {
 
     /// True if the accesses that a fence waits for are complete.
     fn is_drained(&self, fence: &Fence) -> bool {
-        // Epoch numbers wrap. Their distance is at most the number of warps.
+        // Epoch numbers wrap, so their signed distance tells which is earlier.
         self.first.wrapping_sub(fence.end) as i32 >= 0
     }
 }
 
 impl Lsu {
-    /// Takes a fence or an invalidation. Without active lanes it has no effect.
+    /// Takes a fence or an invalidation. An instruction without active lanes completes at once.
     pub(super) fn take_fence(&mut self, warp_inst: Box<WarpInst>, now: Cycle) {
         self.send_credit(&warp_inst, now);
         let inst = warp_inst.inst();

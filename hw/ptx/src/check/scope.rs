@@ -24,7 +24,7 @@ pub(super) enum Meaning {
 /// Maximum number of digits of a register number. A declaration has at most 2^20 registers.
 const MAX_DIGITS: usize = 7;
 
-/// Registers with a common name and a number.
+/// A family of registers: a common name, followed by the number of each member.
 #[derive(Clone, Copy)]
 pub(super) struct Family {
     /// First register of member 0.
@@ -50,7 +50,7 @@ struct Scope<'a> {
     names: HashMap<&'a str, Meaning>,
     /// Each family such as `%r<8>`. A family needs no entry for each member.
     families: HashMap<&'a str, Family>,
-    /// The least number of the names that begin with a text: 3 for `%r`, after `%r3` and `%r12`.
+    /// The least number after each prefix of a declared name: 3 for `%r`, after `%r3` and `%r12`.
     least_numbers: HashMap<&'a str, u32>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Returns the families that a name can belong to, the shortest first, with its number in each.
+/// Returns the families that can contain a name, the shortest first, with the name's number in each.
 fn members(name: &str) -> impl Iterator<Item = (&str, u32)> {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit);
     let split = name.len() - digits.take(MAX_DIGITS).count();
@@ -120,7 +120,7 @@ impl<'a> Scopes<'a> {
         is_new
     }
 
-    /// Declares `name0` to `name(count-1)`. Returns false if the scope has the family, or a name of one of its members.
+    /// Declares `name0` to `name(count-1)`. Returns false if the scope already declares the family, or the name of a member.
     #[must_use]
     pub fn declare_family(&mut self, name: &'a str, family: Family) -> bool {
         let Some(scope) = self.stack.last_mut() else {

@@ -26,7 +26,7 @@ enum SymbolKind<'u, 'a> {
 }
 
 impl Symbol<'_, '_> {
-    /// Strength of a definition: the greatest counts, and of two equal ones the first.
+    /// Strength of a definition. The strongest definition of a name is kept, and the first of two equal ones.
     fn strength(&self) -> (u8, bool, u64, Reverse<usize>) {
         let rank = match self.linkage {
             Linkage::Visible => 2,
@@ -72,7 +72,7 @@ pub(super) fn resolve(units: &[Unit<'_>], edits: &mut [Edits], findings: &mut Ve
     }
 }
 
-/// Returns the names of module scope of a text, each once.
+/// Returns the module-scope names of a text, each once.
 fn symbols_of<'u, 'a>(text: usize, unit: &'u Unit<'a>) -> BTreeMap<&'a str, Symbol<'u, 'a>> {
     let mut symbols: BTreeMap<&str, Symbol<'_, '_>> = BTreeMap::new();
     let functions = unit.module.functions.iter().map(|function| {
@@ -182,7 +182,7 @@ fn unused_name(name: &str, text: usize, used: &mut HashSet<Cow<'_, str>>) -> Str
 
 /// Renames a symbol of a text, and everything inside its functions that hides it.
 ///
-/// A register of a family, such as `name1` of `name<8>`, keeps its name: its declaration does not contain that name.
+/// A register of a family keeps its name. For a symbol `x1`, that is the register `x1` of `x<8>`: its declaration does not contain `x1`.
 fn rename(unit: &Unit<'_>, name: &str, new: &str, edits: &mut Edits) {
     let mut depth = 0_u32;
     // Depth of the block whose family has a member of this name, up to the end of the block.
@@ -209,7 +209,7 @@ fn rename(unit: &Unit<'_>, name: &str, new: &str, edits: &mut Edits) {
     }
 }
 
-/// Returns 8 for the name of `name<8>`, at token `at`; `None` for other names.
+/// Returns the count of a family: 8 if token `at` is the `name` of `name<8>`, `None` for other names.
 fn family_count(unit: &Unit<'_>, at: usize) -> Option<u32> {
     let [_, open, count, close, ..] = unit.tokens.get(at..)? else {
         return None;

@@ -5,10 +5,10 @@
 //! without it, values differ from those of a GPU.
 //!
 //! The rule was read from machine code of the vendor's assembler (ptxas 11.8). A product contracts only if it disappears: all its readers
-//! are sums of its own region. Moves and `neg` between them are no readers, and results that nothing reads do not count. A region is a
-//! block of the text without unused labels. Calls, fences and some guarded instructions divide it (`ends_region` in `select`). If both
-//! operands of a sum are products, one of them contracts. A product with one reader is preferred. If both have one reader, the first
-//! operand contracts.
+//! are sums of its own region. Moves and `neg` between a product and a sum are no readers. Dead code is removed first, so it reads nothing.
+//! A region is a basic block of the PTX text, without its unused labels. Calls, fences and some guarded instructions divide it
+//! (`ends_region` in `select.rs`). If both operands of a sum are products, one of them contracts. A product with one reader is preferred.
+//! If both have one reader, the first operand contracts.
 
 use super::code::{Arg, Bits, BlockId, Code, Op, OpKind, VGuard, VReg, Wide};
 use super::dce;
@@ -39,10 +39,11 @@ pub(super) fn run(code: &mut Code) {
     }
 }
 
-/// Returns the blocks in lists. Within a list, each block continues with the next one only, and that has no other predecessor.
+/// Splits the blocks into chains. The only successor of a block in a chain is the next one, which has no other predecessor.
 fn chains(graph: &Graph) -> Vec<Vec<BlockId>> {
     let n = graph.successors.len();
     let next = |block: BlockId| match graph.successors[block][..] {
+        // Block 0 is the entry: it is also reached from outside the graph.
         [next] if next != 0 => {
             let mut before = graph.predecessors[next]
                 .iter()
@@ -162,7 +163,7 @@ fn keep_factors(code: &mut Code, product: &mut Op, is_stale: impl Fn(VReg) -> bo
     moves
 }
 
-/// A scan of a chain, in order: which registers hold products.
+/// A scan of a chain in order, which tracks the registers that hold products.
 struct Chain<'o> {
     ops: &'o [(BlockId, Op)],
     products: Vec<Product>,
@@ -226,7 +227,7 @@ impl<'o> Chain<'o> {
         });
     }
 
-    /// Returns what the results of a move or a negation hold, if all of them are words of one product.
+    /// Returns the aliases in the results of a move or a negation, if all of them are words of one product. Empty otherwise.
     fn copied(&self, op: &Op) -> Vec<Alias> {
         let is_move = op.is(Opcode::Mov) || op.kind == OpKind::Wide(Wide::Mov);
         let source = op.src[0];
@@ -288,7 +289,7 @@ impl<'o> Chain<'o> {
         arg.as_vreg().is_some_and(|vreg| (0..words).all(|n| is_word(vreg, n)))
     }
 
-    /// Notes the registers that an operation writes. `copied` is the product that it is a copy of.
+    /// Notes the registers that an operation writes. `copied` is the product that the operation copies.
     fn write(&mut self, index: usize, op: &Op, copied: Option<usize>) {
         for vreg in op.defs() {
             // A guarded write keeps the product in other lanes.
@@ -362,7 +363,7 @@ fn multiply_add_of(product: &Op) -> Option<Opcode> {
     (product.guard == VGuard::ALWAYS && !product.mods.sat).then_some(opcode)
 }
 
-/// True if `sum` is a sum of the product's region and numbers.
+/// True if `sum` is an addition in the product's region, with its type and its `.ftz`.
 fn takes(product: &Op, sum: &Op) -> bool {
     let OpKind::Machine(opcode) = sum.kind else {
         return false;
@@ -388,7 +389,7 @@ fn negates(product: &Op, op: &Op) -> bool {
     }
 }
 
-/// Returns the multiply-add of a product and the other operand of a sum. A negative product negates a factor.
+/// Returns the multiply-add of a product and the other operand of a sum. A negated product negates one factor.
 fn fused(product: &Op, sum: &Op, reader: Reader) -> Op {
     let [mut factor, other, ..] = product.src;
     if reader.negated {

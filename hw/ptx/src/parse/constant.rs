@@ -1,8 +1,9 @@
 //! Parser of constant expressions: integers of 64 bits with the operators of C (PTX ISA, "Constant Expressions").
 //!
-//! A literal is signed. With a `U`, or above 2^63 - 1, it is unsigned. An operation on two signed values is signed. Exceptions: `~` and `%`
-//! are unsigned, a shift has the type of its first operand, and a comparison gives a signed 0 or 1. The rules were compared with the
-//! vendor's assembler (ptxas 11.8). That computes an overflow and a long shift in the host's arithmetic; here both are findings.
+//! A literal is signed. With a `U`, or above 2^63 - 1, it is unsigned. An operation on two signed values is signed. There are four
+//! exceptions. `~` and `%` are unsigned. A shift has the type of its first operand. A comparison gives a signed 0 or 1. `a ? b : c` has the
+//! type of the chosen operand. The rules were compared with the vendor's assembler (ptxas 11.8). The assembler computes an overflow and a
+//! long shift in the host's arithmetic. Here both are findings.
 
 use super::{Parsed, Parser, integer_value};
 use crate::diag::{Diagnostic, Span};
@@ -44,7 +45,8 @@ impl Constant {
     }
 }
 
-/// Levels of the binary operators. A higher one binds tighter.
+/// Levels of the binary operators. A higher level binds tighter.
+// `operator` takes the first match, so `<=` and `<<` come before `<`.
 const LEVELS: [(&str, u32); 18] = [
     ("||", 1),
     ("&&", 2),
@@ -75,12 +77,12 @@ impl<'a> Parser<'a> {
         Ok(self.choice(expected)?.number())
     }
 
-    /// Parses a product, or an operand in parentheses: a part of a sum of offsets.
+    /// Parses one term of a sum of offsets: a product, or a single operand.
     pub(super) fn constant_product(&mut self, expected: &str) -> Parsed<i128> {
         Ok(self.binary(expected, PRODUCT)?.number())
     }
 
-    /// True if the token after the current one is an operator with two operands or three.
+    /// True if the token after the first one is an operator with two or three operands.
     pub(super) fn is_operator_next(&self) -> bool {
         matches!(self.peek(1).kind, Kind::Punct(byte) if b"|&=!<>^+-*/?".contains(&byte))
             || self.slice(self.peek(1).span) == "%"
@@ -119,7 +121,7 @@ impl<'a> Parser<'a> {
             let end = first.start as usize + operator.len();
             self.text.get(first.start as usize..end) == Some(operator)
         };
-        // A number after `%` makes it a name, as in the vendor's assembler.
+        // A lone `%` is an operator. `%3` is a name, as in the vendor's assembler.
         let is_operator = match self.token().kind {
             Kind::Punct(_) => true,
             Kind::Word => self.slice(first) == "%",
@@ -192,7 +194,7 @@ fn overflow(span: Span) -> Diagnostic {
 
 const OVERFLOW: &str = "the value does not fit the type `.s64` of this expression";
 
-/// Returns the result of an operator; the message of a finding if it has none.
+/// Returns the result of a binary operator. The error is the message of a finding.
 fn apply(operator: &str, left: Constant, right: Constant) -> Result<Constant, String> {
     let is_unsigned = left.is_unsigned || right.is_unsigned;
     let (a, b) = (left.bits, right.bits);

@@ -9,7 +9,7 @@ use crate::scenario::files::Files;
 use crate::scenario::format::Assert;
 
 impl Draft {
-    /// Its input files on disk: the scenario, the PTX files and the arrays. Empty for a built-in scenario.
+    /// The scenario's files on disk: its own text, PTX files, arrays, and tables of assertions. Empty for a built-in scenario.
     pub fn files(&self) -> Vec<PathBuf> {
         match self.files {
             Files::BuiltIn(_) => Vec::new(),
@@ -20,7 +20,7 @@ impl Draft {
         }
     }
 
-    /// All input files on disk: its own, those of the GPUs `gpus`, those of other runs, and the tables of its sweep.
+    /// All input files on disk: the scenario's files, the tables of its sweep, the presets `gpus`, and the files of other runs.
     pub fn inputs<'a>(&self, gpus: impl IntoIterator<Item = &'a str>) -> Vec<PathBuf> {
         let mut found = self.files();
         if let Files::Disk(_) = self.files {
@@ -32,14 +32,14 @@ impl Draft {
         // A table [runs.NAME] is read before the run, also if no assertion names it.
         let tables = self.file.runs.keys().map(String::as_str);
         for run in self.other_runs(self.file.assert.iter().flat_map(Assert::other_runs).chain(tables)) {
-            // The run itself reports the fault of another scenario.
+            // A fault of another scenario is reported when it runs.
             found.extend(Draft::find(&run.scenario).iter().flat_map(Draft::files));
             found.extend(run.gpu.as_deref().map(preset_files).unwrap_or_default());
         }
         found
     }
 
-    /// The runs that assertions for each point of a sweep compare with, each once.
+    /// The runs that assertions with `points = true` compare with, each once.
     pub fn runs_of_points(&self) -> Vec<OtherRun> {
         let asserts = self.file.assert.iter().filter(|assert| assert.points);
         self.other_runs(asserts.flat_map(Assert::other_runs))
@@ -65,7 +65,7 @@ impl Draft {
     }
 }
 
-/// The files of a preset and of its bases. A preset with a fault has its own file alone.
+/// The files of a preset and of its bases. Of a preset with a fault, only its own file.
 fn preset_files(gpu: &str) -> Vec<PathBuf> {
     preset::files(gpu).unwrap_or_else(|_| vec![PathBuf::from(gpu)])
 }

@@ -13,10 +13,11 @@ use std::sync::LazyLock;
 /// A set of modifiers that exclude each other.
 struct Choice {
     opcodes: &'static str,
-    /// Types of the instruction, the last one counts; empty for any type.
+    /// Types for which the choice holds: one of them is the instruction's last type. Empty for any type.
     types: &'static str,
-    /// A modifier that the instruction has; empty for any form.
+    /// Modifier that the instruction must have for the choice to hold. Empty for any form.
     form: &'static str,
+    /// The modifiers of the set.
     words: &'static str,
     /// Oldest PTX version in which the instruction needs one of `words`. `None` if it never does.
     since: Option<(u32, u32)>,
@@ -38,6 +39,7 @@ const fn needed(opcodes: &'static str, types: &'static str, words: &'static str)
     needed_since((0, 0), opcodes, types, words)
 }
 
+/// A choice that every instruction makes from a PTX version on.
 const fn needed_since(version: (u32, u32), opcodes: &'static str, types: &'static str, words: &'static str) -> Choice {
     Choice {
         opcodes,
@@ -68,7 +70,7 @@ const ROUNDINGS: &str = ".rn .rz .rm .rp";
 const APPROX_OR_ROUNDED: &str = ".approx .rn .rz .rm .rp";
 const SPACES: &str = ".const .global .local .shared .shared::cta .shared::cluster .param .param::entry .param::func";
 
-/// All choices.
+/// All choices. Lists of modifiers, types and opcodes have a space between their words.
 const CHOICES: &[Choice] = &[
     needed("mul mad", INTEGERS, ".lo .hi .wide"),
     needed("madc mul24 mad24 dp2a", "", ".lo .hi"),
@@ -127,7 +129,7 @@ const CHOICES: &[Choice] = &[
 /// Operations that combine a comparison with a predicate.
 const BOOLEANS: &str = ".and .or .xor";
 
-/// Types of an opcode that takes only a few.
+/// Opcodes that take only some types, and these types.
 const TYPES: &[(&str, &str)] = &[
     ("redux", ".u32 .s32 .b32 .f32"),
     ("copysign testp", ".f32 .f64"),
@@ -172,7 +174,7 @@ fn lists(words: &str, word: &str) -> bool {
     words.split(' ').any(|other| other == word)
 }
 
-/// Returns the finding for a choice that an instruction does not make, or makes twice.
+/// Returns the first finding about the types and modifiers of an instruction: a wrong type, an excluded modifier, or a wrong choice.
 pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], version: (u32, u32)) -> Option<Diagnostic> {
     let words = Words::of(instruction);
     let opcode = instruction.opcode.text;
@@ -327,7 +329,8 @@ impl<'i, 'a> Words<'i, 'a> {
         if let Some(words) = rounding.filter(|words| self.among(words).next().is_none()) {
             return Some(self.without(words));
         }
-        // Exact conversions round nothing. Those within one float type can round to an integral value, those from bf16 take any rounding.
+        // An exact conversion has nothing to round. Within one float type it can round to an integral value.
+        // From bf16, or between float types of one width, any rounding is taken.
         let refused: &[&str] = match () {
             () if rounding.is_some() => &[],
             () if to == from && to.is_float() => &[ROUNDINGS],

@@ -5,7 +5,7 @@ use crate::ast::{Instruction, Type};
 use crate::diag::{Diagnostic, Span};
 
 impl<'t, 'a> Checker<'t, 'a> {
-    /// Checks a literal of `bits` bits. A bit type takes the bits of a float, if it has as many.
+    /// Checks a literal where the instruction takes `bits` bits of type `ty`. A bit type accepts a float literal of the same width.
     pub(super) fn check_literal(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
         let works_on = format!("literal where the instruction works on {}", dotted(ty));
         match value {
@@ -35,7 +35,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// Checks literals among the operands that the signature leaves unchecked.
+    /// Checks the literals of opcodes with a signature that does not give the types of the sources.
     pub(super) fn check_literals(&mut self, instruction: &Instruction<'a>, types: &[Type], operands: &[Value<'a>]) {
         let (Some(&first), Some(&last)) = (types.first(), types.last()) else {
             return;
@@ -46,7 +46,7 @@ impl<'t, 'a> Checker<'t, 'a> {
             .is_some_and(|name| Type::from_dotted(name.text) == Some(last));
         let sources: &[Type] = match instruction.opcode.text {
             "mov" => &[last],
-            // Narrow formats, such as `.e4m3x2`, are no types of a literal.
+            // A conversion to a pair has two sources. The last qualifier may be a format without a `Type`, such as `.e2m1x2`.
             "cvt" if ends_with_type => &[last, last],
             "set" => &[last, last],
             "slct" => &[first, first, last],

@@ -4,8 +4,8 @@
 //! false on a borrow. The PTX ISA speaks of a borrow instead. This differs only where a sum reads the flag of a difference, or the other
 //! way round. There the values are those of the vendor's machine code (ptxas 11.8).
 //!
-//! A reader after a label, or under another guard than the last writer, does not know the writer. Every writer of such a function
-//! also copies its carry to one predicate, the flag of the frame.
+//! After a label, or under another guard than the last writer, the writer of a carry is not known. In a function with such a reader,
+//! every writer also copies its carry to one predicate, `carry_flag` of the function's frame.
 
 use super::integer::sign;
 use super::{Form, Selected, Selector};
@@ -72,7 +72,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         })
     }
 
-    /// Returns the half of the product that `mad` adds to.
+    /// Returns the low or high half of the product of `mad`, to which the third source is added.
     fn product_word(&mut self, form: &Form<'t, 'a>) -> Result<Arg, Diagnostic> {
         let args = [self.src(form, 1)?, self.src(form, 2)?];
         if form.ty().bits() == 64 {
@@ -114,7 +114,7 @@ pub(super) fn needs_carry_flag(body: &Body<'_, '_>) -> bool {
             is_set = true;
             writer = Some(op.guard);
         }
-        // A rewritten guard has other lanes than the writer had.
+        // A rewritten guard enables other lanes than it did for the writer.
         writer = writer.filter(|guard| !guard.is_some_and(|(reg, _)| writes(op, reg)));
     }
     unknown && is_set
@@ -130,8 +130,8 @@ fn writes(op: &check::Op<'_, '_>, predicate: check::RegId) -> bool {
     }
 }
 
-/// Prepares one word of a subtrahend: the first is negated, and later ones are inverted.
+/// Prepares one word of a subtrahend: negated if no carry comes in, inverted if one does.
 fn subtrahend(arg: Arg, has_carry: bool) -> Arg {
-    // The carry into a later word completes its negation.
+    // -b = !b + 1. The carry-in is this 1, or 0 after a borrow.
     if has_carry { arg.inverted() } else { arg.negated() }
 }
