@@ -105,9 +105,10 @@ pub fn test(args: &Test) -> Result<(), Failure> {
         write(path, junit(&cases, seconds).as_bytes())?;
     }
     if let (Some(path), Some(baseline), true) = (&args.baseline, &mut baseline, args.bless) {
-        for (name, ran) in scenarios.iter().zip(&ran) {
-            if let Some(report) = &ran.report {
-                baseline.bless(&kept_name(name, path), report);
+        // By the name of each case: an interrupted scenario has none, so the lists may differ.
+        for Ran { case, report } in &ran {
+            if let Some(report) = report {
+                baseline.bless(&kept_name(&case.name, path), report);
             }
         }
         write(path, baseline.text().as_bytes())?;
@@ -225,18 +226,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
         // Without the flight recorder: each failure would leave a file in the working folder.
         .args(["run", "--no-progress", "--no-flight", "--json"].map(OsStr::new))
         .arg(report);
-    if let Some(gpu) = &args.gpu {
-        command.args(["--gpu", gpu]);
-    }
-    for (key, value) in &args.set {
-        command.args(["--set", &format!("{key}={value}")]);
-    }
-    if let Some(cycles) = &args.max_cycles {
-        command.args(["--max-cycles", &cycles.to_string()]);
-    }
-    if args.ignore_target {
-        command.arg("--ignore-target");
-    }
+    pass_options(&mut command, args);
     let begin = Instant::now();
     // After `--`, a name that begins with a dash is no option.
     let mut ran = command.arg("--").arg(name).stdin(Stdio::null()).output();
@@ -273,6 +263,22 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     Some(Ran { case, report })
 }
 
+/// Passes the options of the machine and its launches on to the command of a scenario.
+fn pass_options(command: &mut Command, args: &Test) {
+    if let Some(gpu) = &args.gpu {
+        command.args(["--gpu", gpu]);
+    }
+    for (key, value) in &args.set {
+        command.args(["--set", &format!("{key}={value}")]);
+    }
+    if let Some(cycles) = &args.max_cycles {
+        command.args(["--max-cycles", &cycles.to_string()]);
+    }
+    if args.ignore_target {
+        command.arg("--ignore-target");
+    }
+}
+
 fn has_sweep(name: &str) -> bool {
     Draft::find(name).is_ok_and(|draft| draft.sweep().is_some())
 }
@@ -283,18 +289,7 @@ fn sweep(args: &Test, program: &Path, name: &str, store: &Path) -> std::io::Resu
     command
         .args(["sweep", "--no-progress", "--jobs", "1", "--store"].map(OsStr::new))
         .arg(store);
-    for (key, value) in &args.set {
-        command.args(["--set", &format!("{key}={value}")]);
-    }
-    if let Some(gpu) = &args.gpu {
-        command.args(["--gpu", gpu]);
-    }
-    if let Some(cycles) = &args.max_cycles {
-        command.args(["--max-cycles", &cycles.to_string()]);
-    }
-    if args.ignore_target {
-        command.arg("--ignore-target");
-    }
+    pass_options(&mut command, args);
     command.arg("--").arg(name).stdin(Stdio::null()).output()
 }
 

@@ -285,8 +285,8 @@ impl<'t, 'a> Checker<'t, 'a> {
     fn clash(&mut self, ty: Type, found: Type, span: Span) {
         let message = format!(
             "{} register where the instruction works on {}",
-            dotted(found),
-            dotted(ty)
+            found.dotted(),
+            ty.dotted()
         );
         self.report(span, message);
     }
@@ -439,10 +439,6 @@ fn kind_clash(instruction: Type, register: Type) -> bool {
     (is_integer(instruction) && matches!(register, Type::F32 | Type::F64))
         || (matches!(instruction, Type::F32 | Type::F64) && is_integer(register))
         || ((instruction == Type::Pred) != (register == Type::Pred) && instruction.bits() == register.bits())
-}
-
-fn dotted(ty: Type) -> String {
-    format!(".{}", format!("{ty:?}").to_lowercase())
 }
 
 /// True if PTX has a special register with this name and component.

@@ -1,13 +1,13 @@
 //! Literals: an integer in a float instruction, and a float of the wrong width, are refused.
 
-use super::{Checker, Value, dotted};
+use super::{Checker, Value};
 use crate::ast::{Instruction, Type};
 use crate::diag::{Diagnostic, Span};
 
 impl<'t, 'a> Checker<'t, 'a> {
     /// Checks a literal where the instruction takes `bits` bits of type `ty`. A bit type accepts a float literal of the same width.
     pub(super) fn check_literal(&mut self, ty: Type, bits: u32, value: &Value<'a>, span: Span) {
-        let works_on = format!("literal where the instruction works on {}", dotted(ty));
+        let works_on = format!("literal where the instruction works on {}", ty.dotted());
         match value {
             Value::Int(_) if ty.is_float() => {
                 let help = match ty {

@@ -37,7 +37,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .ok_or_else(|| form.unsupported())?;
         let reduction = format!(
             "red.relaxed.cluster.shared::cluster{operation}{} [%at], %v0;\n",
-            dotted(form)
+            form.ty().dotted()
         );
         self.with_complete_tx(form, 1, &reduction)
     }
@@ -90,7 +90,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let space = if to_global { ".global" } else { ".shared::cluster" };
                 let value = ["%h", "%v0", "%w"][(ty.bytes() / 4) as usize];
                 let load = format!("ld.shared.b{} {value}, [%from];\n", ty.bits());
-                (ty.bytes(), format!("{load}red.relaxed.gpu{space}{operation}{} [%to], {value};\n", dotted(form)))
+                (ty.bytes(), format!("{load}red.relaxed.gpu{space}{operation}{} [%to], {value};\n", form.ty().dotted()))
             }
             _ => return Err(form.unsupported()),
         };
@@ -132,7 +132,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 Type::from_dotted(word).is_none() && !matches!(*word, ".v2" | ".v4" | ".v8" | ".L2::cache_hint")
             })
             .collect();
-        let ty = dotted(form);
+        let ty = form.ty().dotted();
         let (bits, bytes) = (form.ty().bits(), form.ty().bytes());
         let list = |letter: char| (0..n).map(|n| format!("%{letter}{n}")).collect::<Vec<_>>().join(", ");
         let returns = form.opcode() == "atom";
@@ -166,7 +166,3 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
 /// Qualifier of accesses that signal an mbarrier.
 const COMPLETE_TX: &str = ".mbarrier::complete_tx::bytes";
-
-fn dotted(form: &Form<'_, '_>) -> String {
-    format!(".{}", format!("{:?}", form.ty()).to_lowercase())
-}

@@ -38,7 +38,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => return Err(form.unsupported()),
         };
         let mut code = format!(".reg {result} %d; .reg {source} %a, %b; .reg .pred %c, %p, %q; .reg .b32 %high;\n");
-        let from = dotted(from);
+        let from = from.dotted();
         code += &match is_pair(form.ty()) {
             true => format!(
                 "setp{words}{from} %p|%q, %a, %b{third};\nselp.b32 %d, {one}, 0, %p;\nselp.b32 %high, {}, 0, %q;\nor.b32 %d, %d, %high;\n",
@@ -102,7 +102,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 let _ = writeln!(
                     code,
                     "cvt.s64{} %z, %c;\n{}.s64 %t, %t, %z;\ncvt.u32.u64 %d, %t;",
-                    dotted(result),
+                    result.dotted(),
                     &word[1..]
                 );
             }
@@ -163,10 +163,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 /// True for a packed pair of halves.
 fn is_pair(ty: Type) -> bool {
     matches!(ty, Type::F16x2 | Type::Bf16x2)
-}
-
-fn dotted(ty: Type) -> String {
-    format!(".{}", format!("{ty:?}").to_lowercase())
 }
 
 fn sign(ty: Type) -> char {
