@@ -15,6 +15,7 @@
 //! - [`waves`]: signals and their changes.
 //! - [`features`]: what a run reached. The runner keeps an input that reaches something new.
 //! - [`runner`]: fuzzes on stable Rust, without libFuzzer.
+//! - [`coverage`]: which lines of the sources under test a run reaches.
 //!
 //! `README.md` has the commands. `corpus/` has the first inputs, `regressions/` every input that once failed. `cargo test` replays both.
 
@@ -31,6 +32,8 @@ pub mod warp_access;
 pub mod waves;
 
 pub mod runner;
+
+pub mod coverage;
 
 pub mod targets;
 

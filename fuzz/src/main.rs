@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use warpwave_fuzz::coverage::Coverage;
 use warpwave_fuzz::runner::{self, Limits};
 use warpwave_fuzz::targets::{ALL, Target, find};
 
@@ -17,7 +18,13 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Fuzzes every target for some seconds each, and prints one row per target.
-    Table(Budget),
+    Table {
+        #[command(flatten)]
+        budget: Budget,
+        /// Adds the share of the lines under test that run: fuzzes each target a second time, with an instrumented build.
+        #[arg(long)]
+        coverage: bool,
+    },
     /// Fuzzes one target.
     Run {
         /// The target.
@@ -65,7 +72,7 @@ impl Budget {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::Table(budget) => table(budget.limits()),
+        Command::Table { budget, coverage } => table(budget.limits(), coverage),
         Command::Run { target, budget, save } => run(&target, budget.limits(), save),
         Command::Replay { files } => each_file(&files, |target, bytes| (target.run)(bytes)),
         Command::Show { files } => each_file(&files, |target, bytes| println!("{}", (target.show)(bytes))),
@@ -86,9 +93,10 @@ fn named(name: &str) -> Result<&'static Target, String> {
 }
 
 /// Fuzzes every target. Returns true if none failed.
-fn table(limits: Limits) -> Result<bool, String> {
-    println!("| Target | Executions | Per second | Slowest, ms | Features | Inputs | Finds |");
-    println!("|---|---|---|---|---|---|---|");
+fn table(limits: Limits, coverage: bool) -> Result<bool, String> {
+    let coverage = coverage.then(Coverage::build).transpose()?;
+    println!("| Target | Executions | Per second | Slowest, ms | Features | Inputs | Lines covered | Finds |");
+    println!("|---|---|---|---|---|---|---|---|");
     let mut all_held = true;
     for target in ALL {
         let outcome = runner::with_quiet_panics(|| runner::fuzz(target, limits));
@@ -98,8 +106,15 @@ fn table(limits: Limits) -> Result<bool, String> {
         };
         // A find does not end the table: the other targets run too.
         all_held &= outcome.find.is_none();
+        let lines = match &coverage {
+            None => "-".to_owned(),
+            Some(coverage) => {
+                let lines = coverage.of(target, limits)?;
+                format!("{:.0} % of {}", lines.percent(), lines.all)
+            }
+        };
         println!(
-            "| `{}` | {} | {:.0} | {:.1} | {} | {} | {finds} |",
+            "| `{}` | {} | {:.0} | {:.1} | {} | {} | {lines} | {finds} |",
             target.name,
             outcome.executions,
             outcome.per_second(),

@@ -68,6 +68,17 @@ fn every_target_has_a_file_for_libfuzzer() {
 }
 
 #[test]
+fn sources_under_test_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for target in ALL {
+        assert!(!target.sources.is_empty(), "{}: no source under test", target.name);
+        for source in target.sources {
+            assert!(root.join(source).exists(), "{}: {source} does not exist", target.name);
+        }
+    }
+}
+
+#[test]
 fn replayed_texts_are_many() {
     let texts = ALL.iter().find(|target| target.name == "ptx_text").map(corpus);
     assert!(texts.is_some_and(|texts| texts.len() > 200));
