@@ -179,6 +179,7 @@ impl Component for ClusterBarrier {
         self.ports.show(observer);
     }
 
+    /// Ended CTAs have arrived. A complete barrier is open.
     fn invariants(&self, check: &mut Invariants) {
         for entry in &self.state.entries {
             let (cluster, all) = (entry.cluster, u64::from(entry.all()));

@@ -418,6 +418,7 @@ impl Component for GigaThread {
         self.ports.show(observer);
     }
 
+    /// No CTA is lost: CTAs sent = resident + ended. No SM has more CTAs than slots.
     fn invariants(&self, check: &mut Invariants) {
         let Some(running) = &self.state.running else { return };
         let resident: u64 = self.state.resident.iter().map(|&n| u64::from(n)).sum();

@@ -478,6 +478,7 @@ impl Component for Channel {
         self.slices.show(observer);
     }
 
+    /// Each request is ready or waits for an older one of its line, in the set of its bank. The queue keeps its depth.
     fn invariants(&self, check: &mut Invariants) {
         self.state.queue.invariants(self.config.hbm.queue_depth, check);
     }
@@ -489,9 +490,9 @@ impl Component for Channel {
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         let state = &self.state;
-        let requests = state.arriving.len() + state.queue.len() + state.responses.len();
-        if requests > 0 {
-            say(format!("{}: {requests} requests have no response yet", self.path));
+        let n = state.arriving.len() + state.queue.len() + state.responses.len();
+        if n > 0 {
+            say(format!("{}: {n} requests have no response yet", self.path));
         }
     }
 }

@@ -434,6 +434,7 @@ impl Component for Slice {
         self.ports.show(observer);
     }
 
+    /// MSHRs: sectors in flight are counted, and each target waits for one. Copies of far lines are clean.
     fn invariants(&self, check: &mut Invariants) {
         self.state.mshr.invariants(check);
         if let Some(twin) = &self.state.twin {

@@ -249,6 +249,7 @@ impl Component for ConstantCache {
         self.ports.show(observer);
     }
 
+    /// The fills of each requester are sorted by due cycle. Requests = fills sent + waiting. No line is in two ways.
     fn invariants(&self, check: &mut Invariants) {
         for (n, delay) in self.state.delays.iter().enumerate() {
             let in_order = delay.iter().zip(delay.iter().skip(1)).all(|(a, b)| a.0 <= b.0);

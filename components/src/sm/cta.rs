@@ -440,6 +440,7 @@ impl Component for CtaManager {
         self.ports.show(observer);
     }
 
+    /// CTA slots and warp slots in use are those of the resident CTAs. A warp waits at one barrier at most, after its arrival.
     fn invariants(&self, check: &mut Invariants) {
         let State { ctas, free_warps, .. } = &self.state;
         let used = ctas.iter().enumerate().filter(|(_, cta)| cta.is_some());

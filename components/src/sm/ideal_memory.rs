@@ -260,6 +260,7 @@ impl Component for IdealMemory {
         self.ports.show(observer);
     }
 
+    /// Packets of a port keep their order.
     fn invariants(&self, check: &mut Invariants) {
         for (n, delays) in self.state.delays.iter().enumerate() {
             let late = delays

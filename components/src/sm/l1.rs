@@ -340,6 +340,7 @@ impl Component for L1 {
         self.ports.show(observer);
     }
 
+    /// MSHRs: sectors in flight are counted, and each target waits for one. Hits keep their order. A line has one way and a valid sector.
     fn invariants(&self, check: &mut Invariants) {
         let state = &self.state;
         state.mshr.table.invariants(check);

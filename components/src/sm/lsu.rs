@@ -375,6 +375,7 @@ impl Component for Lsu {
         self.ports.show(observer);
     }
 
+    /// An access has an entry while a packet of it is outstanding. No constant line is both held and in flight.
     fn invariants(&self, check: &mut Invariants) {
         self.state.pending.invariants(check);
         self.state.constants.invariants(check);

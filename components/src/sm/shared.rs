@@ -336,6 +336,7 @@ impl Component for SharedMemory {
         self.ports.show(observer);
     }
 
+    /// The array has at most its capacity. The current access has the banks until its end.
     fn invariants(&self, check: &mut Invariants) {
         check.at_most("bytes", self.state.bytes.len() as u64, self.config.bytes.into());
         let Some(current) = &self.state.current else { return };

@@ -413,6 +413,7 @@ impl Component for Tma {
         self.ports.show(observer);
     }
 
+    /// Each tag is free or has one piece in flight.
     fn invariants(&self, check: &mut Invariants) {
         let (pieces, free) = (&self.state.in_flight, &self.state.free_tags);
         let used = pieces.iter().flatten().count();

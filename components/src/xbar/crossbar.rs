@@ -396,6 +396,7 @@ impl Component for Crossbar {
         self.ports.show(observer);
     }
 
+    /// Each waiting input has one request at an output.
     fn invariants(&self, check: &mut Invariants) {
         let requests: u64 = self
             .state

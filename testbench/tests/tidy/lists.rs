@@ -35,24 +35,61 @@ fn every_component_is_checked_for_the_contract() {
     assert_none(findings, "call `warpwave_hw::rig::check` in the component's tests");
 }
 
+/// The row of a component in the table of invariants: the doc of its `Component::invariants`. `None` without such a doc.
+fn invariants_row(code: &str) -> Option<String> {
+    let name = code.split(|c: char| !c.is_alphanumeric()).next()?;
+    let (before, _) = code.split_once("fn invariants(&self, check: &mut Invariants)")?;
+    // The last line before the function is only its indent.
+    let doc = before
+        .lines()
+        .rev()
+        .skip(1)
+        .map_while(|line| line.trim().strip_prefix("/// "));
+    let mut lines: Vec<_> = doc.collect();
+    lines.reverse();
+    (!lines.is_empty()).then(|| format!("| `{name}` | {} |\n", lines.join(" ")))
+}
+
 #[test]
-fn every_component_checks_invariants_and_the_guarantees_list_them() {
-    let page = fs::read_to_string(root().join("testbench/docs/guarantees.md")).unwrap();
-    let files = files();
-    let mut findings = Vec::new();
-    for file in files.iter().filter(|file| file.path.starts_with("components/src/")) {
+fn every_component_states_its_invariants_and_the_guarantees_list_them() {
+    const HEAD: &str = "| Component | Checked |\n|---|---|\n";
+    let path = root().join("testbench/docs/guarantees.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (mut findings, mut table) = (Vec::new(), String::new());
+    for file in files().iter().filter(|file| file.path.starts_with("components/src/")) {
         let Some((_, code)) = file.text.split_once("impl Component for ") else {
             continue;
         };
-        let name = code.split_whitespace().next().unwrap_or_default();
-        if !code.contains("fn invariants(&self, check: &mut Invariants)") || !page.contains(&format!("`{name}`")) {
-            findings.push(file.path.clone());
+        match invariants_row(code) {
+            Some(row) => table += &row,
+            None => findings.push(file.path.clone()),
         }
     }
     assert_none(
         findings,
-        "check the invariants in `Component::invariants`, and describe them in guarantees.md",
+        "check the invariants in `Component::invariants`, and state them in its doc",
     );
+    let (before, after) = page.split_once(HEAD).expect("the page has the table of invariants");
+    let (written, after) = after.split_once("\n\n").expect("an empty line ends the table");
+    if std::env::var_os("WARPWAVE_WRITE_CONTRACTS").is_some() {
+        fs::write(&path, format!("{before}{HEAD}{table}\n{after}")).unwrap();
+    } else {
+        assert_eq!(
+            format!("{written}\n"),
+            table,
+            "write the page with WARPWAVE_WRITE_CONTRACTS=1"
+        );
+    }
+}
+
+#[test]
+fn row_of_a_component_is_the_doc_of_its_invariants() {
+    let code = "Queue {\n    /// Its depth.\n    /// Its order.\n    fn invariants(&self, check: &mut Invariants) {\n";
+    assert_eq!(
+        invariants_row(code).as_deref(),
+        Some("| `Queue` | Its depth. Its order. |\n")
+    );
+    assert_eq!(invariants_row(&code.replace("///", "//")), None);
 }
 
 #[test]

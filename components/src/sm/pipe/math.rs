@@ -189,6 +189,7 @@ impl Component for MathPipe {
         self.ports.show(observer);
     }
 
+    /// No result without an instruction.
     fn invariants(&self, check: &mut Invariants) {
         check.at_most(
             "instructions in the stages",

@@ -370,6 +370,7 @@ impl Component for Dispatch {
         self.ports.show(observer);
     }
 
+    /// The entry of each warp names its slot. The latched instruction is of a warp slot that exists.
     fn invariants(&self, check: &mut Invariants) {
         for (slot, start) in self.state.warps.iter().enumerate() {
             let named = start.as_ref().map_or(slot, |start| usize::from(start.warp));

@@ -378,6 +378,8 @@ impl Component for Scheduler {
         self.ports.show(observer);
     }
 
+    /// Credits: here + queued = depth. A warp is ready if it has no stall reason. Each live lane is in one group. A pending write has an
+    /// instruction in flight. Variable latencies are among the pending writes.
     fn invariants(&self, check: &mut Invariants) {
         let State { warps, ready, .. } = &self.state;
         check.at_most(
