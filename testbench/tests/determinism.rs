@@ -2,7 +2,7 @@
 //!
 //! A scenario runs once in the plain way, then in other ways. Device memory, cycles of every launch, and counters and latencies of every
 //! component must be equal. Every launch runs twice, so state that the first one leaves behind is noticed. Waveforms compare every signal
-//! in every cycle. A machine stopped in the middle of a grid must then behave like a new one.
+//! in every cycle. Scenarios and ways are also drawn at random. A machine stopped in the middle of a grid must then behave like a new one.
 
 use std::fs;
 use std::path::Path;
@@ -32,6 +32,8 @@ enum Way {
     NoSkipping,
     /// Two threads, an odd quantum, another tick order, no skipping.
     Everything,
+    /// Threads, quantum, tick order and skipping drawn from this seed.
+    Drawn(u64),
 }
 
 const WAYS: [Way; 10] = [
@@ -52,6 +54,7 @@ impl Way {
         match self {
             Way::Threads(threads) | Way::ThreadsAndQuantum(threads, _) => threads,
             Way::Everything => 2,
+            Way::Drawn(seed) => 1 + noise(seed)() as usize % 4,
             _ => 1,
         }
     }
@@ -65,6 +68,15 @@ impl Way {
             Way::Everything => [Way::Quantum(7), Way::TickOrder(9), Way::NoSkipping]
                 .into_iter()
                 .for_each(|way| way.set(clock)),
+            Way::Drawn(seed) => {
+                let mut draw = noise(!seed);
+                // Links of `tiny` allow a quantum of 7.
+                Way::Quantum(1 + draw() % 7).set(clock);
+                Way::TickOrder(draw()).set(clock);
+                if draw() % 2 == 0 {
+                    Way::NoSkipping.set(clock);
+                }
+            }
         }
     }
 }
@@ -282,6 +294,36 @@ fn large_machine_has_the_same_outcome_in_every_way() {
 fn every_built_in_scenario_has_the_same_outcome_with_all_ways_combined() {
     for scenario in builtin::names() {
         assert_same(scenario, "tiny", &[Way::Everything]);
+    }
+}
+
+/// Runs a drawn scenario in the plain way and in a drawn way. One pair in four also writes waveforms, and compares them.
+fn assert_same_at(seed: u64, folder: &Path) {
+    let mut draw = noise(seed);
+    let names = builtin::names();
+    let scenario = names[draw() as usize % names.len()];
+    let way = Way::Drawn(draw());
+    let files = ["plain.vcd", "other.vcd"].map(|name| folder.join(name));
+    let recorded = draw().is_multiple_of(4);
+    let file = |n: usize| recorded.then(|| files[n].as_path());
+    let plain = run_recorded(scenario, "tiny", Way::Plain, file(0));
+    let other = run_recorded(scenario, "tiny", way, file(1));
+    assert_eq!(plain.difference(&other), None, "draw {seed}: {scenario}, {way:?}");
+    if recorded {
+        let [plain, other] = files.map(|file| fs::read_to_string(file).unwrap());
+        assert_eq!(first_change(&plain, &other), None, "draw {seed}: {scenario}, {way:?}");
+    }
+}
+
+/// `WARPWAVE_DRAWS=A..B` runs these draws instead of the first eight.
+#[test]
+fn drawn_scenarios_have_the_same_outcome_in_drawn_ways() {
+    let draws = std::env::var("WARPWAVE_DRAWS").unwrap_or("0..8".to_owned());
+    let (first, end) = draws.split_once("..").expect("WARPWAVE_DRAWS is A..B");
+    let folder = tempfile::tempdir().unwrap();
+    for seed in first.parse().unwrap()..end.parse().unwrap() {
+        println!("draw {seed}");
+        assert_same_at(seed, folder.path());
     }
 }
 

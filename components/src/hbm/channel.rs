@@ -29,12 +29,11 @@
 //!
 //! A write has WL in place of CL. The scheduler (`scheduler`) chooses the requests for the next commands. The row policy (`row_policy`:
 //! open, closed, timeout) closes rows that no request needs. The last column command of a request moves all its bytes from or to storage.
+//! Source: JEDEC JESD235 (HBM) for the commands and the names of the timings.
 //!
 //! # Invariants
 //! - Requests of one line are served in order of arrival.
 //! - Every rule of `timing` holds between any two commands.
-//!
-//! Source: JEDEC JESD235 (HBM) for the commands and the names of the timings.
 
 mod burst;
 mod command;
