@@ -73,7 +73,7 @@ impl Way {
                 // Links of `tiny` allow a quantum of 7.
                 Way::Quantum(1 + draw() % 7).set(clock);
                 Way::TickOrder(draw()).set(clock);
-                if draw() % 2 == 0 {
+                if draw().is_multiple_of(2) {
                     Way::NoSkipping.set(clock);
                 }
             }
