@@ -489,9 +489,9 @@ impl Component for Channel {
 
     fn waits(&self, say: &mut dyn FnMut(String)) {
         let state = &self.state;
-        let n = state.arriving.len() + state.queue.len() + state.responses.len();
-        if n > 0 {
-            say(format!("{}: {n} requests have no response yet", self.path));
+        let requests = state.arriving.len() + state.queue.len() + state.responses.len();
+        if requests > 0 {
+            say(format!("{}: {requests} requests have no response yet", self.path));
         }
     }
 }
