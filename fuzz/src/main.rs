@@ -1,9 +1,11 @@
 //! The command of the fuzz targets: runs them on stable Rust, replays inputs, prints a table.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use arbitrary::{Arbitrary, Unstructured};
 use clap::{Parser, Subcommand};
+use warpwave::oracle::{self, RandomProgram};
 use warpwave_fuzz::coverage::Coverage;
 use warpwave_fuzz::runner::{self, Limits};
 use warpwave_fuzz::targets::{ALL, Target, find};
@@ -40,6 +42,17 @@ enum Command {
         /// Files in `corpus/TARGET/`, `regressions/TARGET/` or `artifacts/TARGET/`.
         files: Vec<String>,
     },
+    /// Writes random programs with the results of the machine, for `measure.py` on a real GPU.
+    Plan {
+        /// Folder for the plans, one folder each.
+        folder: PathBuf,
+        /// Number of programs.
+        #[arg(long, default_value_t = 100)]
+        count: usize,
+        /// Seed of the programs.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Prints inputs in their decoded form.
     Show {
         /// Files in a folder with the name of their target.
@@ -75,6 +88,7 @@ fn main() -> ExitCode {
         Command::Table { budget, coverage } => table(budget.limits(), coverage),
         Command::Run { target, budget, save } => run(&target, budget.limits(), save),
         Command::Replay { files } => each_file(&files, |target, bytes| (target.run)(bytes)),
+        Command::Plan { folder, count, seed } => plan(&folder, count, seed),
         Command::Show { files } => each_file(&files, |target, bytes| println!("{}", (target.show)(bytes))),
     };
     match result {
@@ -124,6 +138,21 @@ fn table(limits: Limits, coverage: bool) -> Result<bool, String> {
         );
     }
     Ok(all_held)
+}
+
+/// Writes plans of random programs.
+fn plan(folder: &Path, count: usize, seed: u64) -> Result<bool, String> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut written = 0;
+    while written < count {
+        // Enough bytes for a tree of some tens of statements.
+        let bytes: Vec<u8> = (0..2000).map(|_| random.u8(..)).collect();
+        let program = RandomProgram::arbitrary(&mut Unstructured::new(&bytes)).map_err(|error| error.to_string())?;
+        let is_written = oracle::write_plan(&program, folder, &format!("p{written:04}"));
+        written += usize::from(is_written.map_err(|error| format!("{}: {error}", folder.display()))?);
+    }
+    println!("{written} programs in {}", folder.display());
+    Ok(true)
 }
 
 /// Saves a failing input, prints its message, and returns the file's name.

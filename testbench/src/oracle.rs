@@ -18,7 +18,7 @@ mod ptx_lowering;
 pub use memory_traffic::{MemoryTraffic, memory_traffic};
 pub use ptx_lowering::{PtxLowering, ptx_lowering};
 pub use ptx_text::{PtxText, ptx_text};
-pub use random_programs::{RandomProgram, random_programs};
+pub use random_programs::{RandomProgram, random_programs, write_plan};
 
 /// Decodes an input from `bytes` as libFuzzer does, and passes it to the oracle. Bytes that decode to no input are skipped.
 pub fn replay<'a, T: Arbitrary<'a>>(bytes: &'a [u8], oracle: impl Fn(T)) {

@@ -23,6 +23,7 @@ mod kernels;
 mod lab;
 mod memory;
 mod page;
+mod scenarios;
 mod silicon;
 mod summary;
 mod tensor;

@@ -4,6 +4,8 @@ mod generate;
 
 mod program;
 
+mod silicon;
+
 mod statements;
 
 mod table;
@@ -22,6 +24,7 @@ use crate::reference::Checks;
 pub(super) use generate::scenario;
 use program::MACHINES;
 pub use program::RandomProgram;
+pub use silicon::write_plan;
 
 /// Limit of warp instructions, and of cycles. Every generated program needs fewer.
 const LIMIT: u64 = 4_000_000;

@@ -1,6 +1,6 @@
 //! The families, from one instruction to whole kernels.
 
-use super::{ErrorLimits, Family, chains, clusters, memory, tensor};
+use super::{ErrorLimits, Family, chains, clusters, memory, scenarios, tensor};
 
 macro_rules! silicon {
     ($name:literal) => {
@@ -13,7 +13,7 @@ const fn limits(median: f64, p90: f64, row: f64) -> ErrorLimits {
 }
 
 /// All families.
-pub static FAMILIES: [Family; 13] = [
+pub static FAMILIES: [Family; 14] = [
     Family {
         name: "latency",
         title: "Latency of dependent instructions",
@@ -113,6 +113,16 @@ pub static FAMILIES: [Family; 13] = [
         is_quick: |point| point.x() < 10_000,
         silicon: silicon!("small-kernels"),
         measure: memory::small_kernels,
+    },
+    Family {
+        name: "kernels",
+        title: "Cycles of the built-in scenarios with a warm L2",
+        x_label: "launch",
+        y_label: "",
+        limits: limits(10.0, 20.0, 20.0),
+        is_quick: |_| true,
+        silicon: silicon!("kernels"),
+        measure: scenarios::kernels,
     },
     Family {
         name: "matrix-add",

@@ -121,6 +121,19 @@ impl Lab {
         preset::load(gpu, &self.sets).map(drop)
     }
 
+    /// What runs the next bench, for a family that makes its launches by itself.
+    pub(super) fn launches(&self) -> Launches<'_> {
+        match &self.device {
+            Device::Model => Launches::Model,
+            Device::Plan(plans) => Launches::Plan(lock(plans)),
+            Device::Measured(results) => {
+                let next = results.lock().expect("no worker panicked").pop_front();
+                let (ghz, results) = next.expect("a result for each bench");
+                Launches::Measured(ghz, results.launches.into())
+            }
+        }
+    }
+
     /// Builds the GPU of a preset and loads a PTX text.
     pub(super) fn bench(&self, gpu: &str, ptx: &str) -> Result<Bench<'_>, GpuError> {
         let config = preset::load(gpu, &self.sets)?.config;
@@ -149,6 +162,16 @@ impl Lab {
         };
         Ok(Bench { config, runner })
     }
+}
+
+/// What runs the launches of one bench.
+pub(super) enum Launches<'a> {
+    /// The model.
+    Model,
+    /// Nothing: the bench adds a plan to these.
+    Plan(MutexGuard<'a, Vec<Plan>>),
+    /// A real GPU did, at this clock in GHz. The nanoseconds of the timed launches.
+    Measured(f64, VecDeque<f64>),
 }
 
 /// A GPU with one module.

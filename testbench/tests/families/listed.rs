@@ -120,15 +120,19 @@ fn end(form: &str) -> Result<String, String> {
     }
 }
 
-#[test]
-fn every_listed_form_gives_the_same_on_machine_and_reference() {
+/// Every form of the list that runs. Forms with `%nwarpid` are excluded: the reference has no warp slots.
+pub(super) fn listed_forms() -> Vec<String> {
     let (run, _) = LIST.split_once("==== refused").expect("two parts");
     let lines = run.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    // Forms with `%nwarpid` are excluded: the reference has no warp slots.
-    let forms: Vec<String> = lines
+    lines
         .flat_map(alternatives)
         .filter(|form| !form.contains("%nwarpid"))
-        .collect();
+        .collect()
+}
+
+#[test]
+fn every_listed_form_gives_the_same_on_machine_and_reference() {
+    let forms = listed_forms();
     let ends: Vec<_> = forms.iter().map(|form| (form, end(form))).collect();
     let faults: Vec<String> = ends
         .iter()

@@ -10,6 +10,7 @@ mod images;
 mod integers;
 mod listed;
 mod lowering;
+mod operands;
 mod printing;
 
 mod params;

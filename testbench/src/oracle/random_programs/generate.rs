@@ -144,15 +144,15 @@ impl Text {
         for (letter, ty, n) in REGISTERS {
             self.line(format!(".reg .{ty} %{letter}<{n}>;"));
         }
-        self.line(format!(".reg .b32 %tid, %t<4>, %turns<{}>, %phase;", MOST_DEPTH + 1));
+        self.line(format!(".reg .b32 %thread, %t<4>, %turns<{}>, %phase;", MOST_DEPTH + 1));
         self.line(".reg .b64 %input, %output, %counters, %image, %own, %a<3>; .reg .pred %q;".to_string());
         self.line(".reg .f32 %x<2>;");
         for (register, param) in ["input", "output", "counters", "image"].map(|name| (name, name)) {
             self.line(format!("ld.param.u64 %{register}, [{param}];"));
         }
         // A row of the output belongs to one thread, so stores do not race.
-        self.line("mov.u32 %tid, %tid.x;\n\tmov.u32 %t0, %ctaid.x;".to_string());
-        self.line(format!("mad.lo.u32 %r0, %t0, {}, %tid;", self.block));
+        self.line("mov.u32 %thread, %tid.x;\n\tmov.u32 %t0, %ctaid.x;".to_string());
+        self.line(format!("mad.lo.u32 %r0, %t0, {}, %thread;", self.block));
         self.line(format!("mul.wide.u32 %a0, %r0, {};", 4 * OWN_WORDS));
         self.line("add.s64 %output, %output, %a0;\n\tmov.u64 %own, own;".to_string());
         // Different values in all registers and threads, so that a mixed-up register is noticed.
@@ -171,9 +171,9 @@ impl Text {
         for at in (0..OWN_WORDS).step_by(4) {
             self.line(format!("st.local.v4.u32 [%own+{}], {{%r1, %r2, %r3, %r4}};", 4 * at));
         }
-        self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;\n\tst.shared.u32 [%t1], %r1;".to_string());
+        self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %thread, 4, %t0;\n\tst.shared.u32 [%t1], %r1;".to_string());
         // Thread 0 initializes the shared counters. The barrier orders the writes before all uses.
-        self.line("setp.eq.u32 %q, %tid, 0;".to_string());
+        self.line("setp.eq.u32 %q, %thread, 0;".to_string());
         for n in 0..COMMUTING.len() as u32 {
             self.line(format!("@%q st.shared.u32 [%t0+{}], {n};", 4 * (self.block + n)));
         }

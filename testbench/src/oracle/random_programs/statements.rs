@@ -123,7 +123,7 @@ impl Text {
         };
         let number = exchange.barrier;
         self.line(format!(
-            "mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;\n\tst.shared.u32 [%t1], {value};"
+            "mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %thread, 4, %t0;\n\tst.shared.u32 [%t1], {value};"
         ));
         self.line(format!(
             "rem.u32 %t2, {from}, {};\n\tmad.lo.u32 %t2, %t2, 4, %t0;",

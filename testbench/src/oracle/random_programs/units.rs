@@ -26,7 +26,7 @@ impl Text {
 
     /// Writes `%t1` = address of the thread's word in shared memory.
     fn own_shared_word(&mut self) {
-        self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %tid, 4, %t0;");
+        self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %thread, 4, %t0;");
     }
 
     pub(super) fn overlap(&mut self, overlap: &Overlap) {
@@ -82,12 +82,12 @@ impl Text {
         let Relay { barrier, .. } = relay;
         let [value, result] = [relay.value, relay.result].map(|n| register('r', n));
         self.own_shared_word();
-        self.line(format!("setp.ge.u32 %q, %tid, 32;\n\t@%q bra TAKE{label};"));
+        self.line(format!("setp.ge.u32 %q, %thread, 32;\n\t@%q bra TAKE{label};"));
         self.line(format!(
             "st.shared.u32 [%t1], {value};\n\tbar.arrive {barrier}, {block};\n\tbra GO{label};"
         ));
         self.label_line(format!("TAKE{label}:"));
-        self.line("and.b32 %t2, %tid, 31;\n\tmad.lo.u32 %t2, %t2, 4, %t0;");
+        self.line("and.b32 %t2, %thread, 31;\n\tmad.lo.u32 %t2, %t2, 4, %t0;");
         self.line(format!(
             "bar.sync {barrier}, {block};\n\tld.shared.u32 {result}, [%t2];"
         ));
@@ -130,7 +130,7 @@ impl Text {
         let label = self.label();
         // The last of 32 places ends 272 bytes before the end of the input.
         self.place("%input", bulk.index, 32, 16);
-        self.line("setp.eq.u32 %q, %tid, 0;");
+        self.line("setp.eq.u32 %q, %thread, 0;");
         self.line(format!(
             "@%q mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], {BULK_BYTES};"
         ));
