@@ -128,6 +128,8 @@ pub struct Shared {
 pub struct Constant {
     /// Issue to dependent issue of a constant load that hits, one address per warp, cycles.
     pub latency: u32,
+    /// Cycles more of a load for each further address of the warp.
+    pub latency_per_pass: u32,
     /// Bytes of a line of the two first levels.
     pub line: u32,
     /// Bytes of a sub-core's cache for operands.

@@ -23,6 +23,12 @@ impl ConstantLine {
         (place >> bytes.trailing_zeros()) + 1
     }
 
+    /// True for a line of bank 0, which has the parameters of the launch.
+    #[inline]
+    pub fn is_in_bank_0(number: u32, bytes: u32) -> bool {
+        (number - 1) << bytes.trailing_zeros() < 1 << ADDRESS_BITS
+    }
+
     /// Number of the line of `larger` bytes that holds line `number` of `bytes` bytes. Both are powers of two.
     #[inline]
     pub fn containing(number: u32, bytes: u32, larger: u32) -> u32 {
@@ -41,6 +47,14 @@ mod tests {
         assert_eq!(number(0, 64), number(0, 0) + 1);
         assert_ne!(number(0, 0), number(1, 0));
         assert_ne!(number(0, 0), 0);
+    }
+
+    #[test]
+    fn first_and_last_line_of_bank_0_are_in_it_and_bank_1_is_not() {
+        let number = |bank, address| ConstantLine::number(bank, address, 64);
+        assert!(ConstantLine::is_in_bank_0(number(0, 0), 64));
+        assert!(ConstantLine::is_in_bank_0(number(0, (1 << 18) - 1), 64));
+        assert!(!ConstantLine::is_in_bank_0(number(1, 0), 64));
     }
 
     #[test]

@@ -148,7 +148,8 @@ impl Model {
             self.grid = Some(grid);
             self.sets.clear();
         }
-        // Numbers of lines begin with 1.
+        // Numbers of lines begin with 1. Bank 0 has the addresses below 2^18. The launch has written it.
+        let is_parameter = u64::from(line - 1) * u64::from(LINE) < 1 << 18;
         let line = (line - 1) / (input.line / LINE) + 1;
         let set = self.sets.entry(line % input.sets).or_default();
         let held = match set.iter().position(|held| held.line == line) {
@@ -166,7 +167,10 @@ impl Model {
                 if set.len() == input.ways as usize {
                     set.remove(0);
                 }
-                let arrives = now + hit + u64::from(input.more);
+                let arrives = match is_parameter {
+                    true => now,
+                    false => now + hit + u64::from(input.more),
+                };
                 Held { line, arrives }
             }
         };

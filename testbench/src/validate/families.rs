@@ -13,7 +13,7 @@ const fn limits(median: f64, p90: f64, row: f64) -> ErrorLimits {
 }
 
 /// All families.
-pub static FAMILIES: [Family; 14] = [
+pub static FAMILIES: [Family; 15] = [
     Family {
         name: "latency",
         title: "Latency of dependent instructions",
@@ -113,6 +113,16 @@ pub static FAMILIES: [Family; 14] = [
         is_quick: |point| point.x() < 10_000,
         silicon: silicon!("small-kernels"),
         measure: memory::small_kernels,
+    },
+    Family {
+        name: "launches",
+        title: "Cycles of a launch in a graph: empty, store, copy, two dependent loads",
+        x_label: "blocks",
+        y_label: "threads of a block",
+        limits: limits(10.0, 30.0, 20.0),
+        is_quick: |_| true,
+        silicon: silicon!("launches"),
+        measure: memory::launches,
     },
     Family {
         name: "kernels",

@@ -219,6 +219,18 @@ pub(super) fn small_kernels(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     Ok(cycles / bench.core_ghz() / 1000.0)
 }
 
+/// Cycles of the second of two equal launches of `x` CTAs of `y` threads. The series names the kernel.
+pub(super) fn launches(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
+    let (blocks, threads) = (point.x(), point.y());
+    let mut bench = lab.bench(&point.gpu, LAUNCH)?;
+    let words = (blocks * threads) as usize;
+    // The second load of a thread is at twice its offset, so in another sector.
+    let (from, to) = (bench.zeros::<u32>(2 * words)?, bench.zeros::<u32>(words)?);
+    let shape = (blocks, threads);
+    bench.launch(&point.series, shape, &[&from, &to])?;
+    bench.cycles(&point.series, shape, &[&from, &to])
+}
+
 /// Cycles of one atomic or fence of a thread: `x` CTAs of `y` threads.
 pub(super) fn atomics(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let operation = |kernel: &'static str, step: u32| operation(lab, point, kernel, step);
@@ -254,6 +266,8 @@ fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, G
         Ok(bench.spans(&out).slowest())
     })
 }
+
+const LAUNCH: &str = include_str!("../../validation/kernels/launch.ptx");
 
 const MATRIX_ADD: &str = include_str!("../../validation/kernels/matrix_add.ptx");
 

@@ -59,6 +59,19 @@ fn load_takes_its_latency_less_the_stages_outside() {
 }
 
 #[test]
+fn first_touch_of_a_parameter_hits() {
+    let line = ConstantLine::number(0, 512, 64);
+    let parameter = |grid| ConstantLine { grid, line };
+    let events = fills([
+        vec![(0, parameter(0)), (500, parameter(1))],
+        vec![],
+        vec![(900, parameter(1))],
+    ]);
+    assert_eq!(at(&events, "fill0"), [79, 500 + 79]);
+    assert_eq!(at(&events, "fill_lsu"), [900 + 89 - 5]);
+}
+
+#[test]
 fn second_request_of_a_line_on_its_way_gets_it_with_the_first() {
     let events = fills([vec![(0, line(0, 0))], vec![(100, line(0, 128))], vec![]]);
     assert_eq!(at(&events, "fill0"), [235]);

@@ -1,7 +1,7 @@
 //! Constant loads (LDC), and the indexed constant cache (IDC) of the SM.
 //!
-//! A load takes a pass for each distinct address of the warp. A load whose lines are all present returns after `constant.latency`. Absent
-//! lines are requested from the L1.5, and the load waits for them. Later loads whose lines are present overtake it.
+//! A load takes a pass for each distinct address of the warp. A load whose lines are all present returns after `constant.latency`, and
+//! `constant.latency_per_pass` more for each further pass. Absent lines are requested from the L1.5, and the load waits for them. Later loads whose lines are present overtake it.
 //!
 //! ```text
 //!   accept -> look up --hit-----------------> [queue of the sub-core] -> link of results
@@ -226,7 +226,8 @@ impl Lsu {
     /// Lets a load leave for its sub-core at its latency, or now if that has passed.
     fn return_constants(&mut self, warp_inst: Box<WarpInst>, passes: u64, now: Cycle) {
         // The first pass is part of the latency.
-        let latency = (u64::from(self.config.constant.latency) + passes).saturating_sub(1);
+        let constant = &self.config.constant;
+        let latency = u64::from(constant.latency) + passes.saturating_sub(1) * u64::from(constant.latency_per_pass);
         // The latency counts from issue, so the cycles spent so far are part of it.
         let spent = now.since(warp_inst.issued) + RETURN_CYCLES;
         let due = now + latency.saturating_sub(spent);
