@@ -237,11 +237,15 @@ fn power_of_two(n: i32) -> f64 {
     f64::from_bits((n.clamp(-1022, 1023) + 1023) as u64 * (1 << 52))
 }
 
-/// Cuts off the bits that f32 does not hold. An overflow is an infinity.
+/// 2^128, the least number beyond the range of f32.
+const BEYOND: f64 = 2.0 * (1u128 << 127) as f64;
+
+/// Cuts off the bits that f32 does not hold. A number from [`BEYOND`] on is an infinity.
 #[inline(always)]
 fn toward_zero(value: f64) -> f32 {
     let nearest = value as f32;
-    let is_above = nearest.is_finite() && f64::from(nearest).abs() > value.abs();
+    // The cast rounds a number between the largest f32 and `BEYOND` up to an infinity, one step above the largest f32.
+    let is_above = f64::from(nearest).abs() > value.abs() && value.abs() < BEYOND;
     f32::from_bits(nearest.to_bits() - u32::from(is_above))
 }
 
