@@ -274,7 +274,7 @@ opcodes! {
     F2fp "F2FP" Int (Words(1), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- tensor
-    /// D = A * B + C of shape `mma`. With `ty` F16, C and D are packed halves. `sat` clamps integers.
+    /// D = A * B + C of shape `mma`. With `ty` F16, C and D are packed halves. `sat` clamps integers, and floats to finite numbers.
     Mma "MMA" Tensor (MmaC, 0) <- ([MmaA, MmaB, MmaC], 0);
 
     /// D = A * B + C: one warp's rows of eight columns of a warp-group product. Without psrc0, D = A * B.

@@ -387,6 +387,31 @@ fn byte_sums_out_of_range_clamp_only_with_sat() {
     assert_eq!(run("MMA.16832S8.SAT R0, R4, R8, R12"), 0x7fff_ffff);
 }
 
+/// CUDA C++ Programming Guide, `mma_sync` with `satf`: infinities become the largest finite number, a NaN becomes +0.
+#[test]
+fn float_sums_out_of_range_are_finite_with_sat() {
+    let half = |value: f32| u32::from(half::f16::from_f32(value).to_bits()) * 0x1_0001;
+    let one = half(1.0);
+    for (c, sum) in [
+        (f32::INFINITY, f32::MAX),
+        (f32::NEG_INFINITY, f32::MIN),
+        (f32::NAN, 0.0),
+        (2.0, 18.0),
+    ] {
+        let found = uniform("MMA.16816F16.F32.SAT R0, R4, R8, R12", [one, one, c.to_bits()]);
+        assert_eq!(found, [sum.to_bits(); 4], "{c}");
+    }
+    for (c, sum) in [
+        (65504.0, 65504.0),
+        (f32::NEG_INFINITY, -65504.0),
+        (f32::NAN, 0.0),
+        (2.0, 18.0),
+    ] {
+        let found = uniform("MMA.16816F16.F16.SAT R0, R4, R8, R12", [one, one, half(c)]);
+        assert_eq!(found[..2], [half(sum); 2], "{c}");
+    }
+}
+
 /// The largest f32 is 2^128 - 2^104. A sum below 2^128 is cut off to it, because the tensor cores round toward zero.
 #[test]
 fn sum_between_the_largest_f32_and_its_next_power_is_cut_off() {

@@ -11,7 +11,7 @@
 //!   nearest. An H100 makes two f16 products of such an instruction.
 //! - f64: D = ((C + a0*b0) + a1*b1) + ..., each step fused.
 //! - M8n8k4 of f16: the same order, each sum rounded to nearest f32.
-//! - Integers: exact, then wrapped, or clamped with `sat`.
+//! - Integers: exact, then wrapped, or clamped with `sat`. Floats with `sat` are clamped to finite numbers.
 
 use super::half::{is_bf16, narrow, widen};
 use super::map::wide;
@@ -168,6 +168,10 @@ pub(super) fn add_floats(input: &ExecInput, results: &mut Results, sum: impl Fn(
         *d = sum(row, c);
     }
     // Toward zero, as measured. The half result is rounded once more, so its f32 is to odd.
+    if input.inst.mods.sat {
+        let greatest = if is_half { HALF_MAX } else { f32::MAX.into() };
+        d = d.map(|row| row.map(|sum| finite(sum, greatest)));
+    }
     for_each_accumulator(|lane, n, row, column| match is_half {
         true => put_half(results, lane, n, to_odd(d[row][column])),
         false => results.words[n].0[lane] = fp32::bits(toward_zero(d[row][column])),
@@ -175,6 +179,20 @@ pub(super) fn add_floats(input: &ExecInput, results: &mut Results, sum: impl Fn(
 }
 
 /// Fraction bits of an addend, below the largest exponent.
+/// The largest f16.
+const HALF_MAX: f64 = 65504.0;
+
+/// Clamps a sum to finite numbers. A NaN becomes zero.
+///
+/// Source: CUDA C++ Programming Guide, `mma_sync` with `satf`. PTX ISA 6.5 removed the modifier from products of floats.
+fn finite(sum: f64, greatest: f64) -> f64 {
+    if sum.is_nan() {
+        0.0
+    } else {
+        sum.clamp(-greatest, greatest)
+    }
+}
+
 const FRACTION: i32 = 25;
 
 /// The exponent of a number. A product with a zero has -896 at most, and any other product -298 at least.

@@ -13,7 +13,7 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, Wide};
+use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -230,6 +230,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let is_packed = (of_result, of_sum) == (Type::F16, Type::F16) && mma.has_half_accumulators(Ty::F16);
         let ty = if is_packed { Ty::F16 } else { ty };
         let [results, a, b, c] = form.operands() else {
+        // Of floats, only halves saturated, before PTX ISA 6.5.
+        if form.has(".satfinite") && !matches!(of_factors, Type::F16 | Type::S8 | Type::U8) {
+            return Err(form.unsupported());
+        }
             return Err(form.unsupported());
         };
         // D^T = B^T A^T + C^T: the factors change places.
@@ -311,7 +315,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             match ty {
                 Type::F16 if !is_packed => {
                     let register = self.dst_of(form, target, Type::B32)?;
-                    self.emit(narrowed(sums, n).dst(register));
+                    let halves = self.compute(narrowed(sums, n));
+                    let halves = match form.has(".satfinite") {
+                        true => self.finite_halves(halves),
+                        false => halves,
+                    };
+                    self.copy(register, halves, Type::B32);
                 }
                 Type::F64 => {
                     let register = self.dst_of(form, target, Type::B64)?;
@@ -334,6 +343,18 @@ fn tile_shape(factors: Type, shape: Shape) -> Option<(MmaShape, Ty)> {
         (Type::F16, 16) => (MmaShape::M16n8k16F16, Ty::F32),
         (Type::Bf16, 16) => (MmaShape::M16n8k16Bf16, Ty::F32),
         (Type::Tf32, 8) => (MmaShape::M16n8k8Tf32, Ty::F32),
+impl Selector<'_, '_, '_> {
+    /// Replaces infinities in a pair of halves by the largest finite numbers.
+    fn finite_halves(&mut self, halves: Arg) -> Arg {
+        let limit = |value: Arg, limit: u64, minimum: VGuard| {
+            let op = Op::machine(Opcode::Hmnmx2).src(&[value, Arg::imm(limit)]).psrc(minimum);
+            op.mods(|mods| mods.ty = Ty::F16x2)
+        };
+        let below = self.compute(limit(halves, 0x7bff_7bff, VGuard::ALWAYS));
+        self.compute(limit(below, 0xfbff_fbff, VGuard::NEVER))
+    }
+}
+
         (Type::S8, 16) => (MmaShape::M16n8k16S8, Ty::S32),
         (Type::U8, 16) => (MmaShape::M16n8k16U8, Ty::S32),
         (Type::F64, 4) => (MmaShape::M8n8k4F64, Ty::F64),
