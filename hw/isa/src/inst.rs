@@ -310,6 +310,8 @@ pub struct Mods {
     pub count: u8,
     /// Transposes the matrices (LDSM).
     pub trans: bool,
+    /// Negates A (HGMMA).
+    pub neg: bool,
 }
 
 /// One instruction.
