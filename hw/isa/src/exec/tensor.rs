@@ -9,15 +9,16 @@
 //! - Half accumulators: the same sum, rounded once, to nearest f16.
 //! - 8-bit floats: elements 0 and 1 of each word are added to zero, then elements 2 and 3 to that, and C comes last, rounded to
 //!   nearest. An H100 makes two f16 products of such an instruction.
-//! - f64: D = ((C + a0*b0) + a1*b1) + ..., each step fused.
+//! - f64: D = ((C + a0*b0) + a1*b1) + ..., each step fused, and rounded as `round` says.
 //! - M8n8k4 of f16: the same order, each sum rounded to nearest f32.
 //! - Integers: exact, then wrapped, or clamped with `sat`. Floats with `sat` are clamped to finite numbers.
 
 use super::half::{is_bf16, narrow, widen};
 use super::map::wide;
-use super::{ExecInput, Results, fp8, fp32, fp64};
-use crate::inst::{MmaShape, Ty};
+use super::{ExecInput, Results, fp8, fp32, fp64, soft};
+use crate::inst::{MmaShape, Round, Ty};
 use crate::lane::WARP_SIZE;
+use crate::opcode::Opcode;
 
 /// Rows of A and C, and columns of B and C, in all shapes other than M8n8k4.
 pub(super) const M: usize = 16;
@@ -167,18 +168,17 @@ pub(super) fn add_floats(input: &ExecInput, results: &mut Results, sum: impl Fn(
     for (row, (d, c)) in d.iter_mut().zip(&c).enumerate() {
         *d = sum(row, c);
     }
-    // Toward zero, as measured. The half result is rounded once more, so its f32 is to odd.
     if input.inst.mods.sat {
         let greatest = if is_half { HALF_MAX } else { f32::MAX.into() };
         d = d.map(|row| row.map(|sum| finite(sum, greatest)));
     }
+    // Toward zero, as measured. The half result is rounded once more, so its f32 is to odd.
     for_each_accumulator(|lane, n, row, column| match is_half {
         true => put_half(results, lane, n, to_odd(d[row][column])),
         false => results.words[n].0[lane] = fp32::bits(toward_zero(d[row][column])),
     });
 }
 
-/// Fraction bits of an addend, below the largest exponent.
 /// The largest f16.
 const HALF_MAX: f64 = 65504.0;
 
@@ -193,6 +193,7 @@ fn finite(sum: f64, greatest: f64) -> f64 {
     }
 }
 
+/// Fraction bits of an addend, below the largest exponent.
 const FRACTION: i32 = 25;
 
 /// The exponent of a number. A product with a zero has -896 at most, and any other product -298 at least.
@@ -378,17 +379,26 @@ pub(super) fn add_integers(input: &ExecInput, results: &mut Results, sum: impl F
 }
 
 fn doubles(input: &ExecInput, results: &mut Results) {
+    let round = input.inst.mods.round;
     let a = |row: usize, k: usize| f64::from_bits(wide(input.pair(0), 4 * row + k));
     let b = |k: usize, column: usize| f64::from_bits(wide(input.pair(1), 4 * column + k));
     for lane in 0..WARP_SIZE {
         for n in 0..2 {
             let (row, column) = (lane / 4, 2 * (lane % 4) + n);
-            let start = f64::from_bits(wide([input.word(2, 2 * n), input.word(2, 2 * n + 1)], lane));
+            let start = wide([input.word(2, 2 * n), input.word(2, 2 * n + 1)], lane);
             // In rising k, each step fused, as in the module doc.
-            let sum = fp64::bits((0..4).fold(start, |sum, k| a(row, k).mul_add(b(k, column), sum)));
+            let sum = (0..4).fold(start, |sum, k| fused(a(row, k), b(k, column), sum, round));
             results.words[2 * n].0[lane] = sum as u32;
             results.words[2 * n + 1].0[lane] = (sum >> 32) as u32;
         }
+    }
+}
+
+/// The bits of a * b + c, rounded once.
+fn fused(a: f64, b: f64, c: u64, round: Round) -> u64 {
+    match round {
+        Round::Nearest => fp64::bits(a.mul_add(b, f64::from_bits(c))),
+        _ => soft::f64_arithmetic(Opcode::Dfma, [a.to_bits(), b.to_bits(), c], round),
     }
 }
 
@@ -397,6 +407,7 @@ fn doubles(input: &ExecInput, results: &mut Results) {
 /// Product q has lanes 4q to 4q + 3. The lanes 16 above hold its upper four rows or columns.
 /// Lane t holds line t % 4: a row of A (column with `right`), a column of B (row with `trans`).
 /// It computes the four accumulators from 4 * `count` on. Half accumulators of a lane lie in one row.
+/// If `from` is F16, C has halves and D has f32. C is then all eight halves of a lane.
 fn quads(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let has_halves = has_half_accumulators(input);
@@ -417,9 +428,11 @@ fn quads(input: &ExecInput, results: &mut Results) {
                 // PTX ISA, accumulators of mma.m8n8k4 in f32. With halves, a lane has one row.
                 false => ((lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)),
             };
-            let start = match has_halves {
-                true => half_accumulator(input, lane, n),
-                false => f32::from_bits(input.word(2, n).0[lane]),
+            let start = match () {
+                () if has_halves => half_accumulator(input, lane, n),
+                // C has the layout of halves: a row in each lane.
+                () if mods.from == Ty::F16 => half(2, first + row % 4 + row / 4 * 16, column),
+                () => f32::from_bits(input.word(2, n).0[lane]),
             };
             let sum = (0..4).fold(start, |sum, k| {
                 sum + element(0, mods.right, first, row, k) * element(1, mods.trans, first, column, k)

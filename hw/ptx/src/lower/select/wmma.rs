@@ -7,8 +7,9 @@
 
 mod memory;
 
+use super::convert::rounding;
 use super::integer::parts;
-use super::tensor::narrowed;
+use super::tensor::{ROUNDINGS, narrowed};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
@@ -180,7 +181,11 @@ impl Fragment {
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn wmma(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(KNOWN)?;
+        let is_rounded = form.has(".mma") && form.types.contains(&Type::F64);
+        match is_rounded {
+            true => form.only(&[KNOWN, &ROUNDINGS].concat())?,
+            false => form.only(KNOWN)?,
+        }
         let shape = Shape::of(form).ok_or_else(|| form.unsupported())?;
         match () {
             // Elements below a byte have one layout: A by rows, B by columns.
@@ -225,15 +230,15 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             [d, a, b, c] if a == b => (d, a, c),
             _ => return Err(form.unsupported()),
         };
+        // Of floats, only halves saturated, before PTX ISA 6.5.
+        if form.has(".satfinite") && !matches!(of_factors, Type::F16 | Type::S8 | Type::U8) {
+            return Err(form.unsupported());
+        }
         let (mma, ty) = tile_shape(of_factors, shape).ok_or_else(|| form.unsupported())?;
         // If only C or only D has halves, the tile's accumulators are f32.
         let is_packed = (of_result, of_sum) == (Type::F16, Type::F16) && mma.has_half_accumulators(Ty::F16);
         let ty = if is_packed { Ty::F16 } else { ty };
         let [results, a, b, c] = form.operands() else {
-        // Of floats, only halves saturated, before PTX ISA 6.5.
-        if form.has(".satfinite") && !matches!(of_factors, Type::F16 | Type::S8 | Type::U8) {
-            return Err(form.unsupported());
-        }
             return Err(form.unsupported());
         };
         // D^T = B^T A^T + C^T: the factors change places.
@@ -241,6 +246,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let row = Op::machine(Opcode::Mma).mods(|mods| {
             (mods.mma, mods.ty) = (mma, ty);
             mods.sat = form.has(".satfinite");
+            mods.round = rounding(form);
         });
         let words = row.shape();
         let (lines, columns) = shape.lines();
@@ -337,12 +343,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 }
 
-/// Returns the tensor-core shape for a tile, and the type of its sum.
-fn tile_shape(factors: Type, shape: Shape) -> Option<(MmaShape, Ty)> {
-    Some(match (factors, shape.k) {
-        (Type::F16, 16) => (MmaShape::M16n8k16F16, Ty::F32),
-        (Type::Bf16, 16) => (MmaShape::M16n8k16Bf16, Ty::F32),
-        (Type::Tf32, 8) => (MmaShape::M16n8k8Tf32, Ty::F32),
 impl Selector<'_, '_, '_> {
     /// Replaces infinities in a pair of halves by the largest finite numbers.
     fn finite_halves(&mut self, halves: Arg) -> Arg {
@@ -355,6 +355,12 @@ impl Selector<'_, '_, '_> {
     }
 }
 
+/// Returns the tensor-core shape for a tile, and the type of its sum.
+fn tile_shape(factors: Type, shape: Shape) -> Option<(MmaShape, Ty)> {
+    Some(match (factors, shape.k) {
+        (Type::F16, 16) => (MmaShape::M16n8k16F16, Ty::F32),
+        (Type::Bf16, 16) => (MmaShape::M16n8k16Bf16, Ty::F32),
+        (Type::Tf32, 8) => (MmaShape::M16n8k8Tf32, Ty::F32),
         (Type::S8, 16) => (MmaShape::M16n8k16S8, Ty::S32),
         (Type::U8, 16) => (MmaShape::M16n8k16U8, Ty::S32),
         (Type::F64, 4) => (MmaShape::M8n8k4F64, Ty::F64),
