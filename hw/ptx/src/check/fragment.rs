@@ -1,7 +1,7 @@
 //! Fragments of matrix products: the registers that hold a lane's part of a matrix.
 //!
-//! The lanes share a matrix evenly, so its size and its elements give the number of registers (PTX ISA, matrix fragments of `mma`,
-//! `wmma` and `wgmma`). There are two exceptions:
+//! The lanes share a matrix evenly, so its size and its elements give the number of registers. Source: matrix fragments of `mma`,
+//! `wmma` and `wgmma` in the PTX ISA. There are two exceptions:
 //! - A factor of halves in `wmma` has eight registers in every shape.
 //! - `mma.m8n8k4` of halves computes four products.
 
