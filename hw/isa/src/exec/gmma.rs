@@ -179,6 +179,7 @@ fn mma(inst: &Inst) -> Inst {
         ty,
         sat,
         lut,
+        high: true,
         ..Mods::default()
     };
     product
