@@ -276,6 +276,7 @@ pub struct Mods {
     /// Clamps the result to 0..1 (floats) or to the type's range (integers).
     pub sat: bool,
     /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI). A bulk copy with it goes to global memory.
+    /// A matrix product with it is one of a warp group, which has fewer bits in sums of 8-bit floats.
     pub high: bool,
     /// Shifts to the right (SHF).
     pub right: bool,
@@ -310,6 +311,8 @@ pub struct Mods {
     pub count: u8,
     /// Transposes the matrices (LDSM).
     pub trans: bool,
+    /// Negates A (HGMMA).
+    pub neg: bool,
 }
 
 /// One instruction.

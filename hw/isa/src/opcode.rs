@@ -274,13 +274,13 @@ opcodes! {
     F2fp "F2FP" Int (Words(1), 0) <- ([Words(1), Words(1)], 0);
 
     // ---- tensor
-    /// D = A * B + C of shape `mma`. With `ty` F16, C and D are packed halves. `sat` clamps integers.
+    /// D = A * B + C of shape `mma`. With `ty` F16, C and D are packed halves. `sat` clamps integers, and floats to finite numbers.
     Mma "MMA" Tensor (MmaC, 0) <- ([MmaA, MmaB, MmaC], 0);
 
     /// D = A * B + C: one warp's rows of eight columns of a warp-group product. Without psrc0, D = A * B.
     /// The columns start at 8 * `count`, the rows at 16 * (warp in the group). B is in shared memory, by descriptor b.
     /// `trans`: B is stored by rows. A is a fragment, or with `high` in shared memory by descriptor a; `right`: stored by columns.
-    /// See [`crate::exec::gmma`].
+    /// `neg` negates A, whose elements are floats. See [`crate::exec::gmma`].
     Hgmma "HGMMA" Tensor (MmaC, 0) <- ([GmmaA, Words(2), MmaC], 1);
 
     /// Like MMA, with a sparse A: `mma` is the shape of its stored half, and B is twice as deep. d is the metadata, `lut` its selector.

@@ -158,6 +158,7 @@ const FLAGS: &[Flag] = &[
     ("FTZ", |mods| &mut mods.ftz),
     ("SAT", |mods| &mut mods.sat),
     ("T", |mods| &mut mods.trans),
+    ("NEG", |mods| &mut mods.neg),
 ];
 
 /// Suffix of `unordered` outside of comparisons: a NaN wins.

@@ -174,3 +174,34 @@ fn elements_of_other_sizes_fill_the_same_bytes() {
         }
     }
 }
+
+/// 1 + 2^-11 is half-way to the next f16, and 2^-25 more lies above it. An f32 does not hold the sum, so a second rounding would give 1.
+#[test]
+fn negated_product_with_half_accumulators_is_rounded_once() {
+    let half = |value: f32| u32::from(half::f16::from_f32(value).to_bits());
+    let [first, second] = [11f32, 13.0].map(|n| half(-(-n).exp2()));
+    let inst: Inst = "HGMMA.16816F16.F16.NEG R0, R8, R12, R16, PT"
+        .parse()
+        .expect("an instruction");
+    let decoded = Decoded::of(&inst);
+    let [a, b, c] = [0, 1, 2].map(|slot| usize::from(decoded.first_word[slot]));
+    let mut operands = Operands::default();
+    operands.preds[0] = LaneMask::ALL;
+    // Elements 0 and 1 of each row are in the first lane of its group.
+    for lane in (0..32).step_by(4) {
+        operands.words[a].0[lane] = first | second << 16;
+        operands.words[a + 1].0[lane] = first | second << 16;
+    }
+    operands.words[b] = Lanes::splat(PACKED.descriptor(0) as u32);
+    operands.words[b + 1] = Lanes::splat((PACKED.descriptor(0) >> 32) as u32);
+    operands.words[c..c + 2].fill(Lanes::splat(half(1.0) * 0x1_0001));
+    // B has 1 for element 0 and 2^-12 for element 1 of each column.
+    let read = |at: usize| match at / 2 % 64 % 8 {
+        0 => half(1.0) as u16,
+        _ => half((-12f32).exp2()) as u16,
+    };
+    let mut results = Results::default();
+    multiply(&inst, &decoded, &operands, 0, read, &mut results);
+    assert_eq!(results.words[0], Lanes::splat(0x3c01_3c01));
+    assert_eq!(results.words[1], Lanes::splat(0x3c01_3c01));
+}

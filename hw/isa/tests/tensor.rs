@@ -386,3 +386,57 @@ fn byte_sums_out_of_range_clamp_only_with_sat() {
     assert_eq!(run("MMA.16832S8 R0, R4, R8, R12"), 0x7fff_ffffu32.wrapping_add(32));
     assert_eq!(run("MMA.16832S8.SAT R0, R4, R8, R12"), 0x7fff_ffff);
 }
+
+/// CUDA C++ Programming Guide, `mma_sync` with `satf`: infinities become the largest finite number, a NaN becomes +0.
+#[test]
+fn float_sums_out_of_range_are_finite_with_sat() {
+    let half = |value: f32| u32::from(half::f16::from_f32(value).to_bits()) * 0x1_0001;
+    let one = half(1.0);
+    for (c, sum) in [
+        (f32::INFINITY, f32::MAX),
+        (f32::NEG_INFINITY, f32::MIN),
+        (f32::NAN, 0.0),
+        (2.0, 18.0),
+    ] {
+        let found = uniform("MMA.16816F16.F32.SAT R0, R4, R8, R12", [one, one, c.to_bits()]);
+        assert_eq!(found, [sum.to_bits(); 4], "{c}");
+    }
+    for (c, sum) in [
+        (65504.0, 65504.0),
+        (f32::NEG_INFINITY, -65504.0),
+        (f32::NAN, 0.0),
+        (2.0, 18.0),
+    ] {
+        let found = uniform("MMA.16816F16.F16.SAT R0, R4, R8, R12", [one, one, half(c)]);
+        assert_eq!(found[..2], [half(sum); 2], "{c}");
+    }
+}
+
+/// The largest f32 is 2^128 - 2^104. A sum below 2^128 is cut off to it, because the tensor cores round toward zero.
+#[test]
+fn sum_between_the_largest_f32_and_its_next_power_is_cut_off() {
+    let run = |sign: f32, n_products: usize| {
+        let inst: Inst = "MMA.1684TF32.F32 R0, R4, R8, R12".parse().expect("an instruction");
+        let decoded = Decoded::of(&inst);
+        let [_, b, c, _] = decoded.first_word.map(usize::from);
+        let mut operands = Operands::default();
+        for lane in 0..WARP_SIZE {
+            // Position p of a group holds column p of A.
+            let factor = if lane % 4 < n_products { 51f32.exp2() } else { 0.0 };
+            operands.words[..b]
+                .iter_mut()
+                .for_each(|word| word.0[lane] = (sign * factor).to_bits());
+            operands.words[b].0[lane] = 51f32.exp2().to_bits();
+            operands.words[c..c + 4]
+                .iter_mut()
+                .for_each(|word| word.0[lane] = (sign * f32::MAX).to_bits());
+        }
+        let mut results = Results::default();
+        execute(&inst, &decoded, LaneMask::ALL, &operands, &mut results);
+        results.words[0].0.map(f32::from_bits)[0]
+    };
+    // Each product is 2^102.
+    assert_eq!([1, 2, 3].map(|n| run(1.0, n)), [f32::MAX; 3]);
+    assert_eq!(run(1.0, 4), f32::INFINITY);
+    assert_eq!([3, 4].map(|n| run(-1.0, n)), [f32::MIN, f32::NEG_INFINITY]);
+}

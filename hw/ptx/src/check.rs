@@ -7,6 +7,7 @@
 mod barrier;
 mod call;
 mod declare;
+mod fragment;
 mod modifiers;
 mod operand;
 mod scope;

@@ -64,6 +64,37 @@ fn forms_outside_ptx_are_malformed() {
     assert!(taken.is_empty(), "{}", taken.join("\n"));
 }
 
+/// The lists in `forms.txt` have the lengths that the vendor's assembler takes. One register less or more is malformed.
+#[test]
+fn fragments_of_another_length_are_malformed() {
+    let [run, _] = forms();
+    let is_product = |form: &&String| {
+        ["mma.", "wmma.", "wgmma.mma_async."]
+            .iter()
+            .any(|name| form.starts_with(name))
+    };
+    let mut taken = Vec::new();
+    for form in run.iter().filter(is_product) {
+        for (at, _) in form.match_indices('{') {
+            let end = at + form[at..].find('}').expect("a list is closed");
+            let names: Vec<&str> = form[at + 1..end].split(", ").collect();
+            let (shorter, longer) = (
+                names[1..].join(", "),
+                [names.as_slice(), &names[..1]].concat().join(", "),
+            );
+            for other in [shorter, longer] {
+                let text = format!("{}{{{other}}}{}", &form[..at], &form[end + 1..]);
+                let found = finding(&text).unwrap_or_default();
+                let expected = format!("of {} bits", if form[at..].starts_with("{%d") { 64 } else { 32 });
+                if !(found.starts_with("error: ") && found.contains(&expected)) {
+                    taken.push(format!("{text} {found}"));
+                }
+            }
+        }
+    }
+    assert!(taken.is_empty(), "{}", taken.join("\n"));
+}
+
 /// Versions and verdicts are those of the vendor's assembler (ptxas 11.8).
 #[test]
 fn texts_of_old_ptx_versions_need_fewer_modifiers() {

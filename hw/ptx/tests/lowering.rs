@@ -191,11 +191,11 @@ fn products_with_f16_accumulators_need_no_conversion() {
             1,
             0,
         ),
-        // A negated sum is f32: six operations widen it, and two round it.
+        // A is negated, so the sum is rounded once to f16.
         (
             "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%r0, %r1}, %x, %y, %q, -1, 1, 0, 0;".to_owned(),
             1,
-            8,
+            0,
         ),
     ] {
         assert_eq!(

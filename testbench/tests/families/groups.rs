@@ -185,12 +185,15 @@ fn warp_group_products_of_every_type_are_exact() {
             }
             .holds();
         }
-        Group {
-            registers,
-            sign: -1,
-            ..usual
+        for types in [[F16, F16], [Bf16, Bf16], [Tf32, Tf32], [E4m3, E5m2]] {
+            Group {
+                types,
+                registers,
+                sign: -1,
+                ..usual
+            }
+            .holds();
         }
-        .holds();
         Group {
             registers,
             counts: false,

@@ -201,14 +201,13 @@ fn text(form: &str, registers: &[Register], bytes: u32) -> String {
         })
         .collect();
     format!(
-        "{}\n.address_size 64\n.entry k(.param .u64 in, .param .u64 out) {{\n\
+        ".version 8.6\n.target sm_90a\n.address_size 64\n.entry k(.param .u64 in, .param .u64 out) {{\n\
          .reg .pred %p<8>;\n.reg .b8 %b<4>;\n.reg .b16 %h<16>;\n.reg .b32 %r<16>, %t, %s;\n.reg .b64 %d<16>, %i, %o;\n\
          .shared .align 1024 .b8 buffer[8192];\n\
          mov.u32 %t, %ctaid.x;\nmov.u32 %s, %tid.x;\nmad.lo.u32 %t, %t, {THREADS}, %s;\n\
          ld.param.u64 %o, [out];\nmad.wide.u32 %o, %t, {bytes}, %o;\nld.param.u64 %i, [in];\nmad.wide.u32 %i, %t, {}, %i;\n\
          {loads}{derived}setp.lt.s32 %p1, %r15, 0;\nsetp.lt.s32 %p2, %r14, 0;\nsetp.lt.s32 %p3, %r13, 0;\n\
          {}{form}\n{}{stores}ret;\n}}\n",
-        header(form),
         4 * WORDS,
         prepared(form),
         if form.starts_with("wgmma") {
@@ -217,14 +216,6 @@ fn text(form: &str, registers: &[Register], bytes: u32) -> String {
             ""
         },
     )
-}
-
-/// The version and the target. Sums of floats saturate in old versions alone.
-fn header(form: &str) -> &'static str {
-    if form.starts_with("wmma.mma") && form.contains("satfinite") && !form.contains(".s32") {
-        return ".version 6.4\n.target sm_70";
-    }
-    ".version 8.6\n.target sm_90a"
 }
 
 /// What a form needs beside its operands: a full mask of lanes, metadata that are legal, matrices in shared memory.

@@ -127,9 +127,9 @@ pub fn list(letter: char, n: usize) -> String {
 }
 
 /// A kernel in which each lane loads its registers, multiplies and stores the result.
-fn kernel(mnemonic: &str, counts: [usize; 3], is_wide: bool) -> String {
+fn kernel(mnemonic: &str, counts: [usize; 4], is_wide: bool) -> String {
     let (ty, bytes) = if is_wide { ("b64", 8) } else { ("b32", 4) };
-    let [a, b, c] = counts;
+    let [a, b, c, d] = counts;
     let mut text = format!(
         ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {{\n\
          .reg .b32 %l;\n.reg .{ty} %a<8>, %b<4>, %c<8>, %d<8>;\n.reg .b64 %p;\nmov.u32 %l, %laneid;\n"
@@ -141,12 +141,12 @@ fn kernel(mnemonic: &str, counts: [usize; 3], is_wide: bool) -> String {
         );
         text.extend((0..n).map(|i| format!("ld.global.{ty} %{letter}{i}, [%p+{}];\n", i * bytes)));
     }
-    let [a, b, sums, d] = [list('a', a), list('b', b), list('c', c), list('d', c)];
+    let [a, b, c, results] = [list('a', a), list('b', b), list('c', c), list('d', d)];
     text += &format!(
-        "{mnemonic} {d}, {a}, {b}, {sums};\nld.param.u64 %p, [d];\nmad.wide.u32 %p, %l, {}, %p;\n",
-        c * bytes
+        "{mnemonic} {results}, {a}, {b}, {c};\nld.param.u64 %p, [d];\nmad.wide.u32 %p, %l, {}, %p;\n",
+        d * bytes
     );
-    text.extend((0..c).map(|i| format!("st.global.{ty} [%p+{}], %d{i};\n", i * bytes)));
+    text.extend((0..d).map(|i| format!("st.global.{ty} [%p+{}], %d{i};\n", i * bytes)));
     text + "ret;\n}\n"
 }
 
@@ -204,7 +204,7 @@ impl Form {
                 );
             }
         }
-        let registers = [a.each, b.each, c.each].map(|n| n / words);
+        let registers = [a.each, b.each, c.each, d.each].map(|n| n / words);
         let text = kernel(&mnemonic, registers, left == F64);
         Kernel::of(&text)
             .input(&a.words)
@@ -251,6 +251,53 @@ fn products_of_floats_of_every_shape_are_exact() {
     check(16, &[4, 8, 16], &[[F64, F64]], F64, &["", ".rn"]);
 }
 
+/// 1 + 2^-54 lies between 1 and 1 + 2^-52, nearer to 1. 1 - 2^-54 is half-way between 1 and 1 - 2^-53, and 1 is the even one.
+#[test]
+fn products_of_doubles_round_as_they_say() {
+    let one = 1f64.to_bits();
+    // Column 0 of A is -2^-27 or 2^-27, and row 0 of B is 2^-27. All other elements are 0.
+    for (rounding, up, down) in [
+        ("", one, one),
+        ("rn", one, one),
+        ("rz", one, one - 1),
+        ("rm", one, one - 1),
+        ("rp", one + 1, one),
+    ] {
+        for (sign, want) in [(1.0, up), (-1.0, down)] {
+            let factor = |value: f64| {
+                let lane = |lane: usize| if lane % 4 == 0 { value.to_bits() } else { 0 };
+                (0..32)
+                    .flat_map(|n| [lane(n) as u32, (lane(n) >> 32) as u32])
+                    .collect::<Vec<u32>>()
+            };
+            let sums = |bits: u64| [bits as u32, (bits >> 32) as u32].repeat(64);
+            let step = (-27f64).exp2();
+            for mnemonic in [
+                "mma.sync.aligned.m8n8k4.row.col",
+                "wmma.mma.sync.aligned.row.col.m8n8k4",
+            ] {
+                let types = ".f64.f64.f64.f64";
+                let dotted = if rounding.is_empty() {
+                    String::new()
+                } else {
+                    format!(".{rounding}")
+                };
+                for text in [
+                    format!("{mnemonic}{dotted}{types}"),
+                    format!("{mnemonic}{types}{dotted}"),
+                ] {
+                    Kernel::of(&kernel(&text, [1, 1, 2, 2], true))
+                        .input(&factor(sign * step))
+                        .input(&factor(step))
+                        .input(&sums(one))
+                        .output(&sums(want))
+                        .holds();
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn products_of_integers_of_every_shape_are_exact() {
     check(8, &[16], &BYTES, S32, &[""]);
@@ -263,14 +310,14 @@ fn products_of_integers_of_every_shape_are_exact() {
 
 /// Each quarter of a warp multiplies its own matrices. Quarter 0 has lanes 0 to 3 and 16 to 19, and so on. Its lane t holds row t of A
 /// (the upper lanes row t + 4), or a column and four of its rows. B has the same layout. Accumulators in singles follow the PTX ISA;
-/// in halves each lane has a row.
+/// in halves each lane has a row. Sums in halves can have results in singles.
 #[test]
 fn quarter_warps_multiply_matrices_of_their_own() {
-    for layout in 0..8 {
-        let [a_by_column, b_by_row, halves] = [layout & 1 == 1, layout & 2 == 2, layout & 4 == 4];
-        let sums = if halves { F16 } else { F32 };
+    for layout in 0..12 {
+        let [a_by_column, b_by_row] = [layout & 1 == 1, layout & 2 == 2];
+        let [sums, result] = [[F32, F32], [F16, F16], [F16, F32]][layout / 4];
         let [mut a, mut b] = [(); 2].map(|()| Registers::new(2));
-        let [mut c, mut d] = [(); 2].map(|()| Registers::new(if halves { 4 } else { 8 }));
+        let [mut c, mut d] = [sums, result].map(|element| Registers::new(element.bits() / 4));
         for lane in 0..32 {
             let (quarter, upper) = (lane % 16 / 4, lane / 16 * 4);
             for i in 0..4 {
@@ -288,23 +335,25 @@ fn quarter_warps_multiply_matrices_of_their_own() {
                 b.put(F16, lane, i, F16.value(quarter + 4, at, column));
             }
             for i in 0..8 {
-                let (row, column) = match halves {
-                    true => (lane % 4 + upper, i),
-                    false => ((lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)),
+                let place = |element| match element {
+                    F16 => (lane % 4 + upper, i),
+                    _ => ((lane & 1) + (i & 2) + upper, (i & 4) + (lane & 2) + (i & 1)),
                 };
-                let start = S32.value(8 + quarter, row, column);
+                let start = |(row, column)| S32.value(8 + quarter, row, column);
+                c.put(sums, lane, i, start(place(sums)));
+                let (row, column) = place(result);
                 let product = |at| F16.value(quarter, row, at) * F16.value(quarter + 4, at, column);
-                c.put(sums, lane, i, start);
-                d.put(sums, lane, i, start + (0..4).map(product).sum::<i64>());
+                d.put(result, lane, i, start((row, column)) + (0..4).map(product).sum::<i64>());
             }
         }
         let mnemonic = format!(
-            "mma.sync.aligned.m8n8k4.{}.{}.{2}.f16.f16.{2}",
+            "mma.sync.aligned.m8n8k4.{}.{}.{}.f16.f16.{}",
             if a_by_column { "col" } else { "row" },
             if b_by_row { "row" } else { "col" },
+            result.name(),
             sums.name()
         );
-        let text = kernel(&mnemonic, [2, 2, c.each], false);
+        let text = kernel(&mnemonic, [2, 2, c.each, d.each], false);
         Kernel::of(&text)
             .input(&a.words)
             .input(&b.words)

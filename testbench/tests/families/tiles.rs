@@ -4,7 +4,7 @@
 
 use half::{bf16, f16};
 
-use super::Kernel;
+use super::{Kernel, one_word_each};
 
 /// The type of a matrix's elements.
 #[derive(Clone, Copy, PartialEq)]
@@ -194,5 +194,40 @@ fn products_of_doubles_take_their_rounding_before_or_behind_the_types() {
             assert!(text.contains(TYPES));
             case.holds_as(&text.replace(TYPES, types));
         }
+    }
+}
+
+/// CUDA C++ Programming Guide, `mma_sync` with `satf`: an infinity becomes the largest finite number of the result, a NaN becomes +0.
+#[test]
+fn saturated_products_of_halves_are_finite() {
+    let cases = [
+        ("f32.f32", f32::INFINITY.to_bits(), f32::MAX.to_bits()),
+        ("f32.f32", f32::NEG_INFINITY.to_bits(), f32::MIN.to_bits()),
+        ("f32.f32", f32::NAN.to_bits(), 0),
+        ("f32.f16", 0x7c00_7c00, f32::MAX.to_bits()),
+        // Pairs of halves: 0x7c00 is an infinity, and 0x7bff is 65504.
+        ("f16.f16", 0x7c00_fc00, 0x7bff_fbff),
+        ("f16.f16", 0x7fff_7fff, 0),
+        // In range of f32, but not of f16.
+        ("f16.f32", 1e30f32.to_bits(), 0x7bff_7bff),
+        ("f16.f32", (-1e30f32).to_bits(), 0xfbff_fbff),
+        ("f16.f32", f32::INFINITY.to_bits(), 0x7bff_7bff),
+    ];
+    for (types, c, sum) in cases {
+        let registers = |ty: &str| if ty == "f16" { 4 } else { 8 };
+        let (of_result, of_sum) = types.split_once('.').expect("two types");
+        let repeat = |register: &str, n: usize| vec![register; n].join(", ");
+        let results: Vec<String> = (0..registers(of_result)).map(|n| format!("%a{n}")).collect();
+        let body = format!(
+            "mov.b32 %a8, 0;\nmov.b32 %a9, {c:#x};\n\
+             wmma.mma.sync.aligned.row.col.m16n16k16.{types}.satfinite {{{}}}, {{{zeros}}}, {{{zeros}}}, {{{}}};\n\
+             mov.b32 %r, %a3;",
+            results.join(", "),
+            repeat("%a9", registers(of_sum)),
+            zeros = repeat("%a8", 8)
+        );
+        // PTX ISA 6.5 removed the modifier from products of floats.
+        let text = one_word_each("sm_70", &body).replace(".version 8.6", ".version 6.4");
+        Kernel::of(&text).output(&[sum; 32]).holds();
     }
 }

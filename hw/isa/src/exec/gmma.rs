@@ -17,8 +17,9 @@
 //! - Without swizzle, if the contiguous axis is not k, stride and leading offset change places.
 //! - A swizzle of n bits adds (xor) address bits 7 and up, less the base offset, to bits 4 and up.
 
+use super::map::update;
 use super::{Operands, Results, execute};
-use crate::inst::{Inst, Mods};
+use crate::inst::{Inst, MmaShape, Mods};
 use crate::lane::{LaneMask, Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 use crate::program::Decoded;
@@ -119,6 +120,11 @@ pub fn multiply(
     } else {
         fragments.words[..4].copy_from_slice(&operands.words[a..a + 4]);
     }
+    if mods.neg {
+        for word in &mut fragments.words[..4] {
+            update(word, |bits| bits ^ signs(mods.mma));
+        }
+    }
     let (matrix, first_column) = (descriptor(b), 8 * mods.count as usize);
     let is_sparse = inst.op == Opcode::HgmmaSp;
     // B is as deep as the whole A, twice as deep as the stored half.
@@ -150,6 +156,16 @@ fn pairs(element: impl Fn(usize, usize) -> u16) -> Lanes {
     word
 }
 
+/// Returns the sign bits of a word of A.
+fn signs(shape: MmaShape) -> u32 {
+    use MmaShape::*;
+    match shape {
+        M16n8k8Tf32 | M16n8k4Tf32 => 0x8000_0000,
+        M16n8k16F16 | M16n8k8F16 | M16n8k16Bf16 | M16n8k8Bf16 => 0x8000_8000,
+        _ => 0x8080_8080,
+    }
+}
+
 /// Returns the MMA or MMA.SP instruction for the gathered fragments.
 fn mma(inst: &Inst) -> Inst {
     let op = match inst.op {
@@ -163,6 +179,7 @@ fn mma(inst: &Inst) -> Inst {
         ty,
         sat,
         lut,
+        high: true,
         ..Mods::default()
     };
     product

@@ -11,14 +11,15 @@
 //!
 //! The selector gives the first of the lanes, in units of their number.
 //!
-//! The sum adds the stored products at once, like a dense product of the stored half. A zero adds nothing: B is not read beside it, so
+//! The sum adds the stored products like a dense product of the stored half. A zero adds nothing: B is not read beside it, so
 //! an infinity or NaN there has no effect.
 //!
 //! Source: PTX ISA 9.0, "Matrix multiply-accumulate operation using mma.sp instruction with sparse matrix A". The figures of its metadata
 //! agree with the metadata layout of CUTLASS for 16-bit and 8-bit elements.
 
 use super::tensor::{
-    Element, M, N, add_floats, add_integers, aligned_sum, bf16, e4m3, e5m2, exponent, f16, s4, s8, tf32, u4, u8,
+    Element, M, N, add_floats, add_integers, aligned_sum, are_bytes, bf16, e4m3, e5m2, f16, in_two_halves, rule_of, s4,
+    s8, tf32, u4, u8,
 };
 use super::{ExecInput, Results};
 use crate::inst::MmaShape;
@@ -64,12 +65,21 @@ pub(super) fn mma(input: &ExecInput, results: &mut Results) {
         // Exact, as for the dense product of the stored elements.
         add_integers(input, results, |row, column| sums[row][column] as i32);
     } else {
-        let exponents = factors.b.map(|row| row.map(exponent));
-        add_floats(input, results, |row, c| {
+        let rule = rule_of(input);
+        let exponents = factors.b.map(|row| rule.of_row(&row));
+        // The stored elements of a row.
+        let terms = |row: usize| {
             let stored = factors.a[row].iter().zip(&factors.columns[row]).take(factors.stored);
-            let term =
-                |(&a, &column): (&f32, &u8)| (a, &factors.b[usize::from(column)], &exponents[usize::from(column)]);
-            aligned_sum(c, stored.map(term))
+            stored.map(|(&a, &column)| (a, &factors.b[usize::from(column)], &exponents[usize::from(column)]))
+        };
+        add_floats(input, results, |row, c| {
+            match are_bytes(shape) && !input.inst.mods.high {
+                true => in_two_halves(c, |half| {
+                    let of_half = move |(k, term)| (k % 4 / 2 == half).then_some(term);
+                    terms(row).enumerate().filter_map(of_half)
+                }),
+                false => aligned_sum(rule, c, terms(row)),
+            }
         });
     }
 }

@@ -9,15 +9,18 @@
 //! - Half accumulators: the same sum, rounded once, to nearest f16.
 //! - 8-bit floats: elements 0 and 1 of each word are added to zero, then elements 2 and 3 to that, and C comes last, rounded to
 //!   nearest. An H100 makes two f16 products of such an instruction.
-//! - f64: D = ((C + a0*b0) + a1*b1) + ..., each step fused.
-//! - M8n8k4 of f16: the same order, each sum rounded to nearest f32.
-//! - Integers: exact, then wrapped, or clamped with `sat`.
+//! - 8-bit floats of a warp group: C and all products are cut off 13 bits below the largest exponent. An f32 D has 13 fraction bits.
+//! - f64: D = ((C + a0*b0) + a1*b1) + ..., each step fused, and rounded as `round` says.
+//! - M8n8k4 of f16: sums of f32, each rounded to nearest (see `quads`).
+//! - A sum of zero is +0.
+//! - Integers: exact, then wrapped, or clamped with `sat`. Floats with `sat` are clamped to finite numbers.
 
 use super::half::{is_bf16, narrow, widen};
 use super::map::wide;
-use super::{ExecInput, Results, fp8, fp32, fp64};
-use crate::inst::{MmaShape, Ty};
+use super::{ExecInput, Results, fp8, fp32, fp64, soft};
+use crate::inst::{MmaShape, Round, Ty};
 use crate::lane::WARP_SIZE;
+use crate::opcode::Opcode;
 
 /// Rows of A and C, and columns of B and C, in all shapes other than M8n8k4.
 pub(super) const M: usize = 16;
@@ -167,20 +170,111 @@ pub(super) fn add_floats(input: &ExecInput, results: &mut Results, sum: impl Fn(
     for (row, (d, c)) in d.iter_mut().zip(&c).enumerate() {
         *d = sum(row, c);
     }
+    let is_of_group = are_bytes(input.inst.mods.mma) && input.inst.mods.high;
+    let excess = if is_of_group { GROUP_EXCESS } else { 0 };
+    if input.inst.mods.sat {
+        let greatest = if is_half { HALF_MAX } else { f32::MAX.into() };
+        d = d.map(|row| row.map(|sum| finite(sum, greatest)));
+    }
     // Toward zero, as measured. The half result is rounded once more, so its f32 is to odd.
     for_each_accumulator(|lane, n, row, column| match is_half {
-        true => put_half(results, lane, n, to_odd(d[row][column])),
-        false => results.words[n].0[lane] = fp32::bits(toward_zero(d[row][column])),
+        true => put_half(
+            results,
+            lane,
+            n,
+            positive_zero(narrow(false, to_odd(d[row][column])), 0x8000),
+        ),
+        false => {
+            let bits = fp32::bits(toward_zero(d[row][column]));
+            // A NaN keeps all its bits.
+            let kept = if d[row][column].is_nan() { bits } else { bits & !excess };
+            results.words[n].0[lane] = positive_zero(kept, 0x8000_0000);
+        }
     });
 }
 
-/// Fraction bits of an addend, below the largest exponent.
-const FRACTION: i32 = 25;
-
-/// The exponent of a number. A product with a zero has -896 at most, and any other product -298 at least.
+/// The bits of a sum. A negative zero, as of a negative sum that underflows, is positive.
 #[inline(always)]
-pub(super) fn exponent(value: f32) -> i32 {
-    (f64::from(value).to_bits() >> 52 & 0x7ff) as i32 - 1023
+fn positive_zero(bits: u32, negative_zero: u32) -> u32 {
+    if bits == negative_zero { 0 } else { bits }
+}
+
+/// Fraction bits that an f32 result of 8-bit floats of a warp group lacks.
+const GROUP_EXCESS: u32 = 0x3ff;
+
+/// The largest f16.
+const HALF_MAX: f64 = 65504.0;
+
+/// Clamps a sum to finite numbers. A NaN becomes zero.
+///
+/// Source: CUDA C++ Programming Guide, `mma_sync` with `satf`. PTX ISA 6.5 removed the modifier from products of floats.
+fn finite(sum: f64, greatest: f64) -> f64 {
+    if sum.is_nan() {
+        0.0
+    } else {
+        sum.clamp(-greatest, greatest)
+    }
+}
+
+/// How addends are aligned.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    /// Fraction bits of an addend, below the largest exponent.
+    fraction: i32,
+    /// The exponent of subnormal elements of A.
+    least_a: i32,
+    /// The exponent of subnormal elements of B.
+    least_b: i32,
+    /// The exponent of a subnormal C.
+    least_c: i32,
+}
+
+impl Rule {
+    /// Elements of f16, and of 8-bit floats as f16.
+    const HALF: Rule = Rule {
+        fraction: 25,
+        least_a: -14,
+        least_b: -14,
+        least_c: -126,
+    };
+    /// Elements of bf16 and tf32.
+    const WIDE: Rule = Rule {
+        fraction: 25,
+        least_a: -126,
+        least_b: -126,
+        least_c: -126,
+    };
+
+    /// The rule of 8-bit floats: `[A, B]` are true for e4m3.
+    fn of_group(is_e4m3: [bool; 2]) -> Rule {
+        let [least_a, least_b] = is_e4m3.map(|is_e4m3| if is_e4m3 { -6 } else { -14 });
+        Rule {
+            fraction: 13,
+            least_a,
+            least_b,
+            least_c: -126,
+        }
+    }
+
+    /// The rule for accumulators of f16.
+    fn with_half_accumulators(self, is_half: bool) -> Rule {
+        let least_c = if is_half { -14 } else { self.least_c };
+        Rule { least_c, ..self }
+    }
+
+    /// The exponents of a row of B.
+    #[inline(always)]
+    pub(super) fn of_row(self, row: &[f32; N]) -> [i32; N] {
+        row.map(|value| exponent(value, self.least_b))
+    }
+}
+
+/// The exponent of a number: the field of its type, so all subnormals have the `least` one. A product with a zero has -896 at most, and
+/// any other product -252 at least, so zeros take no part.
+#[inline(always)]
+fn exponent(value: f32, least: i32) -> i32 {
+    let normal = (f64::from(value).to_bits() >> 52 & 0x7ff) as i32 - 1023;
+    if value == 0.0 { normal } else { normal.max(least) }
 }
 
 /// The exponent of infinities and NaNs.
@@ -188,26 +282,27 @@ const SPECIAL: i32 = 1024;
 
 /// A row of sums as an H100 makes them. A term is an element of A, and a row of B with its exponents.
 ///
-/// - The exponent of a product is the sum of the exponents of its factors.
-/// - C and the products are cut off, toward zero, [`FRACTION`] bits below the largest exponent. Their sum is exact.
+/// - The exponent of a product is the sum of the exponents of its factors. Products of zeros have none.
+/// - C and the products are cut off, toward zero, `fraction` bits below the largest exponent. Their sum is exact.
 /// - An infinity or a NaN makes the sum one.
 ///
-/// Source: outputs of `mma.sync` with f16, bf16 and tf32 on an H100, `tests/mma.rs` of the crate.
+/// Source: outputs of `mma.sync`, `mma.sp` and `wgmma` of all float types on an H100, `tests/mma.rs` of the crate.
 #[inline(always)]
 pub(super) fn aligned_sum<'a>(
+    rule: Rule,
     c: &[f32; N],
     terms: impl Iterator<Item = (f32, &'a [f32; N], &'a [i32; N])> + Clone,
 ) -> [f64; N] {
-    let mut largest = c.map(exponent);
+    let mut largest = c.map(|value| exponent(value, rule.least_c));
     let mut special = largest.map(|exponent| exponent == SPECIAL);
     for (a, _, exponents) in terms.clone() {
-        let of_a = exponent(a);
+        let of_a = exponent(a, rule.least_a);
         for n in 0..N {
             largest[n] = largest[n].max(of_a + exponents[n]);
             special[n] |= of_a == SPECIAL || exponents[n] == SPECIAL;
         }
     }
-    let scale = largest.map(|exponent| power_of_two(FRACTION - exponent));
+    let scale = largest.map(|exponent| power_of_two(rule.fraction - exponent));
     // A cast truncates. A product is below 2^(e + 2) for the exponent sum e, so it has at most 27 bits here.
     let cut = |value: f64| f64::from(value as i32);
     let mut sums = [0.0; N];
@@ -220,7 +315,7 @@ pub(super) fn aligned_sum<'a>(
         }
     }
     for n in 0..N {
-        sums[n] *= power_of_two(largest[n] - FRACTION);
+        sums[n] *= power_of_two(largest[n] - rule.fraction);
         if special[n] {
             // The fixed point has no infinity or NaN. A plain sum gives the right one.
             let products = terms.clone().map(|(a, b, _)| f64::from(a) * f64::from(b[n]));
@@ -237,11 +332,15 @@ fn power_of_two(n: i32) -> f64 {
     f64::from_bits((n.clamp(-1022, 1023) + 1023) as u64 * (1 << 52))
 }
 
-/// Cuts off the bits that f32 does not hold. An overflow is an infinity.
+/// 2^128, the least number beyond the range of f32.
+const BEYOND: f64 = 2.0 * (1u128 << 127) as f64;
+
+/// Cuts off the bits that f32 does not hold. A number from [`BEYOND`] on is an infinity.
 #[inline(always)]
 fn toward_zero(value: f64) -> f32 {
     let nearest = value as f32;
-    let is_above = nearest.is_finite() && f64::from(nearest).abs() > value.abs();
+    // The cast rounds a number between the largest f32 and `BEYOND` up to an infinity, one step above the largest f32.
+    let is_above = f64::from(nearest).abs() > value.abs() && value.abs() < BEYOND;
     f32::from_bits(nearest.to_bits() - u32::from(is_above))
 }
 
@@ -261,29 +360,71 @@ fn floats<const K: usize>(
     b: impl Fn(u32, usize) -> f32,
 ) {
     let (a, b) = gather::<K>(input, each, a, b);
-    let exponents = b.map(|row| row.map(exponent));
+    let rule = rule_of(input);
+    let exponents = b.map(|row| rule.of_row(&row));
     add_floats(input, results, |row, c| {
         let columns = b.iter().zip(&exponents);
         aligned_sum(
+            rule,
             c,
             a[row].iter().zip(columns).map(|(&a, (b, exponents))| (a, b, exponents)),
         )
     });
 }
 
-/// Products of 8-bit floats: two sums of half the depth.
+/// Products of 8-bit floats: one sum for a warp group, and two sums of half the depth for a warp.
 fn bytes(input: &ExecInput, results: &mut Results, a: Element, b: Element) {
+    if input.inst.mods.high {
+        return floats::<32>(input, results, 4, a, b);
+    }
     let (a, b) = gather::<32>(input, 4, a, b);
-    let exponents = b.map(|row| row.map(exponent));
+    let exponents = b.map(|row| Rule::HALF.of_row(&row));
     add_floats(input, results, |row, c| {
-        let half = |c: &[f32; N], half: usize| {
+        in_two_halves(c, |half| {
             let columns = (0..32).filter(move |k| k % 4 / 2 == half);
-            aligned_sum(c, columns.map(|k| (a[row][k], &b[k], &exponents[k]))).map(toward_zero)
-        };
-        // Elements 0 and 1 of each word first, then 2 and 3.
-        let sums = half(&half(&[0.0; N], 0), 1);
-        std::array::from_fn(|n| f64::from(sums[n] + c[n]))
+            columns.map(|k| (a[row][k], &b[k], &exponents[k]))
+        })
     });
+}
+
+/// The sums of the 8-bit floats of a warp: elements 0 and 1 of each word first, then 2 and 3. `terms` gives those of a half.
+#[inline(always)]
+pub(super) fn in_two_halves<'a, T>(c: &[f32; N], terms: impl Fn(usize) -> T) -> [f64; N]
+where
+    T: Iterator<Item = (f32, &'a [f32; N], &'a [i32; N])> + Clone,
+{
+    // Both halves are products of f16, which have subnormal e4m3 as normal numbers.
+    let half = |c: &[f32; N], half: usize| aligned_sum(Rule::HALF, c, terms(half)).map(toward_zero);
+    let sums = half(&half(&[0.0; N], 0), 1);
+    std::array::from_fn(|n| f64::from(sums[n] + c[n]))
+}
+
+/// True for a shape of 8-bit floats.
+pub(super) fn are_bytes(shape: MmaShape) -> bool {
+    use MmaShape::*;
+    matches!(shape, M16n8k32E4m3 | M16n8k32E5m2 | M16n8k32E4m3E5m2 | M16n8k32E5m2E4m3)
+}
+
+/// The rule of a product of floats.
+pub(super) fn rule_of(input: &ExecInput) -> Rule {
+    use MmaShape::*;
+    let mods = &input.inst.mods;
+    let rule = match mods.mma {
+        M16n8k16Bf16 | M16n8k8Bf16 | M16n8k8Tf32 | M16n8k4Tf32 => Rule::WIDE,
+        shape if are_bytes(shape) && mods.high => Rule::of_group(are_e4m3(shape)),
+        _ => Rule::HALF,
+    };
+    rule.with_half_accumulators(has_half_accumulators(input))
+}
+
+/// True for e4m3 in A and in B of a shape of 8-bit floats. Otherwise they have e5m2.
+fn are_e4m3(shape: MmaShape) -> [bool; 2] {
+    match shape {
+        MmaShape::M16n8k32E4m3 => [true, true],
+        MmaShape::M16n8k32E4m3E5m2 => [true, false],
+        MmaShape::M16n8k32E5m2E4m3 => [false, true],
+        _ => [false, false],
+    }
 }
 
 fn has_half_accumulators(input: &ExecInput) -> bool {
@@ -295,10 +436,10 @@ fn half_accumulator(input: &ExecInput, lane: usize, n: usize) -> f32 {
     widen(false, input.word(2, n / 2).0[lane] >> (16 * (n % 2)) & 0xffff)
 }
 
-/// Rounds a sum to nearest f16 and writes it as accumulator `n` of a lane.
-fn put_half(results: &mut Results, lane: usize, n: usize, sum: f32) {
+/// Writes the bits of an f16 as accumulator `n` of a lane.
+fn put_half(results: &mut Results, lane: usize, n: usize, bits: u32) {
     let (word, shift) = (&mut results.words[n / 2].0[lane], 16 * (n % 2));
-    *word = *word & !(0xffff << shift) | narrow(false, sum) << shift;
+    *word = *word & !(0xffff << shift) | bits << shift;
 }
 
 #[inline(always)]
@@ -356,17 +497,26 @@ pub(super) fn add_integers(input: &ExecInput, results: &mut Results, sum: impl F
 }
 
 fn doubles(input: &ExecInput, results: &mut Results) {
+    let round = input.inst.mods.round;
     let a = |row: usize, k: usize| f64::from_bits(wide(input.pair(0), 4 * row + k));
     let b = |k: usize, column: usize| f64::from_bits(wide(input.pair(1), 4 * column + k));
     for lane in 0..WARP_SIZE {
         for n in 0..2 {
             let (row, column) = (lane / 4, 2 * (lane % 4) + n);
-            let start = f64::from_bits(wide([input.word(2, 2 * n), input.word(2, 2 * n + 1)], lane));
+            let start = wide([input.word(2, 2 * n), input.word(2, 2 * n + 1)], lane);
             // In rising k, each step fused, as in the module doc.
-            let sum = fp64::bits((0..4).fold(start, |sum, k| a(row, k).mul_add(b(k, column), sum)));
+            let sum = (0..4).fold(start, |sum, k| fused(a(row, k), b(k, column), sum, round));
             results.words[2 * n].0[lane] = sum as u32;
             results.words[2 * n + 1].0[lane] = (sum >> 32) as u32;
         }
+    }
+}
+
+/// The bits of a * b + c, rounded once.
+fn fused(a: f64, b: f64, c: u64, round: Round) -> u64 {
+    match round {
+        Round::Nearest => fp64::bits(a.mul_add(b, f64::from_bits(c))),
+        _ => soft::f64_arithmetic(Opcode::Dfma, [a.to_bits(), b.to_bits(), c], round),
     }
 }
 
@@ -375,6 +525,10 @@ fn doubles(input: &ExecInput, results: &mut Results) {
 /// Product q has lanes 4q to 4q + 3. The lanes 16 above hold its upper four rows or columns.
 /// Lane t holds line t % 4: a row of A (column with `right`), a column of B (row with `trans`).
 /// It computes the four accumulators from 4 * `count` on. Half accumulators of a lane lie in one row.
+/// If `from` is F16, C has halves and D has f32. C is then all eight halves of a lane.
+///
+/// Each sum is rounded to nearest f32. With products p0 to p3, D is C + (((p0 + p1) + p2) + p3). With half accumulators it is
+/// (C + (p0 + p1)) + (p2 + p3), rounded to f16. Source: an H100, which has no such instruction of its own.
 fn quads(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let has_halves = has_half_accumulators(input);
@@ -395,16 +549,19 @@ fn quads(input: &ExecInput, results: &mut Results) {
                 // PTX ISA, accumulators of mma.m8n8k4 in f32. With halves, a lane has one row.
                 false => ((lane & 1) + (i & 2) + lower, (i & 4) + (lane & 2) + (i & 1)),
             };
-            let start = match has_halves {
-                true => half_accumulator(input, lane, n),
-                false => f32::from_bits(input.word(2, n).0[lane]),
+            let start = match () {
+                () if has_halves => half_accumulator(input, lane, n),
+                // C has the layout of halves: a row in each lane.
+                () if mods.from == Ty::F16 => half(2, first + row % 4 + row / 4 * 16, column),
+                () => f32::from_bits(input.word(2, n).0[lane]),
             };
-            let sum = (0..4).fold(start, |sum, k| {
-                sum + element(0, mods.right, first, row, k) * element(1, mods.trans, first, column, k)
+            // Exact: the product of two f16 fits an f32.
+            let [p0, p1, p2, p3]: [f32; 4] = std::array::from_fn(|k| {
+                element(0, mods.right, first, row, k) * element(1, mods.trans, first, column, k)
             });
             match has_halves {
-                true => put_half(results, lane, n, sum),
-                false => results.words[n].0[lane] = fp32::bits(sum),
+                true => put_half(results, lane, n, narrow(false, (start + (p0 + p1)) + (p2 + p3))),
+                false => results.words[n].0[lane] = fp32::bits(start + (((p0 + p1) + p2) + p3)),
             }
         }
     }

@@ -111,9 +111,9 @@ fn mods() -> impl Strategy<Value = Mods> {
             .prop_map(|(bytes, count, signed)| Access { bytes, count, signed }),
     ];
     let numbers = (any::<u8>(), any::<u8>(), any::<u8>(), any::<i32>());
-    (choices(), ty(), ty(), access, any::<[bool; 9]>(), numbers).prop_map(
+    (choices(), ty(), ty(), access, any::<[bool; 10]>(), numbers).prop_map(
         |(choices, ty, from, access, flags, numbers)| {
-            let [unordered, extended, integral, ftz, sat, high, right, wrap, trans] = flags;
+            let [unordered, extended, integral, ftz, sat, high, right, wrap, trans, neg] = flags;
             let (lut, bank, count, offset) = numbers;
             Mods {
                 ty,
@@ -128,6 +128,7 @@ fn mods() -> impl Strategy<Value = Mods> {
                 right,
                 wrap,
                 trans,
+                neg,
                 lut,
                 bank,
                 count,

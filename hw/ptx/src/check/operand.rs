@@ -169,6 +169,9 @@ impl<'t, 'a> Checker<'t, 'a> {
             self.findings.push(finding);
             return;
         }
+        if !self.check_fragments(instruction, operands) {
+            return;
+        }
         let types: Vec<Type> = instruction
             .qualifiers
             .iter()
@@ -282,7 +285,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    fn clash(&mut self, ty: Type, found: Type, span: Span) {
+    pub(super) fn clash(&mut self, ty: Type, found: Type, span: Span) {
         let message = format!(
             "{} register where the instruction works on {}",
             found.dotted(),
@@ -291,7 +294,7 @@ impl<'t, 'a> Checker<'t, 'a> {
         self.report(span, message);
     }
 
-    fn mismatch(&mut self, found: Type, bits: u32, span: Span) {
+    pub(super) fn mismatch(&mut self, found: Type, bits: u32, span: Span) {
         let found = match found {
             Type::Pred => "a predicate".to_owned(),
             _ => format!("{} bits", found.bits()),
@@ -433,7 +436,7 @@ fn surplus_type(instruction: &Instruction<'_>, most: Option<usize>) -> Option<Di
 }
 
 /// True if an instruction of one type cannot use a register of the other. Bit types match every type of their width.
-fn kind_clash(instruction: Type, register: Type) -> bool {
+pub(super) fn kind_clash(instruction: Type, register: Type) -> bool {
     let is_integer = |ty: Type| ty.is_signed() || ty.is_unsigned();
     // Packed and half types are kept in bit registers, so only `.f32` and `.f64` can clash.
     (is_integer(instruction) && matches!(register, Type::F32 | Type::F64))

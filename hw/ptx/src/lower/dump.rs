@@ -192,6 +192,7 @@ fn modifiers(kind: OpKind, mods: &Mods) -> String {
         (mods.right, "R"),
         (mods.wrap, "W"),
         (mods.trans, "T"),
+        (mods.neg, "NEG"),
     ] {
         add(set, text.to_owned());
     }

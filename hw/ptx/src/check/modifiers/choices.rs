@@ -117,23 +117,50 @@ const CHOICES: &[Choice] = &[
     needed("wmma", "", ".load .store .mma"),
     needed_in(".a", "wmma", ".row .col"),
     needed_in(".b", "wmma", ".row .col"),
+    needed_in(".load", "wmma", ".a .b .c"),
+    needed_in(".store", "wmma", ".d"),
+    optional("mma wmma", ".f64", ROUNDINGS),
     needed("setmaxnreg", "", ".inc .dec"),
     needed("tld4", "", ".r .g .b .a"),
     needed("tex tld4", "", ".v2 .v4"),
     needed("suld sust sured", "", ".b .p"),
     needed("suld sust sured", "", ".trap .clamp .zero"),
     needed_in(".pack", "cvt", ".sat"),
+    optional("vadd2 vsub2 vabsdiff2 vmin2 vmax2 vavrg2", "", ".sat .add"),
+    optional("vadd4 vsub4 vabsdiff4 vmin4 vmax4 vavrg4", "", ".sat .add"),
     optional("cvt", "", ".rn .rz .rm .rp .rni .rzi .rmi .rpi .rna .rs"),
 ];
 
 /// Operations that combine a comparison with a predicate.
 const BOOLEANS: &str = ".and .or .xor";
 
-/// Opcodes that take only some types, and these types.
+/// Opcodes that take only some types, and these types (PTX ISA 9.0, the syntax of each instruction).
 const TYPES: &[(&str, &str)] = &[
     ("redux", ".u32 .s32 .b32 .f32"),
     ("copysign testp", ".f32 .f64"),
     ("rsqrt rcp sqrt", ".f32 .f64"),
+    ("sin cos lg2", ".f32"),
+    ("ex2 tanh", ".f32 .f16 .f16x2 .bf16 .bf16x2"),
+    ("neg abs", ".s16 .s32 .s64 .f16 .f16x2 .bf16 .bf16x2 .f32 .f64"),
+    ("mul24 mad24 dp4a dp2a szext", ".u32 .s32"),
+    // The vendor's assembler takes 16-bit sums with a carry too.
+    ("sad rem addc subc madc", INTEGERS),
+    ("bfe bfind", ".u32 .s32 .u64 .s64"),
+    ("bfi popc clz brev match", ".b32 .b64"),
+    ("fns bmsk lop3 shf prmt activemask", ".b32"),
+    ("and or xor not", ".pred .b16 .b32 .b64"),
+    ("cnot shl", ".b16 .b32 .b64"),
+    ("vadd vsub vabsdiff vmin vmax vshl vshr vset vmad", ".u32 .s32"),
+    ("vadd2 vsub2 vabsdiff2 vmin2 vmax2 vavrg2 vset2", ".u32 .s32"),
+    ("vadd4 vsub4 vabsdiff4 vmin4 vmax4 vavrg4 vset4", ".u32 .s32"),
+];
+
+/// Opcodes that do not take some types, and these types.
+const NOT_TYPES: &[(&str, &str)] = &[
+    ("add sub mul mad fma div min max shr", ".pred .b8 .u8 .s8 .b128"),
+    ("add sub mul mad fma div min max", ".b16 .b32 .b64"),
+    ("sub mul mad div shr selp setp", ".u16x2 .s16x2"),
+    ("mad div selp", ".f16 .f16x2 .bf16 .bf16x2"),
 ];
 
 /// Modifiers that exclude types: opcodes, types, modifiers.
@@ -149,8 +176,16 @@ const EXCLUDED: &[(&str, &str, &str)] = &[
     ("setp", BITS, ".ftz"),
     ("mul mad", FLOATS, ".lo .hi .wide"),
     ("popc clz", "", ".shiftamt"),
-    ("tanh", ".f32", ".ftz"),
+    ("tanh", "", ".ftz"),
     ("redux", ".u32 .s32 .b32", ".NaN .abs"),
+    // Only a fused product of bf16 takes all roundings. Only f16 flushes and saturates.
+    ("add sub mul", ".f16 .f16x2 .bf16 .bf16x2", ".rz .rm .rp"),
+    ("fma", ".f16 .f16x2", ".rz .rm .rp"),
+    ("vmad", "", ".add .min .max"),
+    ("add sub mul fma neg abs", ".bf16 .bf16x2", ".ftz .sat"),
+    ("add sub mad", ".u16 .s16 .u16x2 .s16x2", ".cc"),
+    ("add sub mad", FLOATS, ".cc"),
+    ("vadd vsub vabsdiff vmin vmax vmad vset", "", ".clamp .wrap"),
 ];
 
 /// Opcodes that need a type although their signature does not say so.
@@ -184,7 +219,13 @@ pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], versi
         .or_else(|| words.choices(version))
         .or_else(|| match opcode {
             "cvt" => words.conversion(operands.len()),
-            "setp" | "set" => words.boolean(operands.len()),
+            "setp" | "set" => words
+                .boolean(operands.len())
+                .or_else(|| words.comparison(operands.first())),
+            "match" if words.has(".any") => words.one_predicate(operands.first()),
+            "vshl" | "vshr" => words.shift_count(),
+            "dp4a" | "dp2a" => words.factor_types(),
+            "wmma" => words.saturated_product(version),
             _ if is_video(opcode) => words.negated(operands),
             _ => None,
         })
@@ -231,10 +272,18 @@ impl<'i, 'a> Words<'i, 'a> {
             let message = format!("`{opcode}` has no known type");
             return Some(Diagnostic::malformed(self.instruction.opcode.span, message));
         }
-        let (_, types) = TYPES.iter().find(|(opcodes, _)| lists(opcodes, opcode))?;
-        let (_, name) = self.types.iter().find(|(_, name)| !lists(types, name.text))?;
-        let finding = Diagnostic::malformed(name.span, format!("`{opcode}` takes no `{}`", name.text));
-        Some(finding.help(format!("its types are {}", super::list(&split(types)))))
+        let finding =
+            |name: &Name<'_>| Diagnostic::malformed(name.span, format!("`{opcode}` takes no `{}`", name.text));
+        if let Some((_, types)) = TYPES.iter().find(|(opcodes, _)| lists(opcodes, opcode)) {
+            let (_, name) = self.types.iter().find(|(_, name)| !lists(types, name.text))?;
+            return Some(finding(name).help(format!("its types are {}", super::list(&split(types)))));
+        }
+        let refused = NOT_TYPES.iter().filter(|(opcodes, _)| lists(opcodes, opcode));
+        let is_refused = |name: &str| refused.clone().any(|(_, types)| lists(types, name));
+        self.types
+            .iter()
+            .find(|(_, name)| is_refused(name.text))
+            .map(|(_, name)| finding(name))
     }
 
     fn excluded(&self) -> Option<Diagnostic> {
@@ -293,6 +342,55 @@ impl<'i, 'a> Words<'i, 'a> {
         }
     }
 
+    /// Checks the type of the result of `set`, and that `setp` on a half has one result.
+    fn comparison(&self, result: Option<&Value<'_>>) -> Option<Diagnostic> {
+        let &[(_, result_name), (_, source_name)] = self.types.as_slice() else {
+            let is_half = self.is_of(".f16 .bf16");
+            return if is_half { self.one_predicate(result) } else { None };
+        };
+        let known = match source_name.text {
+            ".f16x2" => ".u32 .s32 .f16x2",
+            ".bf16x2" => ".u32 .s32 .bf16x2",
+            ".f16" | ".bf16" => ".u16 .s16 .u32 .s32 .f16 .bf16",
+            _ => ".u32 .s32 .f32 .f16 .bf16",
+        };
+        let message = format!(
+            "`set` on `{}` has no result of `{}`",
+            source_name.text, result_name.text
+        );
+        let help = format!("its results are {}", super::list(&split(known)));
+        (!lists(known, result_name.text)).then(|| Diagnostic::malformed(result_name.span, message).help(help))
+    }
+
+    /// Checks that the result is not a pair of predicates.
+    fn one_predicate(&self, result: Option<&Value<'_>>) -> Option<Diagnostic> {
+        let is_pair = matches!(result, Some(Value::Pair(..)));
+        let message = format!("this form of `{}` has one result, not a pair", self.opcode());
+        is_pair.then(|| Diagnostic::malformed(self.instruction.operands[0].span, message))
+    }
+
+    /// Checks that a video shift has an unsigned count.
+    fn shift_count(&self) -> Option<Diagnostic> {
+        let (_, name) = self.types.get(2).filter(|(_, name)| name.text != ".u32")?;
+        let message = format!("the count of `{}` is `.u32`, not `{}`", self.opcode(), name.text);
+        Some(Diagnostic::malformed(name.span, message))
+    }
+
+    /// Checks that a dot product names the types of both factors.
+    fn factor_types(&self) -> Option<Diagnostic> {
+        let message = format!("`{}` needs a type for each of its two factors", self.opcode());
+        let finding = Diagnostic::malformed(self.instruction.opcode.span, message);
+        (self.types.len() < 2).then(|| finding.help("write two types, such as `.s32.u32`"))
+    }
+
+    /// Checks that products of floats do not saturate in new texts.
+    fn saturated_product(&self, version: (u32, u32)) -> Option<Diagnostic> {
+        let name = self.among(".satfinite").next()?;
+        let is_float = self.types.first().is_some_and(|(ty, _)| ty.is_float());
+        let message = "`wmma.mma` of floats takes no `.satfinite` from PTX ISA 6.5 on";
+        (is_float && version >= (6, 5)).then(|| Diagnostic::malformed(name.span, message))
+    }
+
     /// Checks that only `vmad` negates a source, without `.po`.
     fn negated(&self, operands: &[Value<'_>]) -> Option<Diagnostic> {
         let at = operands.iter().position(|value| matches!(value, Value::Minus(_)))?;
@@ -345,7 +443,11 @@ impl<'i, 'a> Words<'i, 'a> {
             return Some(self.without(".satfinite"));
         }
         let flush = self.among(".ftz").next();
-        if let Some(name) = flush.filter(|_| to != Type::F32 && from != Type::F32) {
+        if let Some(name) = flush.filter(|_| is_pair || (to != Type::F32 && from != Type::F32)) {
+            return Some(exclude(name, from_name));
+        }
+        let saturation = self.among(".sat").next();
+        if let Some(name) = saturation.filter(|_| is_pair || to == Type::Bf16 || from == Type::Bf16) {
             return Some(exclude(name, from_name));
         }
         // A pair of f32 values is two sources. Stochastic rounding has its random bits as one more.

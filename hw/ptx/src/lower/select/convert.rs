@@ -32,6 +32,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".satfinite") != is_byte_pair(to) {
             return Err(form.unsupported());
         }
+        if !has_pair_form(to, from) {
+            return Err(form.unsupported());
+        }
         let target = form.operand(0)?;
         let result = self.dst_of(form, target, to)?;
         let is_plain = !to.is_float() && !from.is_float() && !form.has(".sat");
@@ -219,6 +222,17 @@ pub(super) fn rounding(form: &Form<'_, '_>) -> Round {
 /// True for a pair of 8-bit floats.
 fn is_byte_pair(ty: Type) -> bool {
     matches!(ty, Type::E4m3x2 | Type::E5m2x2)
+}
+
+/// True if neither type is a pair, or if the pairs have a conversion: between f16 and bytes, or from two f32.
+fn has_pair_form(to: Type, from: Type) -> bool {
+    let is_pair = |ty| is_byte_pair(ty) || matches!(ty, Type::F16x2 | Type::Bf16x2);
+    match (is_pair(to), is_pair(from)) {
+        (false, false) => true,
+        (true, false) => from == Type::F32,
+        (false, true) => false,
+        (true, true) => is_byte_pair(to) != is_byte_pair(from) && (to == Type::F16x2 || from == Type::F16x2),
+    }
 }
 
 /// Returns the machine type for a PTX type, if there is one.

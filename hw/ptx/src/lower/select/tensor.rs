@@ -1,5 +1,6 @@
 //! Matrix products on the tensor cores. Other shapes are expanded by the library (`routines/forms.txt`).
 
+use super::convert::rounding;
 use super::integer::parts;
 use super::value::byte_permute;
 use super::{Form, Selected, Selector};
@@ -46,6 +47,7 @@ const SHAPES: &[(&str, MmaShape)] = &[
     (".m16n8k256.s32.b1.b1.s32.xor.popc", MmaShape::M16n8k256Xor),
     (".m8n8k4.f64.f64.f64.f64", MmaShape::M8n8k4F64),
     (".m8n8k4.f32.f16.f16.f32", MmaShape::M8n8k4F16),
+    (".m8n8k4.f32.f16.f16.f16", MmaShape::M8n8k4F16),
     (".m8n8k4.f16.f16.f16.f16", MmaShape::M8n8k4F16),
 ];
 
@@ -84,6 +86,9 @@ const SPARSE_SHAPES: &[(&str, MmaShape)] = &[
 /// Qualifiers of a sparse A. Unordered metadata may name the columns of a chunk in any order.
 const SPARSE: [&str; 2] = [".sp", ".sp::ordered_metadata"];
 
+/// Roundings of a product of f64.
+pub(super) const ROUNDINGS: [&str; 4] = [".rn", ".rz", ".rm", ".rp"];
+
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `mma`, dense or sparse.
     pub(super) fn mma(&mut self, form: &Form<'t, 'a>) -> Selected {
@@ -98,7 +103,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         if *shape == MmaShape::M8n8k4F16 {
-            return self.mma_m8n8k4(form, accumulator(sums));
+            return self.mma_m8n8k4(form);
         }
         // MMA has one layout: A by rows, B by columns.
         let layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
@@ -124,12 +129,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             mods.mma = *shape;
             mods.ty = accumulator(sums);
             mods.sat = form.has(".satfinite");
+            mods.round = rounding(form);
         });
-        let words = op.shape();
-        let given = [results, a, b, c].map(|value| self.fragment_words(value));
-        if given != [words.dst, words.src[0], words.src[1], words.src[2]] {
-            return Err(wrong_fragments(form));
-        }
         // A new group, because a result register may be a source of the product.
         let Some(group) = self.compute(op).as_vreg() else {
             return Ok(());
@@ -146,15 +147,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     }
 
     /// Selects `mma.m8n8k4` of halves: two operations with four accumulators of a lane each.
-    fn mma_m8n8k4(&mut self, form: &Form<'t, 'a>, ty: Ty) -> Selected {
+    fn mma_m8n8k4(&mut self, form: &Form<'t, 'a>) -> Selected {
         let [results, a, b, c] = form.operands() else {
             return Err(form.unsupported());
         };
-        let given = [results, a, b, c].map(|value| self.fragment_words(value));
+        let [ty, of_sum] = [form.types.first(), form.types.last()].map(|ty| accumulator(*ty.unwrap_or(&Type::F32)));
         let each = MmaShape::M8n8k4F16.accumulator_words(ty);
-        if given != [2 * each, 2, 2, 2 * each] {
-            return Err(wrong_fragments(form));
-        }
+        // Half accumulators of other lanes are part of a lane's f32 results, so both operations read all of them.
+        let is_mixed = ty != of_sum;
         // This shape takes any layout of A and B.
         let mut layouts = form.qualifiers().filter(|name| matches!(name.text, ".row" | ".col"));
         let [a_transposed, b_transposed] =
@@ -162,12 +162,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let factors = [self.fragment(form, a)?, self.fragment(form, b)?];
         let mut accumulators = Vec::new();
         for n in 0..2 {
-            let words = parts(c).chunks(each.into()).nth(n.into()).unwrap_or_default();
+            let chunk = if is_mixed { 0 } else { n.into() };
+            let words = parts(c).chunks(each.into()).nth(chunk).unwrap_or_default();
             let start = self.gather_registers(form, words)?;
             let op = Op::machine(Opcode::Mma).src(&[factors[0], factors[1], start]);
             accumulators.push(self.compute(op.mods(|mods| {
                 (mods.mma, mods.ty, mods.count) = (MmaShape::M8n8k4F16, ty, n);
                 (mods.right, mods.trans) = (a_transposed, b_transposed);
+                if is_mixed {
+                    mods.from = of_sum;
+                }
             })));
         }
         for (n, register) in parts(results).iter().enumerate() {
@@ -192,10 +196,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(widen.mods(|mods| (mods.ty, mods.from) = (Ty::F32, Ty::F16)));
         }
         group
-    }
-
-    fn fragment_words(&self, value: &Value<'a>) -> u8 {
-        parts(value).iter().map(|part| self.word_count(part)).sum()
     }
 
     /// Copies the registers of a fragment into one group.
@@ -235,9 +235,12 @@ pub(super) fn narrowed(sums: Arg, n: u8) -> Op {
 
 /// Returns the qualifiers for shape, types and bit operation.
 fn shape_and_types(form: &Form<'_, '_>) -> String {
+    let has_doubles = form.has(".f64");
     let words = form.qualifiers().map(|name| name.text);
     words
         .filter(|word| !matches!(*word, ".sync" | ".aligned" | ".row" | ".col" | ".satfinite"))
+        // nvcc writes the rounding of f64 behind the types, the PTX ISA before them.
+        .filter(|word| !has_doubles || !ROUNDINGS.contains(word))
         .filter(|word| !SPARSE.contains(word))
         .collect()
 }
@@ -267,8 +270,4 @@ fn accumulator(ty: Type) -> Ty {
         Type::F16 => Ty::F16,
         _ => Ty::F32,
     }
-}
-
-fn wrong_fragments(form: &Form<'_, '_>) -> Diagnostic {
-    form.malformed("the number of fragment registers does not match the shape")
 }

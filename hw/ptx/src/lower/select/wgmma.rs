@@ -3,12 +3,12 @@
 //! The scoreboard covers result registers, so `wgmma.fence` needs no operation.
 
 use super::integer::parts;
-use super::tensor::{metadata_selector, narrowed};
+use super::tensor::metadata_selector;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, OpKind, VGuard, VReg};
+use crate::lower::code::{Arg, Op, OpKind, VGuard};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Guard;
@@ -49,22 +49,30 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let in_shared = !matches!(a, Value::Vector(_));
         let is_float = tile.sums != Type::S32;
         let ints: Vec<i128> = rest.iter().filter_map(int_of).collect();
-        // Float products have two scale factors, and then the layouts.
-        let (signs, layouts) = ints.split_at(if is_float { ints.len().min(2) } else { 0 });
-        let (right, trans) = match (in_shared, layouts) {
-            (_, []) => (false, false),
-            (true, &[a, b]) if tile.can_transpose => (a == 1, b == 1),
-            (false, &[b]) if tile.can_transpose => (false, b == 1),
-            _ => return Err(form.unsupported()),
+        // Float products have two scale factors. Those of 16 bits then have the layout of each operand in shared memory.
+        let n_signs = if is_float { 2 } else { 0 };
+        let n_layouts = match (tile.can_transpose, in_shared) {
+            (true, true) => 2,
+            (true, false) => 1,
+            (false, _) => 0,
         };
-        if ints.len() != rest.len() || signs.iter().any(|sign| sign.abs() != 1) {
+        if rest.len() != n_signs + n_layouts {
+            let found = rest.len();
+            let message = format!("{n_signs} scale factors and {n_layouts} layouts must end this form, found {found}");
+            return Err(form.malformed(&message));
+        }
+        let (signs, layouts) = ints.split_at(n_signs.min(ints.len()));
+        let is_layout = |layout: &i128| matches!(layout, 0 | 1);
+        if ints.len() != rest.len() || signs.iter().any(|sign| sign.abs() != 1) || !layouts.iter().all(is_layout) {
             return Err(form.malformed("scale factors must be 1 or -1, and layouts 0 or 1"));
         }
+        let (right, trans) = match *layouts {
+            [a, b] => (a == 1, b == 1),
+            [b] => (false, b == 1),
+            _ => (false, false),
+        };
         let registers = parts(results);
         // The registers of the first eight columns come first, then those of the next eight.
-        if registers.len() != tile.columns / 8 * usize::from(tile.registers()) {
-            return Err(form.malformed("the number of result registers does not match the shape"));
-        }
         let a = match in_shared {
             true => self.arg(form, a, Type::B64)?,
             false => self.fragment(form, a)?,
@@ -76,16 +84,16 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             product.src[3] = self.arg(form, metadata, Type::B32)?;
             product.mods.lut = metadata_selector(form, tile.shape, selector)?;
         }
-        // Two negations cancel.
-        let negates = signs.iter().filter(|&&sign| sign == -1).count() == 1;
         for (n, registers) in (0..).zip(registers.chunks(tile.registers().into())) {
             let product = product.mods(|mods| {
                 mods.mma = tile.shape;
                 mods.ty = match tile.sums {
                     Type::S32 => Ty::S32,
-                    Type::F16 if !negates => Ty::F16,
+                    Type::F16 => Ty::F16,
                     _ => Ty::F32,
                 };
+                // A negated A negates every product. Two negations cancel.
+                mods.neg = signs.iter().filter(|&&sign| sign == -1).count() == 1;
                 mods.high = in_shared;
                 mods.right = right;
                 mods.trans = trans;
@@ -93,64 +101,27 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 mods.count = n;
                 mods.sat = form.has(".satfinite");
             });
-            self.eight_columns(form, product, tile.sums, negates, registers)?;
+            self.eight_columns(form, product, registers)?;
         }
         Ok(())
     }
 
-    /// Selects eight columns. A negated product is computed as the negated sum of the product and the negated accumulators.
-    /// Its sum is f32, because a half would round tiny sums to zero, and their sign would be lost.
-    fn eight_columns(
-        &mut self,
-        form: &Form<'t, 'a>,
-        mut product: Op,
-        ty: Type,
-        negates: bool,
-        registers: &[Value<'a>],
-    ) -> Selected {
-        let mut words = Vec::new();
-        for register in registers {
-            words.push(self.arg(form, register, Type::B32)?);
-        }
-        let sums = match *words {
-            [low, high] if negates => self.widened([low, high]),
-            _ => {
-                let group = self.code.new_group(words.len() as u8);
-                for (n, &word) in (0..).zip(&words) {
-                    self.emit(Op::machine(Opcode::Mov).dst(group.offset(n)).src(&[word]));
-                }
-                group
-            }
-        };
-        if negates {
-            self.negate(sums);
+    /// Selects eight columns.
+    fn eight_columns(&mut self, form: &Form<'t, 'a>, mut product: Op, registers: &[Value<'a>]) -> Selected {
+        let sums = self.code.new_group(registers.len() as u8);
+        for (n, register) in (0..).zip(registers) {
+            let word = self.arg(form, register, Type::B32)?;
+            self.emit(Op::machine(Opcode::Mov).dst(sums.offset(n)).src(&[word]));
         }
         product.src[2] = Arg::vreg(sums);
         let Some(group) = self.compute(product).as_vreg() else {
             return Ok(());
         };
-        if negates {
-            self.negate(group);
-        }
         for (n, register) in (0..).zip(registers) {
             let result = self.dst_of(form, register, Type::B32)?;
-            match ty {
-                Type::F16 if negates => self.emit(narrowed(Arg::vreg(group), n).dst(result)),
-                _ => self.copy(result, Arg::vreg(group.offset(n)), Type::B32),
-            }
+            self.copy(result, Arg::vreg(group.offset(n)), Type::B32);
         }
         Ok(())
-    }
-
-    /// Negates four numbers. A zero becomes positive zero.
-    fn negate(&mut self, sums: VReg) {
-        for n in 0..4 {
-            let word = sums.offset(n);
-            let op = Op::machine(Opcode::Fadd)
-                .dst(word)
-                .src(&[Arg::vreg(word).negated(), Arg::ZERO]);
-            self.emit(op.mods(|mods| mods.ty = Ty::F32));
-        }
     }
 
     /// Returns whether the accumulators are added: a predicate, 0 or 1.
@@ -176,8 +147,6 @@ fn int_of(value: &Value<'_>) -> Option<i128> {
 /// Eight columns of a product, with a depth of 32 bytes.
 struct ColumnTile {
     shape: MmaShape,
-    /// Columns of the whole product.
-    columns: usize,
     sums: Type,
     /// True if operands in shared memory can be transposed.
     can_transpose: bool,
@@ -231,7 +200,6 @@ impl ColumnTile {
         let known = is_integer || !form.has(".satfinite");
         (fits && sized && known).then_some(ColumnTile {
             shape,
-            columns,
             sums,
             can_transpose: stored == "k16",
         })

@@ -7,13 +7,14 @@
 
 mod memory;
 
+use super::convert::rounding;
 use super::integer::parts;
-use super::tensor::narrowed;
+use super::tensor::{ROUNDINGS, narrowed};
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op, Wide};
+use crate::lower::code::{Arg, Op, VGuard, Wide};
 use warpwave_isa::inst::{MmaShape, Ty};
 use warpwave_isa::opcode::Opcode;
 
@@ -180,7 +181,11 @@ impl Fragment {
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     pub(super) fn wmma(&mut self, form: &Form<'t, 'a>) -> Selected {
-        form.only(KNOWN)?;
+        let is_rounded = form.has(".mma") && form.types.contains(&Type::F64);
+        match is_rounded {
+            true => form.only(&[KNOWN, &ROUNDINGS].concat())?,
+            false => form.only(KNOWN)?,
+        }
         let shape = Shape::of(form).ok_or_else(|| form.unsupported())?;
         match () {
             // Elements below a byte have one layout: A by rows, B by columns.
@@ -225,6 +230,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             [d, a, b, c] if a == b => (d, a, c),
             _ => return Err(form.unsupported()),
         };
+        // Of floats, only halves saturated, before PTX ISA 6.5.
+        if form.has(".satfinite") && !matches!(of_factors, Type::F16 | Type::S8 | Type::U8) {
+            return Err(form.unsupported());
+        }
         let (mma, ty) = tile_shape(of_factors, shape).ok_or_else(|| form.unsupported())?;
         // If only C or only D has halves, the tile's accumulators are f32.
         let is_packed = (of_result, of_sum) == (Type::F16, Type::F16) && mma.has_half_accumulators(Ty::F16);
@@ -237,6 +246,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let row = Op::machine(Opcode::Mma).mods(|mods| {
             (mods.mma, mods.ty) = (mma, ty);
             mods.sat = form.has(".satfinite");
+            mods.round = rounding(form);
         });
         let words = row.shape();
         let (lines, columns) = shape.lines();
@@ -311,7 +321,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             match ty {
                 Type::F16 if !is_packed => {
                     let register = self.dst_of(form, target, Type::B32)?;
-                    self.emit(narrowed(sums, n).dst(register));
+                    let halves = self.compute(narrowed(sums, n));
+                    let halves = match form.has(".satfinite") {
+                        true => self.finite_halves(halves),
+                        false => halves,
+                    };
+                    self.copy(register, halves, Type::B32);
                 }
                 Type::F64 => {
                     let register = self.dst_of(form, target, Type::B64)?;
@@ -325,6 +340,18 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
         }
         Ok(())
+    }
+}
+
+impl Selector<'_, '_, '_> {
+    /// Replaces infinities in a pair of halves by the largest finite numbers.
+    fn finite_halves(&mut self, halves: Arg) -> Arg {
+        let limit = |value: Arg, limit: u64, minimum: VGuard| {
+            let op = Op::machine(Opcode::Hmnmx2).src(&[value, Arg::imm(limit)]).psrc(minimum);
+            op.mods(|mods| mods.ty = Ty::F16x2)
+        };
+        let below = self.compute(limit(halves, 0x7bff_7bff, VGuard::ALWAYS));
+        self.compute(limit(below, 0xfbff_fbff, VGuard::NEVER))
     }
 }
 
