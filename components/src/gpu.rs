@@ -318,7 +318,7 @@ impl Gpu {
         let end = limit.min(cycles.end);
         let mut event = None;
         let mut cancelled = false;
-        let mut search = StandstillSearch::new(self.config.gigathread.standstill_cycles, start);
+        let mut search = StandstillSearch::new(&self.config, start);
         let mut standstill = None;
         let stop = loop {
             let checks = self.checks_invariants;

@@ -129,3 +129,67 @@ red.global.add.u32 [%x], %n;";
     let answer = run_with(body, [1, 32], "tiny", &sets);
     assert_eq!(answer.code, 0, "{}", answer.err);
 }
+
+/// Both warps count rounds with a barrier in each. Warp 0 computes between two barriers, and stores nothing before the end.
+const ROUNDS: &str = "
+.reg .pred %q; .reg .b32 %r, %w;
+mov.u32 %w, %tid.x;
+setp.ge.u32 %q, %w, 32;
+mov.u32 %r, 60;
+ROUND:
+mov.u32 %n, 150;
+@%q bra MET;
+WORK:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra WORK;
+MET:
+bar.sync 0;
+sub.u32 %r, %r, 1;
+setp.ne.u32 %p, %r, 0;
+@%p bra ROUND;
+st.global.u32 [%x], %r;";
+
+#[test]
+fn barriers_of_a_loop_that_counts_are_no_standstill() {
+    let answer = run_with(ROUNDS, [1, 64], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn barrier_that_opens_late_is_no_standstill() {
+    // Two blocks. Warp 1 of each waits at a barrier while warp 0 computes. The block polls a flag that the other one sets at the end.
+    let sets = ["gigathread.standstill_cycles=10000", "sm.barrier.base_latency=30000"];
+    let answer = run_with("bar.sync 0;\nst.global.u32 [%x], 1;", [1, 64], "tiny", &sets);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn poll_of_a_flag_that_is_set_after_many_barriers_ends() {
+    // Block 0 polls. Its states repeat. Block 1 sets the flag after 60 rounds with a barrier in each.
+    let body = format!(
+        ".reg .pred %z; .reg .b32 %c;\nmov.u32 %c, %ctaid.x;\nsetp.ne.u32 %z, %c, 0;\n@%z bra OTHER;\n\
+         POLL:\nld.volatile.global.u32 %t, [%x];\nsetp.eq.u32 %z, %t, 0;\n@%z bra POLL;\nret;\n\
+         OTHER:\nadd.u64 %x, %x, 0;\n{}",
+        ROUNDS.replace("[%x], %r", "[%x], 7")
+    );
+    let answer = run_with(&body, [2, 64], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn barriers_of_a_loop_that_never_ends_stand_still() {
+    let body = "
+ROUND:
+bar.sync 0;
+ld.volatile.global.u32 %t, [%x];
+bar.sync 1;
+setp.eq.u32 %p, %t, 0;
+@%p bra ROUND;";
+    let answer = run_with(body, [1, 64], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_fails(
+        &answer,
+        4,
+        &["standstill: the warps run, but nothing has changed since cycle"],
+    );
+}
