@@ -101,7 +101,7 @@ struct Suspect {
 }
 
 /// The parts of a sub-core with the state of its warps.
-type Subcore<'a> = (&'a Scheduler, &'a Dispatch);
+pub(super) type Subcore<'a> = (&'a Scheduler, &'a Dispatch);
 
 impl StandstillSearch {
     /// A search with periods of `gigathread.standstill_cycles`. With 0 it finds nothing.
@@ -281,7 +281,7 @@ fn progress<'a>(components: impl Iterator<Item = &'a dyn Component>) -> u64 {
 }
 
 /// All sub-cores. Schedulers and dispatch units are built in the same order.
-fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Vec<Subcore<'a>> {
+pub(super) fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Vec<Subcore<'a>> {
     let schedulers = components.clone().filter_map(|component| {
         let block: &dyn Any = component;
         block.downcast_ref::<Scheduler>()
@@ -294,7 +294,9 @@ fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> 
 }
 
 /// Every resident warp, with the number of its sub-core and its slot.
-fn each_warp<'s>(subcores: &'s [Subcore<'_>]) -> impl Iterator<Item = ((usize, usize), &'s Warp, &'s RegFile)> {
+pub(super) fn each_warp<'s>(
+    subcores: &'s [Subcore<'_>],
+) -> impl Iterator<Item = ((usize, usize), &'s Warp, &'s RegFile)> {
     let of_subcore = |(n, &(scheduler, dispatch)): (usize, &'s Subcore<'_>)| {
         let warps = scheduler.resident_warps();
         warps.map(move |(slot, warp)| ((n, slot), warp, dispatch.registers()))
