@@ -361,6 +361,9 @@ pub struct Shape {
     /// Shared memory of a block, static and dynamic together, in bytes
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub smem: u32,
+    /// Change a number of the GPU, such as limits.max_blocks_per_sm=16
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
 }
 
 /// The GPU if neither the options nor the scenario name one.
