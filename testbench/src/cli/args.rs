@@ -229,10 +229,13 @@ pub struct Run {
     /// Do not record the last cycles of a failed run
     #[arg(long, help_heading = "Waveforms")]
     pub no_flight: bool,
-    /// Write all metrics as JSON
+    /// Write all metrics, and the cost of each PTX line, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
     /// Write all metrics of each launch as CSV, in the columns of `ncu --csv --page raw`
+    /// Leave the PTX lines out of --json: the run is faster
+    #[arg(long, help_heading = "Reports")]
+    pub no_lines: bool,
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub csv: Option<PathBuf>,
     /// Write memory latencies by path and stage, and the slowest requests, to a folder

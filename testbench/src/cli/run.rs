@@ -9,7 +9,7 @@ use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
-use warpwave::report::{csv, json, text};
+use warpwave::report::{csv, text};
 use warpwave::scenario::{Draft, OtherRun, Scenario, builtin, npy};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
@@ -475,11 +475,8 @@ fn asserted(run: &Run) -> String {
     out
 }
 
-/// Writes the files of `--json`, `--csv`, `--dump` and `--plan`.
+/// Writes the files of `--csv`, `--dump` and `--plan`.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
-    if let Some(path) = &args.json {
-        write(path, json::report(&scenario.name, run).as_bytes())?;
-    }
     if let Some(path) = &args.csv {
         write(path, csv::launches(&scenario.name, run).as_bytes())?;
     }
