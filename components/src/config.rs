@@ -7,6 +7,7 @@
 //! issue: cycles from the issue of an instruction to the earliest issue of an instruction that reads its result.
 
 mod check;
+pub mod doc;
 pub(crate) mod keys;
 mod memory;
 mod pipe;

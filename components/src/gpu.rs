@@ -17,6 +17,7 @@ mod hang;
 mod launch_log;
 mod memory;
 mod sm;
+mod spins;
 mod standstill;
 mod subcore;
 mod wiring;
@@ -52,6 +53,7 @@ use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
 use hang::Polls;
+use spins::SpinSearch;
 use standstill::StandstillSearch;
 
 // The host sees the end of a grid only after a quantum. Without the alignment, the next launch would depend on the quantum.
@@ -318,12 +320,14 @@ impl Gpu {
         let end = limit.min(cycles.end);
         let mut event = None;
         let mut cancelled = false;
-        let mut search = StandstillSearch::new(self.config.gigathread.standstill_cycles, start);
+        let mut search = StandstillSearch::new(&self.config, start);
+        // A sample that ends first is no failure, so nothing is searched for.
+        let mut spins = SpinSearch::new(start, if limit <= cycles.end { limit } else { Cycle::NEVER });
         let mut standstill = None;
         let stop = loop {
             let checks = self.checks_invariants;
-            // The clock also pauses to search for a standstill, and where a sample begins. A pause changes no cycle.
-            let until = end.min(search.next());
+            // The clock also pauses to search for a standstill or spins, and where a sample begins. A pause changes no cycle.
+            let until = end.min(search.next()).min(spins.next());
             let until = begin.as_ref().map_or(until, |_| until.min(cycles.start.max(start)));
             let stop = self.clock.run_observed(until, |pause| {
                 if checks {
@@ -349,6 +353,9 @@ impl Gpu {
             if stop != Stop::Limit || self.clock.now() >= end {
                 break stop;
             }
+            if self.clock.now() >= spins.next() {
+                spins.sample(self.clock.now(), self.components());
+            }
             if self.clock.now() < search.next() {
                 continue;
             }
@@ -369,7 +376,7 @@ impl Gpu {
             (None, Stop::Limit, None) if self.clock.now() >= cycles.end => Err(LaunchError::Sampled(cycles.end)),
             (None, Stop::Limit, None) => Err(LaunchError::Sim(SimError::CycleLimit {
                 limit: end,
-                waits: self.waits(),
+                waits: self.explain_spins(&spins.polls()),
             })),
             (None, _, None) => Err(LaunchError::Sim(SimError::Deadlock {
                 at: self.clock.now(),
@@ -433,6 +440,15 @@ impl Gpu {
         let hang = Hang::explain(&tiles[0], &tiles[1..=n_sms], polls);
         let waits = hang.reasons.iter().cloned().chain(self.waits()).collect();
         self.hang = Some(hang);
+        waits
+    }
+
+    /// Explains a launch at the limit of cycles: what its warps poll, if any do, then what each component waits for.
+    fn explain_spins(&mut self, spins: &Polls) -> Vec<String> {
+        let n_sms = self.config.n_sms() as usize;
+        let hang = Hang::explain_spins(&self.clock.tiles()[1..=n_sms], spins);
+        let waits = hang.reasons.iter().cloned().chain(self.waits()).collect();
+        self.hang = (!spins.is_empty()).then_some(hang);
         waits
     }
 

@@ -21,6 +21,7 @@ mod failure;
 
 mod check;
 
+mod several;
 mod show;
 
 mod explain;
@@ -31,6 +32,7 @@ mod speed;
 
 mod validate;
 
+mod jobs;
 mod lab;
 
 mod sweep;

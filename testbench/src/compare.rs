@@ -6,7 +6,7 @@
 //! Side B: report, costs of lines --+
 //! ```
 //!
-//! A side is a run of a scenario, or a saved JSON report. A saved report has no lines.
+//! A side is a run of a scenario, or a saved JSON report. A report saved with `--no-lines` has no lines.
 
 mod lines;
 
@@ -34,7 +34,7 @@ pub struct Side {
     pub name: String,
     /// The report of `warpwave run --json`.
     pub report: Json,
-    /// The costs of the PTX lines. `None` for a saved report.
+    /// The costs of the PTX lines. `None` for a report that was saved without them.
     pub lines: Option<Lines>,
 }
 

@@ -449,3 +449,101 @@ fn each_launch_has_its_own_diagnosis_in_text_and_json() {
             .starts_with("launch 0 (ddot): too few warps")
     );
 }
+
+/// Diagnoses a kernel of 2 blocks on `tiny`, which has 2 SMs. `%t` is the thread, and `%a` an address in shared memory.
+fn causes_of(body: &str, block: u32) -> Vec<(&'static str, String, f64)> {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = format!(
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k() {{\n.shared .align 4 .b8 tile[8192];\n\
+         .reg .pred %p, %q; .reg .b32 %t, %a, %n, %m, %v;\nmov.u32 %t, %tid.x;\nmov.u32 %a, tile;\n{body}\nret;\n}}\n"
+    );
+    std::fs::write(folder.path().join("k.ptx"), ptx).unwrap();
+    let path = folder.path().join("k.toml");
+    let text = format!("ptx = \"k.ptx\"\n[[launch]]\ngrid = 2\nblock = {block}\n");
+    std::fs::write(&path, text).unwrap();
+    let run = run(&Scenario::load(&path).unwrap(), "tiny");
+    let [diagnosis] = &diagnosis::of_run(&run)[..] else {
+        panic!("one launch")
+    };
+    let cause = |cause: &diagnosis::Cause| (cause.kind, cause.text.clone(), cause.share);
+    diagnosis.causes.iter().map(cause).collect()
+}
+
+/// Warp 0 counts to 2000, and the other warps wait at a barrier for it.
+const WARP_0_COUNTS: &str = "
+setp.ge.u32 %q, %t, 32;
+@%q bra MET;
+mov.u32 %n, 2000;
+LOOP:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;
+MET:
+bar.sync 0;";
+
+#[test]
+fn few_bank_conflicts_before_a_long_barrier_are_not_the_cause() {
+    // One store with a stride of 64 bytes: 16 passes for each warp. The barrier takes thousands of cycles.
+    let body = format!("mad.lo.u32 %a, %t, 64, %a;\nst.shared.u32 [%a], %t;\n{WARP_0_COUNTS}");
+    let causes = causes_of(&body, 128);
+    assert!(causes[0].1.starts_with("barrier: "), "{causes:?}");
+    assert!(causes.iter().all(|(kind, ..)| *kind != "bank_conflict"), "{causes:?}");
+}
+
+#[test]
+fn idle_lanes_of_warps_that_wait_at_a_barrier_are_not_the_cause() {
+    // Half the lanes of each warp branch before the barrier.
+    let body = format!(
+        "and.b32 %m, %t, 16;\nsetp.ne.u32 %p, %m, 0;\n@%p bra OVER;\nmul.lo.u32 %v, %t, 3;\nst.shared.u32 [%a], %v;\nOVER:\n{}",
+        WARP_0_COUNTS.replace("sub.u32", "@%p bra TURN;\nTURN:\nsub.u32")
+    );
+    let causes = causes_of(&body, 128);
+    assert!(causes[0].1.starts_with("barrier: "), "{causes:?}");
+}
+
+#[test]
+fn sleep_is_the_cause_of_a_kernel_that_sleeps() {
+    // A block sleeps 20 times. Between two sleeps, 8 of 32 lanes store with conflicts.
+    let body = "
+mov.u32 %n, 20;
+and.b32 %m, %t, 24;
+setp.eq.u32 %q, %m, 0;
+mad.lo.u32 %a, %t, 64, %a;
+LOOP:
+nanosleep.u32 500;
+@!%q bra SKIP;
+st.shared.u32 [%a], %n;
+add.u32 %v, %n, 1;
+mul.lo.u32 %v, %v, %v;
+st.shared.u32 [%a], %v;
+SKIP:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;";
+    let causes = causes_of(body, 128);
+    assert!(causes[0].1.starts_with("sleeping: "), "{causes:?}");
+}
+
+#[test]
+fn early_return_of_half_the_lanes_is_named_with_its_line() {
+    // The upper half of each warp returns at the top. The lower half counts to 500.
+    let body = "
+and.b32 %m, %t, 16;
+setp.ne.u32 %p, %m, 0;
+@%p ret;
+mov.u32 %n, 500;
+LOOP:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;";
+    let causes = causes_of(body, 512);
+    let (kind, text, share) = &causes[0];
+    // Four lines of the head, `.shared`, `.reg`, two moves, and an empty line come before the third line.
+    assert_eq!((*kind, line_in(text)), ("early_return", 12), "{causes:?}");
+    assert!(
+        text.starts_with("early return: 16") && text.contains("100 % of the returns"),
+        "{text}"
+    );
+    // Half the lanes are idle.
+    assert!((0.4..=0.5).contains(share), "{causes:?}");
+}

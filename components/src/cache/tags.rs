@@ -118,7 +118,9 @@ impl Tags {
         let of_set = &self.valid[first..first + self.shape.ways];
         // The highest invalid way, which has the lowest number.
         let free = of_set.last_zero();
-        let way = free.or_else(|| self.replacement.victim(set, &|way| may_go(self.number(set, way))))?;
+        // A policy may ask for ways beyond the last: the leaves of a tree are a power of two.
+        let may_go = |way| way < self.shape.ways && may_go(self.number(set, way));
+        let way = free.or_else(|| self.replacement.victim(set, &may_go))?;
         Some(self.number(set, way))
     }
 
@@ -179,5 +181,26 @@ impl Tags {
         // 32 bits are enough, and the host divides them faster.
         let (number, sets) = (number as u32, self.shape.sets as u32);
         ((number % sets) as usize, self.shape.ways - 1 - (number / sets) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ReplacementPolicy;
+
+    #[test]
+    fn full_set_gives_up_one_of_its_ways_with_each_policy_and_number_of_ways() {
+        for policy in ReplacementPolicy::ALL {
+            for ways in [1, 2, 3, 5, 6, 7, 12, 20, 255, 256] {
+                let mut tags = Tags::new(Shape { sets: 2, ways }, &policy.new_replacement());
+                for line in 0..4 * ways as u32 {
+                    let way = tags.victim(1, |_| true).expect("every line may leave");
+                    assert_eq!(tags.set_of(way), 1, "{policy:?}, {ways} ways");
+                    let evicted = tags.insert(way, line);
+                    assert_eq!(evicted.is_some(), line >= ways as u32, "{policy:?}, {ways} ways");
+                }
+            }
+        }
     }
 }

@@ -26,7 +26,7 @@ use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::scheduler::Scheduler;
 use place::{Place, each_place};
 
-pub(super) use poll::{Poll, find as find_poll};
+pub(super) use poll::{Poll, find as find_poll, find_spin};
 
 /// What warps poll, by the number of the sub-core on the chip and the slot.
 pub(super) type Polls = BTreeMap<(usize, usize), Poll>;
@@ -95,12 +95,24 @@ impl Hang {
             sms: sms.iter().map(|sm| sm.path.clone()).collect(),
             ..Hang::default()
         };
-        hang.explain_polls(&blocks, polls);
+        hang.explain_polls(&blocks, |place, find| polls.get(place).cloned().or_else(find));
         if !polls.is_empty() || blocks.iter().any(spins) {
             hang.tell_places(&blocks);
         }
         hang.explain_barriers(&blocks);
         hang.reasons.extend(grid(giga));
+        hang
+    }
+
+    /// Explains what the warps poll at the limit of cycles. Any other warp may make progress, so the report leaves it out.
+    pub(super) fn explain_spins(sms: &[Tile], spins: &Polls) -> Self {
+        let sms: Vec<Sm> = sms.iter().enumerate().filter_map(|(n, tile)| Sm::of(n, tile)).collect();
+        let blocks: Vec<Block> = sms.iter().flat_map(Sm::blocks).collect();
+        let mut hang = Hang {
+            sms: sms.iter().map(|sm| sm.path.clone()).collect(),
+            ..Hang::default()
+        };
+        hang.explain_polls(&blocks, |place, _| spins.get(place).cloned());
         hang
     }
 

@@ -8,10 +8,14 @@
 //! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, or bulk copies and products
 //! write shared memory.
 //! In the second phase the host samples the state of each warp every [`STRIDE`] cycles: program counters, registers and predicates. A
-//! warp is stuck if it returns to its first state after another one, waits at a barrier, or branches to itself.
+//! warp is stuck in one of these cases:
+//!
+//! - It returns to its first state after another one.
+//! - It waits at a barrier, and the same wait has gone on since before the first state of every other warp.
+//! - It branches to itself.
 //!
 //! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
-//! end. A warp that reads a clock never returns to a state.
+//! end. A warp that reads a clock never returns to a state. A barrier that opens ends the wait of its warps, so they are not stuck.
 //!
 //! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
 
@@ -23,6 +27,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 
 use super::hang::{Poll, Polls, find_poll};
+use crate::config::GpuConfig;
 use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::Scheduler;
@@ -67,6 +72,10 @@ pub(super) struct StandstillSearch {
     samples: u32,
     /// Samples in which every warp was stuck.
     looks: u32,
+    /// Most cycles from the last arrival at a barrier to its opening.
+    opening: u64,
+    /// The last sample in which a warp began to wait at a barrier.
+    last_wait: Cycle,
     suspects: Vec<Suspect>,
 }
 
@@ -76,7 +85,14 @@ struct Suspect {
     place: (usize, usize),
     /// Its first state: control flow, and a hash of its registers.
     first: (Flow, u64),
+    /// Start of the wait at a barrier in its first state. `None` if it did not wait.
+    held_since: Option<Cycle>,
+    /// True once it was in its first state in a sample since the last wait of another warp began.
+    has_been_there: bool,
+    /// True once it has left its first state after that.
     has_left: bool,
+    /// True once it has returned to its first state after that.
+    has_returned: bool,
     is_stuck: bool,
     /// Samples at the first program counters with other registers.
     changes: u32,
@@ -85,12 +101,12 @@ struct Suspect {
 }
 
 /// The parts of a sub-core with the state of its warps.
-type Subcore<'a> = (&'a Scheduler, &'a Dispatch);
+pub(super) type Subcore<'a> = (&'a Scheduler, &'a Dispatch);
 
 impl StandstillSearch {
-    /// A search with periods of `period` cycles. With 0 it finds nothing.
-    pub(super) fn new(period: u32, start: Cycle) -> Self {
-        let period = u64::from(period);
+    /// A search with periods of `gigathread.standstill_cycles`. With 0 it finds nothing.
+    pub(super) fn new(config: &GpuConfig, start: Cycle) -> Self {
+        let period = u64::from(config.gigathread.standstill_cycles);
         StandstillSearch {
             period,
             progress: 0,
@@ -98,6 +114,8 @@ impl StandstillSearch {
             next: if period == 0 { Cycle::NEVER } else { start + period },
             samples: 0,
             looks: 0,
+            opening: opening(config),
+            last_wait: start,
             suspects: Vec::new(),
         }
     }
@@ -128,9 +146,13 @@ impl StandstillSearch {
             return None;
         }
         let subcores = subcores(components);
-        self.sample(&subcores);
+        if self.sample(&subcores) {
+            self.last_wait = now;
+        }
+        // The last arrival at a barrier may be counted, and the barrier not yet open.
+        let may_open = now.since(self.last_wait) <= self.opening;
         // A standstill is certain here. More samples only look for the values that the warps poll.
-        if !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
+        if !may_open && !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
             self.looks += 1;
             if self.looks == LOOKS || self.suspects.iter().all(|suspect| suspect.poll.is_some()) {
                 return Some(self.since);
@@ -150,49 +172,93 @@ impl StandstillSearch {
         self.suspects.clear();
     }
 
-    /// Compares the state of each warp with its first one, or stores the first ones.
-    fn sample(&mut self, subcores: &[Subcore<'_>]) {
+    /// Compares the state of each warp with its first one, or stores the first ones. Returns true if a warp may have begun to wait at a
+    /// barrier.
+    fn sample(&mut self, subcores: &[Subcore<'_>]) -> bool {
         if self.samples == 0 {
             self.suspects = each_warp(subcores)
-                .map(|(place, warp, file)| Suspect {
-                    place,
-                    first: (warp.flow.clone(), state(place.1, warp, file)),
-                    has_left: false,
-                    is_stuck: is_blocked(warp),
-                    changes: 0,
-                    poll: None,
-                })
+                .map(|(place, warp, file)| Suspect::new(place, warp, file))
                 .collect();
-            return;
+            return true;
         }
-        let mut suspects = self.suspects.iter_mut();
+        let (mut suspects, mut a_wait_began) = (self.suspects.iter_mut(), false);
         for (place, warp, file) in each_warp(subcores) {
             // No CTA has begun or ended, but a warp of a CTA may have ended.
             let Some(suspect) = suspects.find(|suspect| suspect.place == place) else {
                 // Without suspects this period finds nothing. The next one begins with the warps that are left.
-                return self.suspects.clear();
+                self.suspects.clear();
+                return false;
             };
             if suspect.poll.is_none() {
                 suspect.poll = find_poll(place.1, warp, file).filter(Poll::is_complete);
             }
-            if suspect.is_stuck {
-                continue;
-            }
-            // The hash takes the host long, so it is left out where the control flow differs.
-            let is_there = warp.flow == suspect.first.0;
-            let is_first = is_there && state(place.1, warp, file) == suspect.first.1;
-            suspect.is_stuck = is_blocked(warp) || is_first && suspect.has_left;
-            suspect.has_left |= !is_first;
-            suspect.changes += u32::from(is_there && !is_first);
+            a_wait_began |= suspect.look(warp, file);
             if suspect.changes == CHANGES {
                 // The last sample of the period: `check` goes back to the first phase.
                 self.samples = SAMPLES - 1;
-                return self.suspects.clear();
+                self.suspects.clear();
+                return false;
             }
         }
         if suspects.next().is_some() || self.suspects.len() != each_warp(subcores).count() {
             self.suspects.clear();
         }
+        if a_wait_began {
+            // A loop of another warp may open that barrier. So it must return once more while the wait goes on.
+            self.suspects.iter_mut().for_each(Suspect::forget_return);
+        }
+        a_wait_began
+    }
+}
+
+impl Suspect {
+    /// A warp in its first state.
+    fn new(place: (usize, usize), warp: &Warp, file: &RegFile) -> Self {
+        let held_since = held_since(warp);
+        Suspect {
+            place,
+            first: (warp.flow.clone(), state(place.1, warp, file)),
+            held_since,
+            has_been_there: true,
+            has_left: false,
+            has_returned: false,
+            is_stuck: held_since.is_some() || branches_to_itself(warp),
+            changes: 0,
+            poll: None,
+        }
+    }
+
+    /// Compares the warp with its first state. Returns true if it has begun to wait at a barrier. Its first state is then this one.
+    fn look(&mut self, warp: &Warp, file: &RegFile) -> bool {
+        let held_since = held_since(warp);
+        let goes_on_waiting = held_since.is_some() && held_since == self.held_since;
+        self.is_stuck = self.has_returned || goes_on_waiting || branches_to_itself(warp);
+        if self.is_stuck {
+            return false;
+        }
+        // The hash takes the host long, so it is left out where the control flow differs.
+        let is_there = warp.flow == self.first.0;
+        let is_first = is_there && state(self.place.1, warp, file) == self.first.1;
+        // The barrier of the first wait has opened, and the warp waits in the same state.
+        let waits_once_more = held_since.is_some() && self.held_since.is_some();
+        self.has_returned = is_first && (self.has_left || waits_once_more);
+        self.is_stuck = self.has_returned;
+        self.has_left |= self.has_been_there && !is_first;
+        self.has_been_there |= is_first;
+        self.changes += u32::from(is_there && !is_first);
+        let begins_to_wait = !self.is_stuck && held_since.is_some() && self.held_since.is_none();
+        if begins_to_wait {
+            let (poll, changes) = (self.poll.take(), self.changes);
+            let first = Suspect::new(self.place, warp, file);
+            *self = Suspect { poll, changes, ..first };
+        }
+        begins_to_wait
+    }
+
+    /// Starts the search for a return to the first state from here.
+    fn forget_return(&mut self) {
+        self.is_stuck &= !self.has_returned;
+        (self.has_been_there, self.has_left, self.has_returned) = (false, false, false);
     }
 }
 
@@ -215,7 +281,7 @@ fn progress<'a>(components: impl Iterator<Item = &'a dyn Component>) -> u64 {
 }
 
 /// All sub-cores. Schedulers and dispatch units are built in the same order.
-fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Vec<Subcore<'a>> {
+pub(super) fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> Vec<Subcore<'a>> {
     let schedulers = components.clone().filter_map(|component| {
         let block: &dyn Any = component;
         block.downcast_ref::<Scheduler>()
@@ -228,7 +294,9 @@ fn subcores<'a>(components: impl Iterator<Item = &'a dyn Component> + Clone) -> 
 }
 
 /// Every resident warp, with the number of its sub-core and its slot.
-fn each_warp<'s>(subcores: &'s [Subcore<'_>]) -> impl Iterator<Item = ((usize, usize), &'s Warp, &'s RegFile)> {
+pub(super) fn each_warp<'s>(
+    subcores: &'s [Subcore<'_>],
+) -> impl Iterator<Item = ((usize, usize), &'s Warp, &'s RegFile)> {
     let of_subcore = |(n, &(scheduler, dispatch)): (usize, &'s Subcore<'_>)| {
         let warps = scheduler.resident_warps();
         warps.map(move |(slot, warp)| ((n, slot), warp, dispatch.registers()))
@@ -241,8 +309,20 @@ fn state(slot: usize, warp: &Warp, file: &RegFile) -> u64 {
     file.hash(slot, warp.grid.registers as usize)
 }
 
-/// True if the warp waits at a barrier, or branches to itself for ever. A warp whose stores are in flight is not blocked: memory answers.
-fn is_blocked(warp: &Warp) -> bool {
-    let is_in_a_loop = || warp.grid.program.branches_to_itself(warp.flow.pc());
-    warp.is_held_at_barrier() && warp.stores == 0 || !warp.flow.active().is_empty() && is_in_a_loop()
+/// Most cycles from the last arrival at a barrier of a block or a cluster to its opening.
+fn opening(config: &GpuConfig) -> u64 {
+    let barrier = &config.sm.barrier;
+    // One unit counts the warps of an SM, one after the other.
+    let count = u64::from(config.limits.max_warps_per_sm) * u64::from(barrier.per_warp);
+    count + u64::from(barrier.base_latency.max(config.cluster.barrier_latency))
+}
+
+/// Start of the warp's wait at a barrier. `None` for a warp whose stores are in flight: memory answers.
+fn held_since(warp: &Warp) -> Option<Cycle> {
+    (warp.is_held_at_barrier() && warp.stores == 0).then_some(warp.since)
+}
+
+/// True if the next instruction of the warp branches to itself for ever.
+fn branches_to_itself(warp: &Warp) -> bool {
+    !warp.flow.active().is_empty() && warp.grid.program.branches_to_itself(warp.flow.pc())
 }

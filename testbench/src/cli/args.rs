@@ -146,10 +146,11 @@ pub struct Validate {
     pub no_progress: bool,
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(groups = ["waveform", "window"].map(|name| ArgGroup::new(name).multiple(true)))]
 pub struct Run {
-    /// Built-in scenarios, folders of them such as `transpose`, or TOML files
+    /// Built-in scenarios, folders of them such as `transpose`, TOML files, folders of files, or patterns such as 'kernels/**/*.toml'.
+    /// With several scenarios, each option writes one file per scenario: out.vcd becomes out.NAME.vcd, and a folder DIR becomes DIR/NAME
     #[arg(required = true)]
     pub scenarios: Vec<String>,
     /// The GPU, instead of the scenario's: a built-in one or a TOML file
@@ -229,9 +230,12 @@ pub struct Run {
     /// Do not record the last cycles of a failed run
     #[arg(long, help_heading = "Waveforms")]
     pub no_flight: bool,
-    /// Write all metrics as JSON
+    /// Write all metrics, and the cost of each PTX line, as JSON
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub json: Option<PathBuf>,
+    /// Leave the PTX lines out of --json: the run is faster
+    #[arg(long, help_heading = "Reports")]
+    pub no_lines: bool,
     /// Write all metrics of each launch as CSV, in the columns of `ncu --csv --page raw`
     #[arg(long, value_name = "FILE", help_heading = "Reports")]
     pub csv: Option<PathBuf>,
@@ -316,25 +320,30 @@ impl Run {
         self.trace_cycles.clone().unwrap_or_else(sampled)
     }
 
-    /// True if an option names an output file. Several scenarios would overwrite it.
+    /// True if an option names an output file or folder.
     pub fn writes_files(&self) -> bool {
-        let files = [
-            &self.vcd,
-            &self.hist,
-            &self.html,
-            &self.kanata,
-            &self.perfetto,
-            &self.json,
-            &self.csv,
-            &self.dump,
-            &self.plan,
-            &self.flight,
-        ];
-        #[cfg(feature = "fst")]
-        if self.fst.is_some() {
-            return true;
-        }
-        files.iter().any(|file| file.is_some())
+        let mut args = self.clone();
+        args.files_mut().iter().any(|file| file.is_some()) || args.folders_mut().iter().any(|folder| folder.is_some())
+    }
+
+    /// The output files of all options.
+    pub fn files_mut(&mut self) -> Vec<&mut Option<PathBuf>> {
+        vec![
+            &mut self.vcd,
+            #[cfg(feature = "fst")]
+            &mut self.fst,
+            &mut self.html,
+            &mut self.kanata,
+            &mut self.perfetto,
+            &mut self.json,
+            &mut self.csv,
+            &mut self.flight,
+        ]
+    }
+
+    /// The output folders of all options.
+    pub fn folders_mut(&mut self) -> [&mut Option<PathBuf>; 3] {
+        [&mut self.hist, &mut self.dump, &mut self.plan]
     }
 }
 
@@ -352,6 +361,9 @@ pub struct Shape {
     /// The GPU: a built-in one or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = DEFAULT_GPU)]
     pub gpu: String,
+    /// Change a number of the GPU, such as limits.max_blocks_per_sm=16
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub set: Vec<(String, String)>,
     /// Threads of a block
     #[arg(long, value_name = "N")]
     pub block: u32,

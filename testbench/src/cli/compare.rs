@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
+use serde::Deserialize;
 use serde_json::Value as Json;
 use warpwave::bench::Options;
 use warpwave::compare::{Comparison, Lines, Side, page};
@@ -164,8 +165,9 @@ fn saved(request: &Request<'_>) -> Result<Side, Failure> {
             word("gpu"),
             if is_sample { ", a sample" } else { "" }
         ),
+        // Absent with `--no-lines`, and in a report of another version.
+        lines: Lines::deserialize(&report["lines"]).ok(),
         report,
-        lines: None,
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use warpwave::report::metrics;
 use warpwave::scenario::nearest;
+use warpwave_components::config::doc::{KeyDoc, key_doc};
 use warpwave_components::preset::{self, SourcedValue};
 
 use super::failure::Failure;
@@ -24,9 +25,12 @@ pub fn explain(word: Option<&str>) -> Result<(), Failure> {
     print(&text.ok_or_else(|| unknown(word))?)
 }
 
-/// The value of a key in every built-in preset, with its source. `None` if no preset has the key.
+/// The meaning of a key, and its value in every built-in preset with its source and grade. `None` if no preset has the key.
 fn preset_key(key: &str) -> Result<Option<String>, Failure> {
-    let mut out = format!("{key} (preset key): change it with --set {key}=VALUE\n\n");
+    let Some(KeyDoc { text, unit }) = key_doc(key) else {
+        return Ok(None);
+    };
+    let mut out = format!("{key} (preset key): change it with --set {key}=VALUE\n\n{text}\n\nunit  {unit}\n\n");
     for name in preset::names() {
         let preset = preset::load(name, &[]).map_err(Failure::input)?;
         let Some(row) = preset.sources.iter().find(|row| row.key == key) else {

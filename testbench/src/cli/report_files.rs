@@ -1,12 +1,13 @@
-//! Report files that need the events of SMs: `--hist`, `--html`, `--kanata`, `--perfetto`.
+//! Report files that need the events of SMs: `--json` with its lines, `--hist`, `--html`, `--kanata`, `--perfetto`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use warpwave::bench::{Bench, Run};
+use warpwave::compare::Lines;
 use warpwave::report::html::{self, Page};
-use warpwave::report::{hist, kanata, perfetto};
+use warpwave::report::{hist, json, kanata, perfetto};
 use warpwave::scenario::Scenario;
 use warpwave::watch::pipeline::{Picture, Pipeline};
 use warpwave::watch::profile::Profile;
@@ -43,7 +44,8 @@ impl ReportFiles {
         // Copied: the bench is borrowed by the run while events are collected.
         let programs = bench.programs().to_vec();
         let first = Cycle(args.sample.as_ref().map_or(0, |sample| sample.start));
-        let profile = args.html.as_ref().map(|_| Profile::since(first));
+        let has_lines = args.html.is_some() || args.json.is_some() && !args.no_lines;
+        let profile = has_lines.then(|| Profile::since(first));
         let counted = args.hist.is_some() || args.html.is_some();
         let requests = counted.then(|| Requests::new(INTERVAL).since(first));
         let drawn = args.kanata.is_some() || args.perfetto.is_some();
@@ -52,7 +54,7 @@ impl ReportFiles {
             .map_err(Failure::input)?
             .window();
         let pipeline = drawn.then(|| Pipeline::new(programs.clone(), window, MAX_DRAWN));
-        let watched = requests.is_some() || pipeline.is_some();
+        let watched = profile.is_some() || requests.is_some() || pipeline.is_some();
         Ok(ReportFiles {
             collector: watched.then(|| EventCollector::begin(bench.gpu_mut())),
             programs,
@@ -76,6 +78,11 @@ impl ReportFiles {
     pub fn write(mut self, args: &args::Run, scenario: &Scenario, run: &Run) -> Result<(), Failure> {
         // The events of the last window: the run has ended, so no event follows.
         self.collect(Cycle::NEVER);
+        if let Some(path) = &args.json {
+            let lines = self.profile.as_ref().filter(|_| !args.no_lines);
+            let lines = lines.map(|profile| Lines::new(scenario, &self.programs, profile));
+            write(path, json::with_lines(&scenario.name, run, lines.as_ref()).as_bytes())?;
+        }
         if let (Some(folder), Some(requests)) = (&args.hist, &self.requests) {
             make(folder)?;
             let paths = hist::paths(run.totals.latencies(), requests);

@@ -1,6 +1,6 @@
 //! `warpwave run`: runs scenarios, prints a summary, checks every `expect` and `assert`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -9,19 +9,17 @@ use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
-use warpwave::report::{csv, json, text};
-use warpwave::scenario::{Draft, OtherRun, Scenario, builtin, npy};
+use warpwave::report::{csv, text};
+use warpwave::scenario::{OtherRun, Scenario, npy};
 use warpwave::verdict;
-use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::LaunchError;
-use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
-use warpwave_ptx::PassSet;
 
-use super::args::{self, DEFAULT_GPU};
+use super::args;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
 use super::hang;
+use super::jobs::{Job, jobs};
 use super::lab;
 use super::launch_error;
 use super::log;
@@ -31,33 +29,18 @@ use super::print;
 use super::progress::{Line, catch_interrupt, is_stopped};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
+use super::several;
 use super::transaction;
 use super::wave::{Wave, keeps_record};
 use super::write::{make, write};
 
-/// A scenario with its GPU.
-struct Job {
-    scenario: Scenario,
-    /// Name or path of the GPU.
-    gpu: String,
-    config: GpuConfig,
-    /// The input files of both.
-    inputs: Vec<PathBuf>,
-    /// Default file of the flight recorder.
-    record: PathBuf,
-}
-
 /// Runs all scenarios of `args`. The exit code is the greatest one of all scenarios.
 pub fn run(args: &args::Run) -> Result<(), Failure> {
     let mut jobs = jobs(args);
-    if jobs.len() > 1 && args.writes_files() {
-        return Err(Failure::input(
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv, --dump and --plan take one scenario at a time",
-        ));
-    }
     catch_interrupt();
     if jobs.len() == 1 {
-        let job = jobs.remove(0)?;
+        let (_, job) = jobs.remove(0);
+        let job = job?;
         let result = bench(&job, args).and_then(|mut bench| {
             let result = run_one(&mut bench, &job, args);
             // The process ends soon: the system frees the memory faster than a drop does.
@@ -66,19 +49,25 @@ pub fn run(args: &args::Run) -> Result<(), Failure> {
         });
         return as_expected(&job.scenario, result, args);
     }
-    let mut code = 0;
-    for job in jobs {
-        let run = |job| {
-            let result = bench(&job, args).and_then(|mut bench| run_one(&mut bench, &job, args));
-            as_expected(&job.scenario, result, args)
+    let mut ended = Vec::new();
+    for (name, job) in jobs {
+        let run = |job: Job| {
+            let args = several::options(args, &job.key, &job.path);
+            let result = bench(&job, &args).and_then(|mut bench| run_one(&mut bench, &job, &args));
+            as_expected(&job.scenario, result, &args)
         };
-        if let Err(failure) = job.and_then(run) {
+        let result = job.and_then(run);
+        ended.push((name, result.as_ref().map_or_else(|failure| failure.code, |()| 0)));
+        if let Err(failure) = result {
             failure.print();
-            code = code.max(failure.code);
         }
         say(args, "\n")?;
     }
-    if code == 0 { Ok(()) } else { Err(Failure::printed(code)) }
+    say(args, &several::summary(&ended))?;
+    match ended.iter().map(|(_, code)| *code).max() {
+        Some(code) if code != 0 => Err(Failure::printed(code)),
+        _ => Ok(()),
+    }
 }
 
 /// Prints a part of the report, unless `--quiet`.
@@ -122,59 +111,6 @@ fn as_expected(scenario: &Scenario, result: Result<(), Failure>, args: &args::Ru
     }
 }
 
-/// The scenarios of `args`, given by name or folder. A wrong name is an error in its place.
-///
-/// An option that writes a file takes one scenario. So the name of a scenario and of a folder is then that of the scenario.
-fn jobs(args: &args::Run) -> Vec<Result<Job, Failure>> {
-    let is_one = |name: &str| args.writes_files() && builtin::exists(name);
-    let drafts = |name: &str| match is_one(name) {
-        true => Draft::find(name).map(|draft| vec![draft]),
-        false => Draft::find_all(name),
-    };
-    let find = |name: &String| match drafts(name) {
-        Ok(drafts) => drafts.into_iter().map(|draft| job(draft, args)).collect(),
-        Err(error) => vec![Err(Failure::input(error))],
-    };
-    let mut jobs: Vec<_> = args.scenarios.iter().flat_map(find).collect();
-    let mut seen = BTreeMap::new();
-    for job in jobs.iter_mut().flatten() {
-        let n: &mut u32 = seen.entry(job.scenario.name.clone()).or_default();
-        *n += 1;
-        // Scenarios with one name must not overwrite each other's flight recorder.
-        if *n > 1 {
-            job.record = format!("{}.{n}.flight.vcd", job.scenario.name).into();
-        }
-    }
-    jobs
-}
-
-/// Loads the GPU, then the scenario's data. The data must fit the GPU's memory.
-fn job(draft: Draft, args: &args::Run) -> Result<Job, Failure> {
-    let draft = draft.with_constants(&args.constants).map_err(Failure::input)?;
-    let gpu = args.gpu.clone().or_else(|| draft.gpu());
-    let gpu = gpu.unwrap_or_else(|| DEFAULT_GPU.to_owned());
-    // An option of the command wins over the scenario.
-    let set = [draft.settings(), args.set.clone()].concat();
-    let preset = preset::load(&gpu, &set).map_err(Failure::input)?;
-    let inputs = draft.inputs([gpu.as_str()]);
-    let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
-    scenario.max_registers = args.maxrregcount.or(scenario.max_registers);
-    // The parser of the arguments accepts names of optional passes alone.
-    let skipped = args
-        .no_pass
-        .iter()
-        .try_fold(PassSet::default(), |set, name| set.with(name));
-    scenario.skipped_passes = skipped.unwrap_or_default();
-    lab::check_names(&scenario, &gpu, &set)?;
-    Ok(Job {
-        record: format!("{}.flight.vcd", scenario.name).into(),
-        scenario,
-        gpu,
-        config: preset.config,
-        inputs,
-    })
-}
-
 /// Builds the machine with the scenario's data.
 fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
     lab::bench(&job.scenario, &job.config, args.ignore_target)
@@ -182,7 +118,7 @@ fn bench<'j>(job: &'j Job, args: &args::Run) -> Result<Bench<'j>, Failure> {
 
 /// The default file of the flight recorder. `None` if an option names or disables it, or if it would overwrite an input or output.
 fn record(job: &Job, args: &args::Run, outputs: &Outputs, inputs: &[PathBuf]) -> Option<PathBuf> {
-    let file = &job.record;
+    let file = &PathBuf::from(format!("{}.flight.vcd", job.key));
     // An expected failure needs no record.
     if !keeps_record(args) || job.scenario.expect_failure.is_some() {
         return None;
@@ -475,11 +411,8 @@ fn asserted(run: &Run) -> String {
     out
 }
 
-/// Writes the files of `--json`, `--csv`, `--dump` and `--plan`.
+/// Writes the files of `--csv`, `--dump` and `--plan`.
 fn write_files(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>, run: &Run) -> Result<(), Failure> {
-    if let Some(path) = &args.json {
-        write(path, json::report(&scenario.name, run).as_bytes())?;
-    }
     if let Some(path) = &args.csv {
         write(path, csv::launches(&scenario.name, run).as_bytes())?;
     }

@@ -72,7 +72,7 @@ fn full(preset: &Preset) -> String {
 
 /// `warpwave occupancy`: blocks, warps and occupancy of an SM, and the limiting resource.
 pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
-    let config = load(&shape.gpu)?.config;
+    let config = preset::load(&shape.gpu, &shape.set).map_err(Failure::input)?.config;
     let found = occupancy::occupancy(&config, shape.block, shape.regs, shape.smem)
         .map_err(|reason| Failure::input(format!("such a block cannot be launched on {}: {reason}", config.name)))?;
     let allowed = &found.allowed;

@@ -224,7 +224,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     let mut command = Command::new(program);
     command
         // Without the flight recorder: each failure would leave a file in the working folder.
-        .args(["run", "--no-progress", "--no-flight", "--json"].map(OsStr::new))
+        .args(["run", "--no-progress", "--no-flight", "--no-lines", "--json"].map(OsStr::new))
         .arg(report);
     pass_options(&mut command, args);
     let begin = Instant::now();

@@ -4,22 +4,80 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use warpwave_components::sm::subcore::stall::NAMES;
 use warpwave_isa::program::Program;
 
-use crate::scenario::{Modules, Scenario};
+use crate::scenario::Scenario;
 use crate::watch::profile::{Cost, Profile, SELECTED};
 
-/// The PTX of a run, and the cost of each line.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Lines {
-    text: Vec<String>,
-    /// Cost by the number of the line, from 1.
-    costs: BTreeMap<usize, Cost>,
-    /// The files of the program, if it has several.
-    modules: Option<Arc<Modules>>,
+/// The PTX of a run, and the cost of each line. Empty lines are left out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lines(Vec<Line>);
+
+/// A line of PTX with its cost.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "SavedLine", into = "SavedLine")]
+struct Line {
+    /// The file, if the program has several.
+    file: Option<String>,
+    /// Number of the line in its file, from 1.
+    number: usize,
+    text: String,
+    cost: Cost,
+}
+
+/// A line in a JSON report. States without warp-cycles are left out.
+#[derive(Serialize, Deserialize)]
+struct SavedLine {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    line: usize,
+    text: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    thread_instructions: u64,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    warp_cycles: BTreeMap<String, u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl From<Line> for SavedLine {
+    fn from(line: Line) -> Self {
+        let states = NAMES.iter().zip(line.cost.states).filter(|(_, cycles)| *cycles > 0);
+        SavedLine {
+            file: line.file,
+            line: line.number,
+            text: line.text,
+            thread_instructions: line.cost.lanes,
+            warp_cycles: states.map(|(name, cycles)| ((*name).to_owned(), cycles)).collect(),
+        }
+    }
+}
+
+impl From<SavedLine> for Line {
+    fn from(saved: SavedLine) -> Self {
+        let of = |name: &&str| saved.warp_cycles.get(*name).copied().unwrap_or(0);
+        let mut cost = Cost {
+            lanes: saved.thread_instructions,
+            ..Cost::default()
+        };
+        cost.states
+            .iter_mut()
+            .zip(NAMES.iter())
+            .for_each(|(state, name)| *state = of(name));
+        Line {
+            file: saved.file,
+            number: saved.line,
+            text: saved.text,
+            cost,
+        }
+    }
 }
 
 impl Lines {
@@ -32,28 +90,18 @@ impl Lines {
                 costs.entry(inst.line as usize).or_default().add(cost);
             }
         }
-        Lines {
-            text: scenario.ptx.lines().map(plain).collect(),
-            costs,
-            modules: scenario.modules.clone(),
-        }
-    }
-
-    /// File and number of a line, by its index. There is a file if the program has several.
-    fn place(&self, index: Option<usize>) -> (Option<String>, Option<usize>) {
-        let number = index.map(|index| index + 1);
-        match (&self.modules, number) {
-            (Some(modules), Some(number)) => {
-                let (file, line) = modules.place(number as u32);
-                (Some(file.to_owned()), Some(line as usize))
+        let line = |(index, text): (usize, &str)| {
+            let number = index + 1;
+            let module = scenario.modules.as_ref().map(|modules| modules.place(number as u32));
+            Line {
+                file: module.map(|(file, _)| file.to_owned()),
+                number: module.map_or(number, |(_, line)| line as usize),
+                text: plain(text),
+                cost: costs.get(&number).copied().unwrap_or_default(),
             }
-            _ => (None, number),
-        }
-    }
-
-    fn cost(&self, index: Option<usize>) -> Cost {
-        let cost = index.and_then(|index| self.costs.get(&(index + 1)));
-        cost.copied().unwrap_or_default()
+        };
+        let lines = scenario.ptx.lines().enumerate().map(line);
+        Lines(lines.filter(|line| !line.text.is_empty()).collect())
     }
 }
 
@@ -119,27 +167,29 @@ fn is_unnamed(files: &[Option<String>; 2]) -> bool {
 /// The lines with different costs, the largest difference in warp-cycles first.
 pub(super) fn rows(a: &Lines, b: &Lines) -> Vec<LineRow> {
     let row = |(i, j): (Option<usize>, Option<usize>)| {
-        let costs = [a.cost(i), b.cost(j)];
-        let text = i.map_or_else(|| j.map(|j| &b.text[j]), |i| a.text.get(i));
-        let ((a_file, a_line), (b_file, b_line)) = (a.place(i), b.place(j));
+        let lines = [i.map(|i| &a.0[i]), j.map(|j| &b.0[j])];
+        let costs = lines.map(|line| line.map(|line| line.cost).unwrap_or_default());
+        let text = lines[0].or(lines[1]).map(|line| line.text.clone());
+        let [a, b] = lines.map(|line| line.map(|line| line.number));
         (costs[0] != costs[1]).then(|| LineRow {
-            files: [a_file, b_file],
-            a: a_line,
-            b: b_line,
-            text: text.cloned().unwrap_or_default(),
+            files: lines.map(|line| line.and_then(|line| line.file.clone())),
+            a,
+            b,
+            text: text.unwrap_or_default(),
             issues: costs.map(|cost| cost.issues()),
             warp_cycles: costs.map(|cost| cost.total()),
             stall: costs.map(|cost| longest_wait(&cost)),
         })
     };
-    let mut rows: Vec<_> = pairs(&a.text, &b.text).into_iter().filter_map(row).collect();
+    let [a_text, b_text] = [a, b].map(|side| side.0.iter().map(|line| line.text.as_str()).collect::<Vec<_>>());
+    let mut rows: Vec<_> = pairs(&a_text, &b_text).into_iter().filter_map(row).collect();
     // Equal differences stay in the order of the text.
     rows.sort_by_key(|row| std::cmp::Reverse(row.gain().abs()));
     rows
 }
 
 /// Pairs of indices of equal lines, and lines of one side alone.
-fn pairs(a: &[String], b: &[String]) -> Vec<(Option<usize>, Option<usize>)> {
+fn pairs(a: &[&str], b: &[&str]) -> Vec<(Option<usize>, Option<usize>)> {
     let mut pairs = Vec::new();
     // Patience pairs unique lines first, so frequent ones such as `ret;` do not pair by chance.
     for operation in capture_diff_slices(Algorithm::Patience, a, b) {
@@ -168,17 +218,28 @@ mod tests {
 
     /// Lines with waits in state 0, by the number of the line.
     fn lines(text: &[&str], waits: &[(usize, u64)]) -> Lines {
-        let cost = |&(line, waits): &(usize, u64)| {
+        let line = |(index, text): (usize, &&str)| {
+            let number = index + 1;
             let mut cost = Cost::default();
-            cost.states[0] = waits;
-            cost.states[SELECTED] = 2;
-            (line, cost)
+            if let Some((_, waits)) = waits.iter().find(|(line, _)| *line == number) {
+                (cost.states[0], cost.states[SELECTED], cost.lanes) = (*waits, 2, 64);
+            }
+            Line {
+                file: None,
+                number,
+                text: (*text).to_owned(),
+                cost,
+            }
         };
-        Lines {
-            text: text.iter().map(|&line| line.to_owned()).collect(),
-            costs: waits.iter().map(cost).collect(),
-            modules: None,
-        }
+        Lines(text.iter().enumerate().map(line).collect())
+    }
+
+    #[test]
+    fn saved_lines_are_read_back_with_their_costs() {
+        let lines = lines(&["ld", "add", "st"], &[(1, 10), (3, 5)]);
+        let text = serde_json::to_string(&lines).unwrap();
+        assert!(text.contains(r#"{"line":2,"text":"add"}"#), "{text}");
+        assert_eq!(serde_json::from_str::<Lines>(&text).unwrap(), lines);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::bench::{Checked, Run, Sampled, StopReason};
 
 /// The JSON object.
 #[derive(Serialize)]
-struct Report<'a> {
+struct Report<'a, L> {
     scenario: &'a str,
     gpu: &'a str,
     build: &'static str,
@@ -27,6 +27,9 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     asserts: &'a [Checked],
     latencies: BTreeMap<&'static str, Latency>,
+    /// The PTX with the cost of each line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<&'a L>,
     host: Host,
 }
 
@@ -82,6 +85,14 @@ struct Host {
 /// # Panics
 /// Never: all keys are text, so the report can be encoded.
 pub fn report(scenario: &str, run: &Run) -> String {
+    with_lines(scenario, run, None::<&()>)
+}
+
+/// Returns the report with the costs of the PTX lines, if they are known.
+///
+/// # Panics
+/// Never: all keys are text, so the report can be encoded.
+pub fn with_lines<L: Serialize>(scenario: &str, run: &Run, lines: Option<&L>) -> String {
     let seconds = run.wall.as_secs_f64();
     // JSON has no infinity.
     let rate = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
@@ -116,6 +127,7 @@ pub fn report(scenario: &str, run: &Run) -> String {
             .latencies()
             .map(|(path, latency)| (path, distribution(latency)))
             .collect(),
+        lines,
         host: Host {
             wall_seconds: seconds,
             threads: run.threads,

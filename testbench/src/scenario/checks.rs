@@ -5,7 +5,7 @@ use super::elements::{self, Source};
 use super::format::{self, ElementSource};
 use super::launches::LaunchIndex;
 use super::resolve::{Context, can_miss, check_tolerances};
-use super::{Check, CheckedData, Expect, Fault, Layout, StructField, View};
+use super::{Check, CheckedData, Expect, Fault, Layout, StructField, View, data};
 
 /// The resolved expectations of one buffer.
 pub(super) struct Resolved {
@@ -59,11 +59,18 @@ fn read_one(
     let source = text.source.as_ref().ok_or(Fault::NotOneSource)?;
     check_tolerances(rtol, atol)?;
     let (view, part) = part(text, layout, context)?;
+    data::check_room(part.bytes())?;
     // Only the elements in the range are generated or read.
     let want = match source {
         ElementSource::Reference => None,
         ElementSource::Expr(expr) => Some(elements::bytes(expr, &part, view.first, context.constants, sources)?),
-        source => Some(context.bytes(source, &part)?),
+        ElementSource::Table(table) => Some(data::bytes(table, &part, view.first, context.files, context.constants)?),
+        // A pattern is one of the whole buffer.
+        source => {
+            let whole = context.bytes(source, layout)?;
+            let bytes = [view.first, view.n].map(|n| n as usize * layout.dtype.bytes());
+            Some(whole[bytes[0]..][..bytes[1]].to_vec())
+        }
     };
     if let Some(bytes) = &want {
         check_can_fail(layout.dtype, bytes, rtol, atol)?;

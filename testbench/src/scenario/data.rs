@@ -58,10 +58,11 @@ pub(super) fn checked_bytes(dtype: Dtype, shape: &[u64]) -> Result<u64, Fault> {
     }
 }
 
-/// Generates the bytes of a buffer.
+/// Generates elements of a buffer, from index `first` on. A list and a file have no other elements than these.
 pub(super) fn bytes(
     source: &SourceTable,
     layout: &Layout,
+    first: u64,
     files: &Files,
     constants: &Constants,
 ) -> Result<Vec<u8>, Fault> {
@@ -71,12 +72,13 @@ pub(super) fn bytes(
         SourceTable::Fill(number) => fill(layout, constants.number(number)?),
         SourceTable::Iota(iota) => {
             let (start, step) = (constants.number(&iota.start)?, constants.number(&iota.step)?);
-            collect(layout, |i| iota_element(start, step, i))
+            collect(layout, first, |i| iota_element(start, step, i))
         }
         SourceTable::Uniform(uniform) => {
             let seed = constants.size(&uniform.seed, 0, u64::MAX)?;
             random(
                 layout,
+                first,
                 seed,
                 [constants.number(&uniform.low)?, constants.number(&uniform.high)?],
             )
@@ -90,8 +92,8 @@ pub(super) fn bytes(
             let (mean, deviation) = (mean.value(), deviation.value());
             let element = |i| mean + deviation * normal_element(seed, i);
             match dtype.is_float() {
-                true => Ok(collect_floats(layout, element)),
-                false => collect(layout, |i| Ok(Number::Int(libm::rint(element(i)) as i128))),
+                true => Ok(collect_floats(layout, first, element)),
+                false => collect(layout, first, |i| Ok(Number::Int(libm::rint(element(i)) as i128))),
             }
         }
         SourceTable::Values(values) if values.len() as u64 != layout.elements() => Err(Fault::WrongCount {
@@ -109,7 +111,7 @@ pub(super) fn bytes(
 }
 
 /// Random elements from a lower bound up to an upper one.
-fn random(layout: &Layout, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fault> {
+fn random(layout: &Layout, first: u64, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fault> {
     // Converted once: the bounds may be wide integers, and there may be millions of elements.
     let [low, high] = bounds.map(Number::value);
     // Negated, so that NaN is refused too.
@@ -119,13 +121,13 @@ fn random(layout: &Layout, seed: u64, bounds: [Number; 2]) -> Result<Vec<u8>, Fa
     }
     let element = |i| uniform_element(seed, low..high, i);
     if !layout.dtype.is_float() {
-        return collect(layout, |i| Ok(Number::Int(element(i).floor() as i128)));
+        return collect(layout, first, |i| Ok(Number::Int(element(i).floor() as i128)));
     }
     // If both bounds fit the type, so does every number between them.
     for bound in bounds {
         append(layout.dtype, &mut Vec::new(), bound)?;
     }
-    Ok(collect_floats(layout, element))
+    Ok(collect_floats(layout, first, element))
 }
 
 /// Tests that the host can allocate `bytes`. A failed allocation later would abort the process.
@@ -146,17 +148,17 @@ fn fill(layout: &Layout, number: Number) -> Result<Vec<u8>, Fault> {
     Ok(one.repeat(layout.elements() as usize))
 }
 
-fn collect(layout: &Layout, element: impl Fn(u64) -> Result<Number, Fault>) -> Result<Vec<u8>, Fault> {
+fn collect(layout: &Layout, first: u64, element: impl Fn(u64) -> Result<Number, Fault>) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::with_capacity(layout.bytes() as usize);
-    for i in 0..layout.elements() {
+    for i in first..first + layout.elements() {
         append(layout.dtype, &mut bytes, element(i)?)?;
     }
     Ok(bytes)
 }
 
 /// Collects float elements. No float is out of range.
-fn collect_floats(layout: &Layout, element: impl Fn(u64) -> f64) -> Vec<u8> {
-    let elements = (0..layout.elements()).map(element);
+fn collect_floats(layout: &Layout, first: u64, element: impl Fn(u64) -> f64) -> Vec<u8> {
+    let elements = (first..first + layout.elements()).map(element);
     match layout.dtype {
         // A fast path for the most frequent type, which may have millions of elements.
         Dtype::F32 => {
@@ -238,7 +240,7 @@ mod tests {
             dtype,
             shape: shape.to_vec(),
         };
-        bytes(&source, &layout, &Files::Disk(".".into()), &Constants::default())
+        bytes(&source, &layout, 0, &Files::Disk(".".into()), &Constants::default())
     }
 
     #[test]

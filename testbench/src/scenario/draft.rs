@@ -229,7 +229,7 @@ impl Draft {
         });
         let references = references.collect::<Result<BTreeMap<_, _>, ScenarioError>>()?;
         // Launches before assertions, which name launches.
-        let (launches, index) = launches::read(file.launch, &buffers, &constants, at)?;
+        let (launches, index) = launches::read(file.launch, (&buffers, &resolved), &constants, at)?;
         let (asserts, comparisons) =
             asserts::read(file.assert, &constants, &index).map_err(|(n, fault)| at(&format!("assert[{n}]"))(fault))?;
         // Expectations last: an expression may read the initial elements of any buffer, and `after` names a launch.

@@ -1,7 +1,9 @@
 //! Resolves the launches of a scenario: sizes, arguments, host steps, repetitions.
 
+use super::dtype::Number;
 use super::format::{self, LaunchName};
 use super::quantity::Constants;
+use super::resolve::Resolved;
 use super::similar::nearest;
 use super::{Arg, Buffer, Fault, Launch, Prints, ScenarioError, Step, data, resolve};
 
@@ -56,7 +58,7 @@ impl LaunchIndex {
 /// Resolves all launches. Each repetition is a launch of its own.
 pub(super) fn read<F: FnOnce(Fault) -> ScenarioError>(
     tables: Vec<format::Launch>,
-    buffers: &[Buffer],
+    (buffers, resolved): (&[Buffer], &[Resolved]),
     constants: &Constants,
     at: impl Fn(&str) -> F,
 ) -> Result<(Vec<Launch>, LaunchIndex), ScenarioError> {
@@ -70,7 +72,7 @@ pub(super) fn read<F: FnOnce(Fault) -> ScenarioError>(
             return Err(at(&format!("launch[{n}]"))(Fault::TooManyLaunches { limit }));
         }
         let warm = text.warm;
-        let launch = read_launch(n, text, buffers, constants, &at)?;
+        let launch = read_launch(n, text, (buffers, resolved), constants, &at)?;
         let repetition = |k| Launch {
             // The last repetition is the one measured.
             is_warm_up: warm && k + 1 < repeat,
@@ -89,14 +91,14 @@ pub(super) fn read<F: FnOnce(Fault) -> ScenarioError>(
 fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
     table: usize,
     text: format::Launch,
-    buffers: &[Buffer],
+    (buffers, resolved): (&[Buffer], &[Resolved]),
     constants: &Constants,
     at: &impl Fn(&str) -> F,
 ) -> Result<Launch, ScenarioError> {
     let key = |key: &str| format!("launch[{table}].{key}");
     let sizes = |name: &str, sizes: &format::Dim3| constants.sizes(&sizes.0).map_err(at(&key(name)));
     let shared = constants.size(&text.dynamic_shared_bytes, 0, u32::MAX.into());
-    let step = |step: &format::Step| read_step(step, buffers, constants);
+    let step = |step: &format::Step| read_step(step, (buffers, resolved), constants);
     let before = text.before.iter().map(step).collect::<Result<_, _>>();
     let prints = |prints: format::Prints| {
         Ok(match prints {
@@ -122,7 +124,11 @@ fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
     })
 }
 
-fn read_step(step: &format::Step, buffers: &[Buffer], constants: &Constants) -> Result<Step, Fault> {
+fn read_step(
+    step: &format::Step,
+    (buffers, resolved): (&[Buffer], &[Resolved]),
+    constants: &Constants,
+) -> Result<Step, Fault> {
     let find = |name: &str| -> Result<usize, Fault> {
         match resolve::find_buffer(name.to_owned(), buffers)? {
             Arg::Buffer(index) => Ok(index),
@@ -153,9 +159,24 @@ fn read_step(step: &format::Step, buffers: &[Buffer], constants: &Constants) -> 
         format::Step::Reset(name) => Step::Reset(find(name)?),
         format::Step::Fill { buffer, value } => {
             let index = find(buffer)?;
-            let mut element = Vec::new();
-            data::append(buffers[index].layout.dtype, &mut element, constants.number(value)?)?;
+            let element = filled(&buffers[index], &resolved[index], constants.number(value)?)?;
             Step::Fill { buffer: index, element }
         }
     })
+}
+
+/// The bytes that a fill repeats: an element, or a structure with this number in all its fields. Its padding is zero.
+fn filled(buffer: &Buffer, resolved: &Resolved, number: Number) -> Result<Vec<u8>, Fault> {
+    let mut element = Vec::new();
+    let Some((first, _)) = resolved.fields.first() else {
+        data::append(buffer.layout.dtype, &mut element, number)?;
+        return Ok(element);
+    };
+    let mut structure = vec![0; first.stride as usize];
+    for (field, _) in &resolved.fields {
+        element.clear();
+        data::append(field.dtype, &mut element, number)?;
+        field.scatter(&element.repeat(field.count as usize), &mut structure);
+    }
+    Ok(structure)
 }

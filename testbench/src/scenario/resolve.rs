@@ -175,7 +175,7 @@ impl Context<'_> {
         match source {
             ElementSource::Zeros => Ok(vec![0; layout.bytes() as usize]),
             ElementSource::Expr(expr) => elements::bytes(expr, layout, 0, self.constants, &[]),
-            ElementSource::Table(table) => data::bytes(table, layout, self.files, self.constants),
+            ElementSource::Table(table) => data::bytes(table, layout, 0, self.files, self.constants),
             ElementSource::Permutation(permutation) => {
                 let seed = self.constants.size(&permutation.seed, 0, u64::MAX)?;
                 data::integers(layout.dtype, &patterns::permutation(layout.elements(), seed))

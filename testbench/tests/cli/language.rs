@@ -429,3 +429,43 @@ fn expected_failure_is_a_success() {
         &["s: a failure with exit code 3 was expected, but the run did not fail"],
     );
 }
+
+/// Copies the word of each of 8 threads from `x` to `y`.
+const COPY: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 from, .param .u64 to) {\n\
+    .reg .b32 %t, %v; .reg .b64 %a, %b, %o;\nld.param.u64 %a, [from];\nld.param.u64 %b, [to];\nmov.u32 %t, %tid.x;\n\
+    mul.wide.u32 %o, %t, 4;\nadd.s64 %a, %a, %o;\nadd.s64 %b, %b, %o;\nld.global.u32 %v, [%a];\nst.global.u32 [%b], %v;\nret;\n}\n";
+
+#[test]
+fn element_of_a_range_has_the_value_of_its_index_in_the_buffer() {
+    for source in [
+        "iota = { start = 10, step = 3 }",
+        "uniform = { low = 0, high = 1000, seed = 5 }",
+        "permutation = { seed = 3 }",
+    ] {
+        let text = format!(
+            "ptx = \"k.ptx\"\n[buffers.x]\ndtype = \"u32\"\nshape = [8]\ninit = {{ {source} }}\n\
+             [buffers.y]\ndtype = \"u32\"\nshape = [8]\n\
+             expect = [{{ {source}, range = [2, 5] }}, {{ {source}, range = [5, 8] }}]\n\
+             [[launch]]\ngrid = 1\nblock = 8\nargs = [\"x\", \"y\"]\n"
+        );
+        let (_folder, path) = scenario(&text, &[("k.ptx", COPY.as_bytes())]);
+        let answer = warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"]);
+        assert_eq!(answer.code, 0, "{source}: {}{}", answer.out, answer.err);
+    }
+}
+
+#[test]
+fn fill_step_sets_each_field_of_a_buffer_of_structures() {
+    // struct { float v; short n[2]; } as two words: 1.0 is 0x3f800000, and two shorts of 1 are 0x00010001.
+    let text = "ptx = \"k.ptx\"\n[buffers.x]\nshape = [4]\n\
+        fields = [{ name = \"v\", dtype = \"f32\" }, { name = \"n\", dtype = \"i16\", count = 2 }]\n\
+        [buffers.y]\ndtype = \"u32\"\nshape = [8]\nexpect = \"if(i % 2 == 0, 0x3f800000, 0x00010001)\"\n\
+        [[launch]]\nbefore = [{ fill = { buffer = \"x\", value = VALUE } }]\ngrid = 1\nblock = 8\nargs = [\"x\", \"y\"]\n";
+    let run = |value: &str| {
+        let (_folder, path) = scenario(&text.replace("VALUE", value), &[("k.ptx", COPY.as_bytes())]);
+        warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"])
+    };
+    let answer = run("1");
+    assert_eq!(answer.code, 0, "{}{}", answer.out, answer.err);
+    assert_fails(&run("1.5"), 2, &["launch[0].before: i16 cannot hold 1.5"]);
+}

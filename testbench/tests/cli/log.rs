@@ -258,10 +258,9 @@ fn trap_deadlock_and_limit_are_milestones() {
     let log = info("barrier", 4);
     assert_eq!(only(&log, "launch 0 is stopped: deadlock"), log.len() - 1);
     let log = info("endless", 4);
-    assert_eq!(
-        only(&log, "launch 0 is stopped: cycle limit cycles=20000"),
-        log.len() - 1
-    );
+    // The run is repeated for the last write of the polled word, so the lines of the second run follow.
+    let stop = only(&log, "launch 0 is stopped: cycle limit cycles=20000");
+    assert!(stop + 1 < log.len(), "{log:?}");
 }
 
 #[test]

@@ -395,7 +395,11 @@ fn failed_scenarios_with_one_name_have_a_flight_file_each() {
         folder.path(),
         &["run", &scenario, &scenario, "--gpu", "tiny", "--flight", "x.vcd"],
     );
-    assert_fails(&answer, 2, &["--flight", "one scenario at a time"]);
+    assert_fails(
+        &answer,
+        3,
+        &["are in x.out_of_bounds.vcd", "are in x.out_of_bounds.2.vcd"],
+    );
 }
 
 #[test]

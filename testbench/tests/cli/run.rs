@@ -1,6 +1,6 @@
 //! Runs that succeed: printed text and written files.
 
-use crate::{assert_fails, error_scenario, json_at, warpwave};
+use crate::{FILL, assert_fails, error_scenario, json_at, warpwave};
 
 #[test]
 fn successful_run_writes_all_requested_files() {
@@ -121,14 +121,67 @@ fn all_scenarios_run_and_the_greatest_exit_code_is_returned() {
     let answer = warpwave(&["run", "vector_add", &wrong, "saxpy", "--gpu", "tiny"]);
     assert_fails(&answer, 1, &["wrong_result: 2 did not hold"]);
     assert!(answer.out.contains("vector_add on tiny") && answer.out.contains("saxpy on tiny"));
-    let answer = warpwave(&["run", "vector_add", "saxpy", "--json", "x.json"]);
-    assert_fails(
-        &answer,
-        2,
-        &[
-            "--vcd, --fst, --hist, --html, --kanata, --perfetto, --flight, --json, --csv, --dump and --plan take one scenario at a time",
-        ],
+    assert!(
+        answer
+            .out
+            .ends_with("2 of 3 scenarios held\n\nvector_add    held\nwrong_result  exit code 1\nsaxpy         held\n"),
+        "{}",
+        answer.out
     );
+}
+
+#[test]
+fn each_of_several_scenarios_writes_files_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let text = fill_text();
+    for name in ["sub/one.toml", "sub/deep/one.toml", "sub/two.toml"] {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &text).unwrap();
+        std::fs::write(file.with_file_name("k.ptx"), FILL).unwrap();
+    }
+    let files = ["--json", "r.json", "--csv", "r.csv", "--vcd", "w.vcd.gz", "--dump", "d"].map(str::to_owned);
+    let files: Vec<String> = files
+        .chunks(2)
+        .flat_map(|pair| [pair[0].clone(), path(&pair[1])])
+        .collect();
+    for scenarios in ["sub".to_owned(), "sub/**/*.toml".to_owned()] {
+        let mut args = vec![
+            "run".to_owned(),
+            path(&scenarios),
+            "--gpu".to_owned(),
+            "tiny".to_owned(),
+        ];
+        args.extend(files.iter().cloned());
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let answer = warpwave(&args);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        // In the order of the paths: sub/deep/one.toml comes first.
+        assert!(
+            answer
+                .out
+                .ends_with("3 of 3 scenarios held\n\none    held\none.2  held\ntwo    held\n"),
+            "{}",
+            answer.out
+        );
+        for name in ["one", "one.2", "two"] {
+            for file in [
+                format!("r.{name}.json"),
+                format!("r.{name}.csv"),
+                format!("w.{name}.vcd.gz"),
+                format!("d/{name}/out.npy"),
+            ] {
+                assert!(folder.path().join(&file).is_file(), "{file}");
+                std::fs::remove_file(folder.path().join(&file)).unwrap();
+            }
+        }
+    }
+}
+
+/// A scenario that fills `out` with the index of each element.
+fn fill_text() -> String {
+    "ptx = \"k.ptx\"\n[buffers.out]\ndtype = \"u32\"\nshape = [64]\n[[launch]]\ngrid = 1\nblock = 64\nargs = [\"out\"]\n".to_owned()
 }
 
 #[test]

@@ -61,6 +61,35 @@ fn occupancy_of_a_block_is_shown_with_its_limiter() {
 }
 
 #[test]
+fn occupancy_uses_the_changed_numbers_of_the_gpu() {
+    let occupancy = |set: &str| {
+        let args = [
+            "occupancy",
+            "--gpu",
+            "v100-sxm2",
+            "--block",
+            "64",
+            "--regs",
+            "32",
+            "--set",
+            set,
+        ];
+        warpwave(&args)
+    };
+    // 8 blocks of 2 warps: 16 of 64.
+    let answer = occupancy("limits.max_blocks_per_sm=8");
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    for line in [
+        "blocks per SM        8",
+        "warps per SM        16 of 64",
+        "occupancy         25.0 %",
+    ] {
+        assert!(answer.out.contains(line), "`{line}` in\n{}", answer.out);
+    }
+    assert_fails(&occupancy("limits.max_block=8"), 2, &["limits.max_block"]);
+}
+
+#[test]
 fn check_lists_requirements_of_kernels_or_unsupported_statements() {
     let errors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
     let check = |name: &str| warpwave(&["check", errors.join(name).to_str().unwrap()]);
@@ -92,6 +121,21 @@ fn explain_knows_warp_states_and_preset_keys() {
     for part in ["preset key", "--set sm.lsu.queue_depth=VALUE", "tiny", "h100-sxm5"] {
         assert!(answer.out.contains(part), "`{part}` in\n{}", answer.out);
     }
+    // One line of text, the unit, then a line for each preset with value, source and grade.
+    let answer = warpwave(&["explain", "sm.l1.size"]);
+    for part in [
+        "\n\nBytes of the unified array.\n\nunit  bytes\n\n",
+        "\nv100-sxm2            131072  ",
+        "\nh100-sxm5            262144  ",
+        " (",
+    ] {
+        assert!(answer.out.contains(part), "`{part}` in\n{}", answer.out);
+    }
+    assert_fails(
+        &warpwave(&["explain", "sm.l1.sizes"]),
+        2,
+        &["no metric, warp state or preset key is named `sm.l1.sizes`; did you mean `sm.l1.size`?"],
+    );
     assert_fails(
         &warpwave(&["explain", "long_scorebord"]),
         2,

@@ -8,7 +8,13 @@ fn run(body: &str, shape: [u32; 2], gpu: &str) -> Answer {
 }
 
 /// As [`run`], with these settings of the preset.
-fn run_with(body: &str, [grid, block]: [u32; 2], gpu: &str, sets: &[&str]) -> Answer {
+fn run_with(body: &str, shape: [u32; 2], gpu: &str, sets: &[&str]) -> Answer {
+    let args: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    run_with_args(body, shape, gpu, &args)
+}
+
+/// As [`run`], with these arguments of the command.
+fn run_with_args(body: &str, [grid, block]: [u32; 2], gpu: &str, args: &[&str]) -> Answer {
     let ptx = format!(
         ".version 7.8\n.target sm_20\n.address_size 64\n.visible .entry k(.param .u64 data) {{\n\
          .reg .pred %p; .reg .b32 %t, %n; .reg .b64 %x;\nld.param.u64 %x, [data];\n{body}\nret;\n}}\n"
@@ -18,12 +24,7 @@ fn run_with(body: &str, [grid, block]: [u32; 2], gpu: &str, sets: &[&str]) -> An
          [[launch]]\ngrid = {grid}\nblock = {block}\nargs = [\"data\"]\n"
     );
     let (_folder, path) = scenario(&text, &[("k.ptx", ptx.as_bytes())]);
-    let sets = sets.iter().flat_map(|set| ["--set", set]);
-    let arguments: Vec<&str> = ["run", path.to_str().unwrap(), "--gpu", gpu]
-        .into_iter()
-        .chain(sets)
-        .collect();
-    warpwave(&arguments)
+    warpwave(&[&["run", path.to_str().unwrap(), "--gpu", gpu], args].concat())
 }
 
 /// Each lane takes a lock, adds 1 to another word and frees the lock.
@@ -128,4 +129,114 @@ red.global.add.u32 [%x], %n;";
     let sets = ["gigathread.standstill_cycles=10000", "hbm.access_latency=60000"];
     let answer = run_with(body, [1, 32], "tiny", &sets);
     assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+/// Both warps count rounds with a barrier in each. Warp 0 computes between two barriers, and stores nothing before the end.
+const ROUNDS: &str = "
+.reg .pred %q; .reg .b32 %r, %w;
+mov.u32 %w, %tid.x;
+setp.ge.u32 %q, %w, 32;
+mov.u32 %r, 60;
+ROUND:
+mov.u32 %n, 150;
+@%q bra MET;
+WORK:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra WORK;
+MET:
+bar.sync 0;
+sub.u32 %r, %r, 1;
+setp.ne.u32 %p, %r, 0;
+@%p bra ROUND;
+st.global.u32 [%x], %r;";
+
+#[test]
+fn barriers_of_a_loop_that_counts_are_no_standstill() {
+    let answer = run_with(ROUNDS, [1, 64], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn barrier_that_opens_late_is_no_standstill() {
+    // Two blocks. Warp 1 of each waits at a barrier while warp 0 computes. The block polls a flag that the other one sets at the end.
+    let sets = ["gigathread.standstill_cycles=10000", "sm.barrier.base_latency=30000"];
+    let answer = run_with("bar.sync 0;\nst.global.u32 [%x], 1;", [1, 64], "tiny", &sets);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn poll_of_a_flag_that_is_set_after_many_barriers_ends() {
+    // Block 0 polls. Its states repeat. Block 1 sets the flag after 60 rounds with a barrier in each.
+    let body = format!(
+        ".reg .pred %z; .reg .b32 %c;\nmov.u32 %c, %ctaid.x;\nsetp.ne.u32 %z, %c, 0;\n@%z bra OTHER;\n\
+         POLL:\nld.volatile.global.u32 %t, [%x];\nsetp.eq.u32 %z, %t, 0;\n@%z bra POLL;\nret;\n\
+         OTHER:\nadd.u64 %x, %x, 0;\n{}",
+        ROUNDS.replace("[%x], %r", "[%x], 7")
+    );
+    let answer = run_with(&body, [2, 64], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn barriers_of_a_loop_that_never_ends_stand_still() {
+    let body = "
+ROUND:
+bar.sync 0;
+ld.volatile.global.u32 %t, [%x];
+bar.sync 1;
+setp.eq.u32 %p, %t, 0;
+@%p bra ROUND;";
+    let answer = run_with(body, [1, 64], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_fails(
+        &answer,
+        4,
+        &["standstill: the warps run, but nothing has changed since cycle"],
+    );
+}
+
+#[test]
+fn poll_that_counts_its_turns_is_named_at_the_cycle_limit() {
+    // Block 1 writes 5, and block 0 waits for 9.
+    let body = "
+mov.u32 %t, %ctaid.x;
+mov.u32 %n, 0;
+setp.ne.u32 %p, %t, 0;
+@%p bra WRITE;
+SPIN:
+add.u32 %n, %n, 1;
+ld.volatile.global.u32 %t, [%x+4];
+setp.ne.u32 %p, %t, 9;
+@%p bra SPIN;
+st.global.u32 [%x], %n;
+ret;
+WRITE:
+mov.u32 %t, 5;
+st.global.u32 [%x+4], %t;";
+    let says = [
+        "the cycle limit is reached in cycle",
+        "2 warps poll memory at 0x10000004 (value 5) in line 14, the first of them block (0, 0, 0) warp 0",
+        "the kernel's stores and atomics of global memory are in lines 17 and 21",
+        "memory at 0x10000004 (`data` + 4): block (1, 0, 0) warp ",
+        " wrote it last, in cycle ",
+        " by line 21",
+        "raise --max-cycles, or check the kernel for an endless loop",
+    ];
+    let limit = ["--max-cycles", "20000", "--no-flight"];
+    assert_fails(&run_with_args(body, [2, 64], "tiny", &limit), 4, &says);
+}
+
+#[test]
+fn loop_that_loads_without_a_branch_on_the_value_is_no_poll_at_the_cycle_limit() {
+    let body = "
+mov.u32 %n, 1000000;
+LOOP:
+ld.volatile.global.u32 %t, [%x+4];
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;
+st.global.u32 [%x], %t;";
+    let answer = run_with_args(body, [1, 64], "tiny", &["--max-cycles", "20000", "--no-flight"]);
+    assert_fails(&answer, 4, &["the cycle limit is reached in cycle"]);
+    assert!(!answer.err.contains("poll"), "{}", answer.err);
 }

@@ -1,5 +1,6 @@
 //! Counters of the machine, against counts of the reference for the same launches.
 
+mod pipes;
 mod worked;
 
 use std::collections::BTreeMap;

@@ -499,23 +499,29 @@ const WORKED: &[Worked] = &[
 const NOT_MODELLED: [&str; 1] = ["sm__icc_request_hit_rate.pct"];
 
 /// A run of a program on one machine.
-struct Measured {
+pub(crate) struct Measured {
     counts: Counts,
     gpu: Gpu,
     shape: LaunchShape,
 }
 
+impl Worked {
+    fn measured(&self) -> Measured {
+        Measured::of(self.text, self.shape, self.sets)
+    }
+}
+
 impl Measured {
-    fn of(case: &Worked) -> Self {
-        let sets: Vec<_> = case
-            .sets
+    /// Runs a program on `tiny` with these settings. The shape is the number of CTAs, and the threads of each.
+    pub(crate) fn of(text: &str, cta_shape: (u32, u32), sets: &[(&str, &str)]) -> Self {
+        let sets: Vec<_> = sets
             .iter()
             .map(|&(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
         let mut gpu = Gpu::new(preset::load("tiny", &sets).unwrap().config);
         let buffer = gpu.storage().allocate(1 << 16).unwrap();
         let before = Counts::of(gpu.components(), gpu.clock().now());
-        let grid = grid(case, buffer, &gpu);
+        let grid = grid(text, cta_shape, buffer, &gpu);
         let shape = LaunchShape {
             ctas: grid.ctas(),
             threads: grid.threads(),
@@ -538,15 +544,14 @@ impl Measured {
         })
     }
 
-    fn number(&self, name: &str) -> f64 {
+    pub(crate) fn number(&self, name: &str) -> f64 {
         let value = self.value(name);
         value.number().unwrap_or_else(|| panic!("{name} is {value}"))
     }
 }
 
-fn grid(case: &Worked, buffer: u64, gpu: &Gpu) -> Grid {
-    let (ctas, threads) = case.shape;
-    let code = case.text.lines().map(|line| line.parse().expect(line)).collect();
+fn grid(text: &str, (ctas, threads): (u32, u32), buffer: u64, gpu: &Gpu) -> Grid {
+    let code = text.lines().map(|line| line.parse().expect(line)).collect();
     let needs = Requirements {
         registers: REGISTERS,
         shared_bytes: SHARED_BYTES,
@@ -583,7 +588,7 @@ fn grid(case: &Worked, buffer: u64, gpu: &Gpu) -> Grid {
 fn every_worked_value_is_that_of_the_hand_count() {
     let mut wrong = Vec::new();
     for case in WORKED {
-        let run = Measured::of(case);
+        let run = case.measured();
         for (name, is) in case.values {
             let want = match *is {
                 Number(number) => number,
@@ -615,7 +620,7 @@ fn every_row_of_the_profilers_list_has_a_worked_value() {
 
 #[test]
 fn rows_without_a_counter_say_so() {
-    let run = Measured::of(&WORKED[0]);
+    let run = WORKED[0].measured();
     for row in NOT_MODELLED {
         assert_eq!(run.value(row), Value::NotModelled, "{row}");
     }
@@ -624,7 +629,7 @@ fn rows_without_a_counter_say_so() {
 #[test]
 fn block_of_one_exit_is_resident_for_seven_cycles() {
     // The comment of the first program: from the admission in t-2 until the message of its end is there in t+5.
-    let run = Measured::of(&WORKED[0]);
+    let run = WORKED[0].measured();
     let (_, latency) = run.counts.latencies().find(|(name, _)| *name == "cta").unwrap();
     let cycles = latency.histogram();
     assert_eq!((cycles.len(), cycles.min(), cycles.max()), (1, 7, 7));

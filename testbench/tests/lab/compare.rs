@@ -84,26 +84,55 @@ fn gpu_and_preset_keys_of_each_side_are_used_and_named() {
     assert!(answer.out.starts_with(head), "{}", answer.out);
 }
 
+/// Compares with `--json`, and returns the lines.
+fn lines_of(folder: &std::path::Path, sides: [&str; 2]) -> Json {
+    let answer = warpwave_in(folder, &["compare", sides[0], sides[1], "--json", "c.json"]);
+    assert_eq!(answer.code, 0, "{sides:?}: {}", answer.err);
+    let json: Json = serde_json::from_slice(&fs::read(folder.join("c.json")).unwrap()).unwrap();
+    json["lines"].clone()
+}
+
 #[test]
-fn saved_report_is_a_side_without_lines() {
+fn saved_reports_are_compared_line_by_line_as_runs_are() {
     let folder = two();
-    let saved = warpwave_in(folder.path(), &["run", "count.toml", "--json", "old.json"]);
-    assert_eq!(saved.code, 0, "{}", saved.err);
-    let answer = warpwave_in(folder.path(), &["compare", "old.json", "long.toml", "--html", "c.html"]);
-    assert_eq!(answer.code, 0, "{}", answer.err);
+    for (scenario, report) in [("count.toml", "a.json"), ("long.toml", "b.json")] {
+        let saved = warpwave_in(folder.path(), &["run", scenario, "--json", report]);
+        assert_eq!(saved.code, 0, "{}", saved.err);
+    }
+    let runs = lines_of(folder.path(), ["count.toml", "long.toml"]);
+    assert!(!runs.as_array().unwrap().is_empty());
+    for sides in [["a.json", "b.json"], ["a.json", "long.toml"], ["count.toml", "b.json"]] {
+        assert_eq!(lines_of(folder.path(), sides), runs, "{sides:?}");
+    }
+    let answer = warpwave_in(folder.path(), &["compare", "a.json", "b.json"]);
     assert!(
-        answer.out.starts_with("A  count on tiny, saved in old.json\n"),
+        answer
+            .out
+            .starts_with("A  count on tiny, saved in a.json\nB  long on tiny, saved in b.json\n")
+            && answer.out.contains("warp-cycles A"),
         "{}",
         answer.out
     );
+    let again = warpwave_in(folder.path(), &["compare", "a.json", "count.toml"]);
+    assert!(again.out.contains("and every metric is equal."), "{}", again.out);
+}
+
+#[test]
+fn report_saved_without_lines_is_compared_by_its_metrics() {
+    let folder = two();
+    let saved = warpwave_in(
+        folder.path(),
+        &["run", "count.toml", "--no-lines", "--json", "old.json"],
+    );
+    assert_eq!(saved.code, 0, "{}", saved.err);
+    let answer = warpwave_in(folder.path(), &["compare", "old.json", "long.toml", "--html", "c.html"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
     assert!(!answer.out.contains("warp-cycles A"), "{}", answer.out);
     let page = fs::read_to_string(folder.path().join("c.html")).unwrap();
     assert!(
         page.contains("smsp__sass_inst_executed_op_global_ld.sum") && !page.contains("Lines of PTX"),
         "{page}"
     );
-    let again = warpwave_in(folder.path(), &["compare", "old.json", "count.toml"]);
-    assert!(again.out.contains("and every metric is equal."), "{}", again.out);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use warpwave_isa::reg::{Reg, RegSet};
 use warpwave_isa::space::Space;
 
 use super::lists::list;
-use super::{Block, Hang, Polls, Sentences};
+use super::{Block, Hang, Sentences};
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::warp::Warp;
 
@@ -31,16 +31,48 @@ pub(in crate::gpu) struct Poll {
     value: Option<u32>,
 }
 
-/// The polling access of a running warp, if it is in a loop around the program counter.
-pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
+/// The last load or atomic before the program counter of a running warp, and the loop around both.
+fn locate(warp: &Warp) -> Option<(usize, RangeInclusive<usize>)> {
     // A warp without active lanes waits or has ended. Its program counter may be beyond the code.
-    let lane = warp.flow.active().lowest()?;
+    warp.flow.active().lowest()?;
     let pc = warp.flow.pc() as usize;
     let code = warp.grid.program.code().get(..=pc)?;
     let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
     // Backwards from the program counter: the access that this round has made.
     let at = pc - code.iter().rev().take(LOOP_REACH).position(is_poll)?;
     let body = loop_around(&warp.grid.program, at).filter(|body| body.contains(&pc))?;
+    Some((at, body))
+}
+
+/// The polling access of a running warp, if its loop branches on the value.
+pub(in crate::gpu) fn find_spin(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
+    let (at, body) = locate(warp)?;
+    let poll = find(slot, warp, file)?;
+    decides_a_branch(&warp.grid.program, at, body).then_some(poll)
+}
+
+/// True if a branch or exit of the loop depends on the result of the instruction at `at`.
+fn decides_a_branch(program: &Program, at: usize, body: RangeInclusive<usize>) -> bool {
+    let decoded = program.decoded();
+    let (mut registers, mut predicates) = (decoded[at].defs, decoded[at].pred_defs);
+    // From the access to the end of the loop, then from its begin.
+    let after = at + 1..body.end() + 1;
+    after.chain(*body.start()..at).any(|pc| {
+        let inst = &decoded[pc];
+        if inst.uses.intersects(&registers) || inst.pred_uses & predicates != 0 {
+            registers = registers.union(&inst.defs);
+            predicates |= inst.pred_defs;
+        }
+        let leaves = matches!(program.code()[pc].op, Opcode::Bra | Opcode::Exit | Opcode::Break);
+        leaves && inst.pred_guard & predicates != 0
+    })
+}
+
+/// The polling access of a running warp, if it is in a loop around the program counter.
+pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
+    let lane = warp.flow.active().lowest()?;
+    let code = warp.grid.program.code();
+    let (at, body) = locate(warp)?;
     let inst = &code[at];
     let access = Access {
         warp,
@@ -145,6 +177,19 @@ impl Poll {
         self.value.is_some() || self.op == Opcode::Syncs
     }
 
+    /// True for the same access in the text with the same address.
+    pub(in crate::gpu) fn is_same_access(&self, other: &Poll) -> bool {
+        (self.line, self.op, self.space, self.address) == (other.line, other.op, other.space, other.address)
+    }
+
+    /// The poll with the value of an earlier one, if its own is not known.
+    pub(in crate::gpu) fn or_value_of(self, earlier: &Poll) -> Self {
+        Poll {
+            value: self.value.or(earlier.value),
+            ..self
+        }
+    }
+
     /// True if the access reads device memory through the L1, which does not see the stores of other SMs.
     fn may_be_stale(&self) -> bool {
         let is_cached = matches!(self.cache, CacheOp::All | CacheOp::Streaming | CacheOp::ReadOnly);
@@ -221,15 +266,20 @@ impl Writer {
 }
 
 impl Hang {
-    /// Explains what the running warps poll: address, value, and the lines that could change it.
-    pub(super) fn explain_polls(&mut self, blocks: &[Block<'_>], seen: &Polls) {
+    /// Explains what the running warps poll: address, value, and the lines that could change it. `choose` gets the place of a warp and a
+    /// search for its poll in the stopped machine.
+    pub(super) fn explain_polls(
+        &mut self,
+        blocks: &[Block<'_>],
+        choose: impl Fn(&(usize, usize), &dyn Fn() -> Option<Poll>) -> Option<Poll>,
+    ) {
         let mut polls: BTreeMap<(u32, String), (u32, String)> = BTreeMap::new();
         let mut mbarriers = Sentences::default();
         let mut writers: BTreeMap<Writer, BTreeSet<u32>> = BTreeMap::new();
         let mut stale = BTreeSet::new();
         for block in blocks {
             let mut states = BTreeMap::new();
-            for (poll, warp) in polls_of(block, seen) {
+            for (poll, warp) in polls_of(block, &choose) {
                 let writer = poll.writer();
                 let code = warp.grid.program.code();
                 let lines = code.iter().filter(|inst| writer.is(inst)).map(|inst| inst.line);
@@ -275,13 +325,15 @@ impl Hang {
 }
 
 /// The polls of the running warps of a block.
-fn polls_of<'b>(block: &'b Block<'_>, seen: &'b Polls) -> impl Iterator<Item = (Poll, &'b Warp)> {
+fn polls_of<'b>(
+    block: &'b Block<'_>,
+    choose: &'b impl Fn(&(usize, usize), &dyn Fn() -> Option<Poll>) -> Option<Poll>,
+) -> impl Iterator<Item = (Poll, &'b Warp)> {
     let warps = (0..block.cta.grid.warps()).filter_map(|index| block.warp(index));
     let running = warps.filter(|(.., warp)| !warp.flow.active().is_empty());
-    running.filter_map(|(subcore, slot, warp)| {
+    running.filter_map(move |(subcore, slot, warp)| {
         let now = || find(slot, warp, block.sm.dispatches[subcore].registers());
-        let seen = seen.get(&(block.sm.first_subcore + subcore, slot)).cloned();
-        Some((seen.or_else(now)?, warp))
+        Some((choose(&(block.sm.first_subcore + subcore, slot), &now)?, warp))
     })
 }
 

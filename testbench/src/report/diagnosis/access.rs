@@ -8,7 +8,7 @@ use warpwave_isa::space::Space;
 use super::Cause;
 use super::facts::{Facts, ratio};
 use super::launch::count;
-use super::sites::Site;
+use super::sites::{Place, Site};
 use crate::report::units::digits;
 
 /// Bytes of a sector.
@@ -20,6 +20,16 @@ const DIVERGED: f64 = 28.0;
 
 /// States of warps that wait for global or local memory.
 pub(super) const MEMORY: &[&str] = &["long_scoreboard", "lg_throttle", "drain"];
+/// States of warps in which idle lanes cost nothing: the warp waits, whatever its number of active lanes.
+const WAITS: &[&str] = &[
+    "long_scoreboard",
+    "lg_throttle",
+    "drain",
+    "barrier",
+    "sleeping",
+    "membar",
+    "gmma",
+];
 /// States of warps that wait for shared memory, or for other warps that do.
 const SHARED: &[&str] = &["short_scoreboard", "mio_throttle", "lg_throttle", "barrier"];
 
@@ -157,7 +167,11 @@ fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
     let sites = facts.sites(["shared_inst", "shared_passes", "shared_conflicts"]);
     let worst = sites.iter().max_by_key(|site| site.counts[2])?;
     let [instructions, passes, conflicts] = worst.counts;
-    let share = ratio(sum(&sites, 2), sum(&sites, 1)) * facts.stalled(SHARED);
+    let waits = ratio(sum(&sites, 2), sum(&sites, 1)) * facts.stalled(SHARED);
+    // The states have other reasons too: a barrier waits for any work, and MUFU is a short scoreboard. The passes bound what conflicts cost.
+    let per_pass = u64::from(facts.config.sm.shared.conflict_latency_per_pass.max(1));
+    let lost = ratio(sum(&sites, 2) * per_pass, facts.sum("cta", "active_cycles"));
+    let share = waits.min(lost);
     // Passes with conflicts over passes without them.
     let ways = passes as f64 / passes.saturating_sub(conflicts).max(1) as f64;
     // Lanes with an atomic on one word take turns too, and padding cannot help.
@@ -185,32 +199,92 @@ fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
     })
 }
 
+/// Idle lanes: a divergent branch, an early return, or blocks with partial warps.
 fn divergence(facts: &Facts<'_>) -> Option<Cause> {
     let lanes = facts.metric("smsp__thread_inst_executed_per_inst_executed.ratio");
     if lanes == 0.0 || lanes > DIVERGED {
         return None;
     }
-    // While warps wait for memory, idle lanes cost nothing.
-    let share = (1.0 - lanes / LANES) * (1.0 - facts.stalled(MEMORY));
+    let share = (1.0 - lanes / LANES) * (1.0 - facts.stalled(WAITS));
+    let fault = divergent_branch(facts, lanes)
+        .or_else(|| early_return(facts, lanes))
+        .unwrap_or_else(|| partial_warps(facts, lanes));
+    Some(Cause {
+        kind: fault.kind,
+        text: fault.text,
+        advice: fault.advice.to_owned(),
+        at: fault.at,
+        share,
+        states: &["branch_resolving"],
+        is_fault: true,
+    })
+}
+
+/// Why lanes are idle.
+struct IdleLanes {
+    kind: &'static str,
+    text: String,
+    advice: &'static str,
+    at: Option<Place>,
+}
+
+/// Lanes of a warp without a thread of the block. They are off whatever the code does.
+fn absent_lanes(facts: &Facts<'_>) -> f64 {
+    let shape = &facts.launch.shape;
+    let warps = shape.threads.div_ceil(facts.config.limits.warp_size).max(1);
+    LANES - f64::from(shape.threads) / f64::from(warps)
+}
+
+/// The instruction with the highest first counter, if the code causes most of the loss of lanes.
+fn worst_site(facts: &Facts<'_>, counters: [&str; 3], lanes: f64) -> Option<Site> {
+    let sites = facts.sites(counters);
+    let is_at_fault = absent_lanes(facts) < (LANES - lanes) / 2.0;
+    sites
+        .into_iter()
+        .max_by_key(|site| site.counts[0])
+        .filter(|_| is_at_fault)
+}
+
+fn divergent_branch(facts: &Facts<'_>, lanes: f64) -> Option<IdleLanes> {
+    let branch = worst_site(facts, ["branch_divergent", "branch_issues", "branch_issues"], lanes)?;
+    Some(IdleLanes {
+        kind: "divergence",
+        text: format!(
+            "divergence: {} of 32 lanes are active; {:.0} % of the branches at {} diverge",
+            digits(lanes),
+            ratio(branch.counts[0], branch.counts[1]) * 100.0,
+            branch.place
+        ),
+        advice: "let all lanes of a warp take the same path: sort the work, or branch on the warp instead of the thread",
+        at: Some(branch.place),
+    })
+}
+
+fn early_return(facts: &Facts<'_>, lanes: f64) -> Option<IdleLanes> {
+    let exit = worst_site(facts, ["exit_partial", "exit_issues", "exit_issues"], lanes)?;
+    Some(IdleLanes {
+        kind: "early_return",
+        text: format!(
+            "early return: {} of 32 lanes are active; {:.0} % of the returns at {} leave the other lanes of their warp running",
+            digits(lanes),
+            ratio(exit.counts[0], exit.counts[1]) * 100.0,
+            exit.place
+        ),
+        advice: "give work to whole warps: number the items so that neighbouring threads stay, and launch no more threads than items",
+        at: Some(exit.place),
+    })
+}
+
+fn partial_warps(facts: &Facts<'_>, lanes: f64) -> IdleLanes {
     let threads = facts.launch.shape.threads;
     let warps = threads.div_ceil(facts.config.limits.warp_size).max(1);
-    // Lanes that no thread of the block has. They are off whatever the branches do.
-    let absent = LANES - f64::from(threads) / f64::from(warps);
-    let branches = facts.sites(["branch_divergent", "branch_issues", "branch_issues"]);
-    let worst = branches.iter().max_by_key(|site| site.counts[0]);
-    // Branches are at fault only if they cause most of the loss.
-    let worst = worst.filter(|_| absent < (LANES - lanes) / 2.0);
-    let (text, advice) = match worst {
-        Some(branch) => (
-            format!(
-                "divergence: {} of 32 lanes are active; {:.0} % of the branches at {} diverge",
-                digits(lanes),
-                ratio(branch.counts[0], branch.counts[1]) * 100.0,
-                branch.place
-            ),
-            "let all lanes of a warp take the same path: sort the work, or branch on the warp instead of the thread",
+    let (text, advice) = match absent_lanes(facts) < (LANES - lanes) / 2.0 {
+        // Full blocks, and no counter names an instruction.
+        true => (
+            format!("idle lanes: {} of 32 lanes are active", digits(lanes)),
+            "give work to all lanes of a warp",
         ),
-        None => (
+        false => (
             format!(
                 "partial warps: {} of 32 lanes are active; a block of {} has {}",
                 digits(lanes),
@@ -220,13 +294,10 @@ fn divergence(facts: &Facts<'_>) -> Option<Cause> {
             "use blocks of a multiple of 32 threads",
         ),
     };
-    Some(Cause {
+    IdleLanes {
         kind: "divergence",
         text,
-        advice: advice.to_owned(),
-        at: worst.map(|branch| branch.place.clone()),
-        share,
-        states: &["branch_resolving"],
-        is_fault: true,
-    })
+        advice,
+        at: None,
+    }
 }

@@ -73,6 +73,10 @@ impl Scheduler {
             Opcode::Exit => {
                 // All other live lanes may already wait at a barrier.
                 state.stats.exits += 1;
+                let leaving = lanes & flow.active();
+                let [issues, partial] = state.stats.exits_by_pc.at(pc);
+                *issues += 1;
+                *partial += u64::from(!leaving.is_empty() && leaving != flow.active());
                 let all_wait = flow.exit(lanes);
                 // The barrier needs only live lanes, so this exit can complete the warp's arrival.
                 if warp.cluster != ClusterState::default() {

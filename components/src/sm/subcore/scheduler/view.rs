@@ -30,6 +30,8 @@ pub struct Stats {
     pub divergent_branches: u64,
     /// Branches and divergent branches of each instruction, by program counter.
     pub branches_by_pc: Indexed<2>,
+    /// Exits, and exits of some but not all active lanes, of each instruction, by program counter.
+    pub exits_by_pc: Indexed<2>,
     /// Instructions with a constant operand issued.
     pub constant_requests: u64,
     /// Instructions that waited for a line of a constant operand.
@@ -57,6 +59,7 @@ impl Stats {
         report.count("divergent_branches", self.divergent_branches);
         self.branches_by_pc
             .report(report, ["branch_issues", "branch_divergent"]);
+        self.exits_by_pc.report(report, ["exit_issues", "exit_partial"]);
         report.count("constant_requests", self.constant_requests);
         report.count("constant_misses", self.constant_misses);
         report.count("active_cycles", self.active_cycles);

@@ -11,15 +11,10 @@ fn active(i: &Inputs<'_>) -> Value {
     i.sum("scheduler", "active_cycles")
 }
 
-/// Utilization of a pipe in per cent: issues x interval over `cycles`, a sum over all sub-cores.
-fn issue_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
-    let row = pipe_row(pipe);
-    let interval = row
-        .preset
-        // The control pipe has no timing in the preset: one issue per cycle.
-        .map_or(1, |preset| (preset.timing)(&i.config.sm.pipes).interval);
-    // An issue occupies its pipe for the interval.
-    i.sum("scheduler", row.counter) * f64::from(interval) / cycles * 100.0
+/// Utilization of a pipe in per cent: its busy cycles over `cycles`, a sum over all sub-cores.
+fn busy_share(i: &Inputs<'_>, pipe: Pipe, cycles: Value) -> Value {
+    // The pipe adds the interval of each instruction. One pipe has several: those of IMAD, and of each shape of a matrix product.
+    i.sum(pipe_row(pipe).name, "busy_cycles") / cycles * 100.0
 }
 
 /// Utilization of the LSU in per cent. `cycles` is a sum over SMs, since the sub-cores share the LSU.
@@ -37,7 +32,7 @@ fn throughput(i: &Inputs<'_>) -> Value {
     let sms = i.cycles() * f64::from(i.config.n_sms());
     // The LSU is shared by the sub-cores, so it follows by itself.
     let math = PIPES.iter().filter(|row| row.preset.is_some());
-    let shares = math.map(|row| issue_share(i, row.pipe, elapsed));
+    let shares = math.map(|row| busy_share(i, row.pipe, elapsed));
     Value::greatest(shares.chain([issued_share(i, elapsed), lsu_share(i, sms)]))
 }
 
@@ -52,9 +47,9 @@ fn unaccounted(i: &Inputs<'_>) -> Value {
 pub(super) const THROUGHPUT: &[Row] = &[(
     "sm__throughput.avg.pct_of_peak_sustained_elapsed",
     "%",
-    "scheduler, lsu",
+    "scheduler, pipes, lsu",
     "Utilization of the SMs' busiest resource over the whole launch: issue slots, a pipe or the LSU.",
-    "greatest of: inst_issued / elapsed cycles; issues x interval / elapsed cycles of each pipe and the LSU; x 100",
+    "greatest of: inst_issued / elapsed cycles; busy_cycles of each pipe / elapsed cycles; LSU instructions x sm.lsu.accept_interval / elapsed cycles; x 100",
     throughput,
 )];
 
@@ -256,56 +251,56 @@ pub(super) const SCHEDULER: &[Row] = &[
     ),
 ];
 
-const PIPE_FORMULA: &str = "issues to the pipe x its interval / sum of scheduler active_cycles x 100";
+const PIPE_FORMULA: &str = "sum of the pipe's busy_cycles / sum of scheduler active_cycles x 100";
 
 pub(super) const PIPE_USE: &[Row] = &[
     (
         "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active",
         "%",
-        "scheduler",
+        "int",
         "Utilization of the integer and logic pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, Pipe::Int, active(i)),
+        |i| busy_share(i, Pipe::Int, active(i)),
     ),
     (
         "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
         "%",
-        "scheduler",
+        "fp32",
         "Utilization of the FP32 multiply-add pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, Pipe::Fp32, active(i)),
+        |i| busy_share(i, Pipe::Fp32, active(i)),
     ),
     (
         "sm__inst_executed_pipe_fp16.avg.pct_of_peak_sustained_active",
         "%",
-        "scheduler",
+        "half",
         "Utilization of the packed half-precision pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, Pipe::Half, active(i)),
+        |i| busy_share(i, Pipe::Half, active(i)),
     ),
     (
         "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active",
         "%",
-        "scheduler",
+        "fp64",
         "Utilization of the double-precision pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, Pipe::Fp64, active(i)),
+        |i| busy_share(i, Pipe::Fp64, active(i)),
     ),
     (
         "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
         "%",
-        "scheduler",
+        "sfu",
         "Utilization of the special-function and conversion pipe.",
         PIPE_FORMULA,
-        |i| issue_share(i, Pipe::Sfu, active(i)),
+        |i| busy_share(i, Pipe::Sfu, active(i)),
     ),
     (
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
         "%",
         "tensor",
         "Share of active cycles in which the tensor pipe was busy.",
-        "sum of busy_cycles / sum of scheduler active_cycles x 100",
-        |i| i.sum("tensor", "busy_cycles") / active(i) * 100.0,
+        PIPE_FORMULA,
+        |i| busy_share(i, Pipe::Tensor, active(i)),
     ),
     (
         "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
@@ -321,7 +316,8 @@ pub(super) const PIPE_USE: &[Row] = &[
         "scheduler",
         "Utilization of the control pipe: branches, convergence, barriers.",
         "sum of inst_control / sum of active_cycles x 100",
-        |i| issue_share(i, Pipe::Control, active(i)),
+        // The control pipe has no timing in the preset: one issue per cycle.
+        |i| i.sum("scheduler", pipe_row(Pipe::Control).counter) / active(i) * 100.0,
     ),
     (
         "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
