@@ -105,3 +105,28 @@ fn f32_atomics_flush_subnormal_numbers_in_global_memory_only() {
         );
     }
 }
+
+/// 1 is 0x3f80 as bf16, and 2^-9 is a quarter of the step to the next number. The sum with the negative of it lies half-way to the
+/// number below, whose step is half as large.
+#[test]
+fn fused_bf16_takes_all_roundings() {
+    for (form, addend, result) in [
+        ("rn", 0x3b00, 0x3f80),
+        ("rz", 0x3b00, 0x3f80),
+        ("rm", 0x3b00, 0x3f80),
+        ("rp", 0x3b00, 0x3f81),
+        ("rn", 0xbb00, 0x3f80),
+        ("rz", 0xbb00, 0x3f7f),
+        ("rm", 0xbb00, 0x3f7f),
+        ("rp", 0xbb00, 0x3f80),
+        ("rz.relu", 0xc000, 0),
+    ] {
+        let body = format!(
+            ".reg .b16 %h<3>;\nmov.b16 %h0, 0x3f80;\nmov.b16 %h1, {addend:#x};\n\
+             fma.{form}.bf16 %h2, %h0, %h0, %h1;\ncvt.u32.u16 %r, %h2;\n\
+             mov.b32 %a0, {{%h0, %h0}};\nmov.b32 %a1, {{%h1, %h1}};\nfma.{form}.bf16x2 %a2, %a0, %a0, %a1;\n\
+             mad.lo.u32 %a3, %r, 0x10001, 0;\nsetp.ne.u32 %p0, %a2, %a3;\n@%p0 mov.u32 %r, 0xffffffff;"
+        );
+        Kernel::of(&one_word_each("sm_90", &body)).output(&[result; 32]).holds();
+    }
+}

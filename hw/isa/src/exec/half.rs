@@ -1,12 +1,12 @@
 //! Half precision, one or two numbers per word: f16 (11-bit significand) and bf16 (8-bit).
 //!
 //! Both formats widen to f32 exactly. Sums and products are rounded to odd in f64, to odd in f32, then to nearest in the half
-//! format. So every result is rounded once.
+//! format. So every result is rounded once. A directed rounding of bf16 is made in software.
 
 use super::fp32::{self, fma_to_odd};
 use super::map::{map1, map2_where, update};
-use super::{ExecInput, Results};
-use crate::inst::{Mods, Ty};
+use super::{ExecInput, Results, soft};
+use crate::inst::{Mods, Round, Ty};
 use crate::lane::{Lanes, WARP_SIZE};
 use crate::opcode::Opcode;
 
@@ -132,7 +132,9 @@ pub(super) fn saturate(mods: &Mods, out: &mut Lanes) {
 pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
     let mods = &input.inst.mods;
     let out = &mut results.words[0];
-    if is_bf16(mods.ty) {
+    if mods.round != Round::Nearest && input.inst.op == Opcode::Hfma2 && is_bf16(mods.ty) {
+        directed_fma(input, out);
+    } else if is_bf16(mods.ty) {
         arithmetic_in::<true>(input, out);
     } else {
         arithmetic_in::<false>(input, out);
@@ -142,6 +144,17 @@ pub(super) fn arithmetic(input: &ExecInput, results: &mut Results) {
         update(out, |word| {
             flush_and_saturate(mods, bf16, word >> 16) << 16 | flush_and_saturate(mods, bf16, word & 0xffff)
         });
+    }
+}
+
+/// Executes HFMA2 of bf16 in a directed rounding. PTX has no other half arithmetic with one.
+#[cold]
+fn directed_fma(input: &ExecInput, out: &mut Lanes) {
+    let mods = &input.inst.mods;
+    for lane in 0..WARP_SIZE {
+        let words = [input.a(), input.b(), input.c()].map(|word| word.0[lane]);
+        let fused = |shift: u32| soft::bf16_fma(words.map(|word| word >> shift & 0xffff), mods.round) << shift;
+        out.0[lane] = fused(0) | if is_packed(mods.ty) { fused(16) } else { 0 };
     }
 }
 

@@ -44,6 +44,12 @@ pub(super) fn f64_arithmetic(op: Opcode, operands: [u64; 3], round: Round) -> u6
     bits(result.value, fp64::NAN)
 }
 
+/// a * b + c of the bits of bf16 numbers.
+pub(super) fn bf16_fma(operands: [u32; 3], round: Round) -> u32 {
+    let [a, b, c] = operands.map(|bits| BFloat::from_bits(bits.into()));
+    bits(a.mul_add_r(b, c, mode(round)).value, half::NAN.into()) as u32
+}
+
 /// Converts an integer to the float type `ty`, or to one half if `ty` is packed.
 pub(super) fn from_integer(ty: Ty, value: i128, round: Round) -> u64 {
     let round = mode(round);
@@ -160,6 +166,26 @@ mod tests {
         assert_eq!(from_integer(Ty::F16, -65536, Round::Up), 0xfbff);
         assert_eq!(narrow_half(false, 65520.0, Round::Nearest), 0x7c00);
         assert_eq!(narrow_half(false, 65520.0, Round::Zero), 0x7bff);
+    }
+
+    /// 1 is 0x3f80, and the next bf16 is 2^-7 above it. 2^-9 is 0x3b00. The largest number is 0x7f7f.
+    #[test]
+    fn fused_bf16_is_rounded_as_it_says() {
+        use Round::{Down, Nearest, Up, Zero};
+        let cases = [
+            ([0x3f80, 0x3f80, 0x3b00], [0x3f80, 0x3f80, 0x3f80, 0x3f81]),
+            ([0xbf80, 0x3f80, 0xbb00], [0xbf80, 0xbf80, 0xbf81, 0xbf80]),
+            // An exact difference of zero.
+            ([0x3f80, 0x3f80, 0xbf80], [0, 0, 0x8000, 0]),
+            // An overflow.
+            ([0x7f7f, 0x4000, 0], [0x7f80, 0x7f7f, 0x7f7f, 0x7f80]),
+            // Infinity times zero.
+            ([0x7f80, 0, 0x3f80], [0x7fff; 4]),
+        ];
+        for (operands, expected) in cases {
+            let found = [Nearest, Zero, Down, Up].map(|round| bf16_fma(operands, round));
+            assert_eq!(found, expected, "{operands:x?}");
+        }
     }
 
     #[test]
