@@ -47,7 +47,7 @@ use warpwave_isa::exec::texture::Texture;
 const LIMIT: u64 = 1_000_000;
 
 /// A kernel with its data.
-pub struct Kernel(Scenario, String);
+pub struct Kernel(Scenario, String, Vec<(String, String)>);
 
 impl Kernel {
     /// The module's only entry, or the one that [`Kernel::entry`] names, with one block of 32 threads.
@@ -66,7 +66,22 @@ impl Kernel {
                 ..Scenario::default()
             },
             String::new(),
+            Vec::new(),
         )
+    }
+
+    /// Sets numbers of the machine, each as `key=value`.
+    pub fn set(mut self, settings: &[&str]) -> Kernel {
+        let pair = |setting: &&str| {
+            setting
+                .split_once('=')
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        };
+        self.2 = settings
+            .iter()
+            .map(|setting| pair(setting).expect("a key and a value"))
+            .collect();
+        self
     }
 
     /// Sets the expected `printf` output.
@@ -175,7 +190,7 @@ impl Kernel {
 
     /// Asserts that the kernel traps on the reference and on the machine, at this line and with this kind.
     pub fn traps(self, kind: TrapKind, line: u32) {
-        let config = preset::load("tiny", &[])
+        let config = preset::load("tiny", &self.2)
             .unwrap_or_else(|error| panic!("{error}"))
             .config;
         let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
@@ -201,7 +216,7 @@ impl Kernel {
 
     /// Asserts what [`Kernel::holds`] does, and returns the counters of the machine.
     pub fn counted(self) -> Counts {
-        let config = preset::load("tiny", &[])
+        let config = preset::load("tiny", &self.2)
             .unwrap_or_else(|error| panic!("{error}"))
             .config;
         let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));

@@ -259,3 +259,33 @@ fn asynchronous_copy_of_fewer_bytes_fills_the_rest_with_zeros() {
         kernel.output(&words(&byte)).holds();
     }
 }
+
+/// Sixteen stores with 32 bank conflicts each, through addresses from `mapa`: of the own block, then of the other one. The other block
+/// reads the last words behind the barrier. With the shortest latencies the fence alone would not cover the stores.
+#[test]
+fn cluster_barrier_waits_for_stores_to_shared_memory_of_the_cluster() {
+    let shortest = [
+        "cluster.barrier_latency=4",
+        "cluster.load_latency=27",
+        "sm.fence.gpu_latency=1",
+    ];
+    for flip in [0, 1] {
+        let stores: String = (0..16)
+            .map(|n| format!("st.shared::cluster.u32 [%far+{}], %x;\n", 4 * n))
+            .collect();
+        let text = format!(
+            ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {{\n\
+             .reg .b32 %t, %rank, %to, %reader, %x, %s, %far;\n.reg .b64 %o;\n.shared .align 16 .b32 words[1024];\n\
+             mov.u32 %t, %tid.x;\nmov.u32 %rank, %cluster_ctarank;\nxor.b32 %to, %rank, {flip};\nxor.b32 %reader, %to, 1;\n\
+             mov.u32 %s, words;\nmad.lo.u32 %s, %t, 128, %s;\nmad.lo.u32 %x, %rank, 100, %t;\nadd.u32 %x, %x, 1;\n\
+             barrier.cluster.arrive;\nbarrier.cluster.wait;\nmapa.shared::cluster.u32 %far, %s, %to;\n{stores}\
+             barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n\
+             xor.b32 %to, %rank, 1;\nmapa.shared::cluster.u32 %far, %s, %to;\nld.shared::cluster.u32 %x, [%far+60];\n\
+             ld.param.u64 %o, [out];\nmad.wide.u32 %o, %rank, 128, %o;\nmad.wide.u32 %o, %t, 4, %o;\nst.global.u32 [%o], %x;\n\
+             barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}}\n"
+        );
+        // A block reads the words in the other block: its own ones, if that is where it stored.
+        let expected: Vec<u32> = (0..64).map(|n| 100 * (n / 32 ^ 1 ^ flip) + n % 32 + 1).collect();
+        Kernel::of(&text).sizes(2, 32).output(&expected).set(&shortest).holds();
+    }
+}
