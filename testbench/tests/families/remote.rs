@@ -1,6 +1,7 @@
 //! Atomics of halves and vectors, asynchronous copies, and remote accesses that complete on an mbarrier of another CTA.
 
 use half::f16;
+use warpwave_components::proto::launch::TrapKind;
 
 use super::Kernel;
 
@@ -287,5 +288,40 @@ fn cluster_barrier_waits_for_stores_to_shared_memory_of_the_cluster() {
         // A block reads the words in the other block: its own ones, if that is where it stored.
         let expected: Vec<u32> = (0..64).map(|n| 100 * (n / 32 ^ 1 ^ flip) + n % 32 + 1).collect();
         Kernel::of(&text).sizes(2, 32).output(&expected).set(&shortest).holds();
+    }
+}
+
+/// A rank outside the cluster of two: an access through the address is a fault, in another block or memory it would be a silent error.
+#[test]
+fn access_through_an_address_of_a_rank_outside_the_cluster_traps() {
+    // 31 and 47 are the distances to the windows of local memory and of parameters.
+    for rank in [2, 15, 16, 31, 47, 255, 256, 257, u32::MAX] {
+        let (operand, load) = (
+            format!("{rank}"),
+            "mapa.shared::cluster.u32 %far, %s, RANK;\nld.shared::cluster.u32 %x, [%far];",
+        );
+        let generic = "cvt.u64.u32 %d, %s;\ncvta.shared.u64 %d, %d;\nmapa.u64 %d, %d, RANK;\nld.u32 %x, [%d];";
+        for (rank, load) in [
+            (&operand[..], load),
+            ("%r", load),
+            (&operand[..], generic),
+            ("%r", generic),
+        ] {
+            let load = load.replace("RANK", rank);
+            let text = format!(
+                ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {{\n\
+                 .reg .b32 %r, %x, %s, %far;\n.reg .b64 %o, %d;\n.shared .align 16 .b32 word;\n\
+                 ld.param.u64 %o, [out];\nmov.u32 %s, word;\nld.global.u32 %r, [%o];\n{load}\nst.global.u32 [%o], %x;\nret;\n}}\n"
+            );
+            let line = 1 + text
+                .lines()
+                .position(|line| line.contains("ld.shared") || line.contains("ld.u32"))
+                .unwrap() as u32;
+            let rank: u32 = operand.parse().unwrap();
+            Kernel::of(&text)
+                .sizes(2, 32)
+                .input(&[rank])
+                .traps(TrapKind::OutOfBounds, line);
+        }
     }
 }
