@@ -147,8 +147,10 @@ pub enum LsuAck {
 pub struct Fetch {
     /// The texels of each lane.
     pub texels: [[Texel; MAX_TEXELS]; WARP_SIZE],
-    /// Number of texels per lane.
+    /// Largest number of texels of a lane.
     pub n: usize,
+    /// Number of texels of each lane. Lanes with different handles may differ.
+    pub lane_texels: [u8; WARP_SIZE],
     /// The bytes of each texel.
     pub bytes: [[[u8; 16]; MAX_TEXELS]; WARP_SIZE],
 }
@@ -159,6 +161,7 @@ impl Default for Fetch {
         Fetch {
             texels: [[Texel::default(); MAX_TEXELS]; WARP_SIZE],
             n: 0,
+            lane_texels: [0; WARP_SIZE],
             bytes: [[[0; 16]; MAX_TEXELS]; WARP_SIZE],
         }
     }

@@ -232,7 +232,7 @@ impl SharedMemory {
         match warp_inst.inst().op {
             Opcode::Shfl => shuffle(warp_inst),
             // All accesses before it have been performed, and it has none.
-            Opcode::FenceView => {}
+            Opcode::FenceView | Opcode::Membar => {}
             Opcode::Ldsm => self.load_matrices(warp_inst),
             Opcode::Ld => self.load(warp_inst),
             Opcode::St => self.store(warp_inst),

@@ -150,7 +150,7 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
         (Opcode::Shfl, _) => sm.pipes.shuffle_latency,
         (Opcode::Ldc, _) => sm.constant.latency,
         // Only its way through the LSU and shared memory. Assumed.
-        (Opcode::FenceView, _) => 1,
+        (Opcode::FenceView | Opcode::Membar, _) => 1,
         (Opcode::Atom, Space::Shared | Space::Cluster) => sm.shared.atomic_latency,
         (Opcode::Ldsm, _) | (_, Space::Shared | Space::Cluster) => sm.shared.latency,
         _ => sm.l1.hit_latency,

@@ -263,7 +263,7 @@ impl Warp<'_> {
             Op::Work => self.flow.step(),
             Op::Sync if self.block_barriers => {
                 // The warp is alone in its block, so the barrier opens with its last lane.
-                if self.flow.arrive() {
+                if self.flow.arrive(LaneMask::ALL, true) {
                     self.flow.release();
                 }
             }

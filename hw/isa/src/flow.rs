@@ -9,7 +9,8 @@
 //! | BRX | the lanes of each target, and those that fall through, become pending groups; the newest runs |
 //! | BSYNC | holds the running members until every member has arrived, left (BREAK) or ended (EXIT) |
 //! | WARPSYNC | holds each lane until every live lane of its mask waits at a WARPSYNC with the same mask |
-//! | block barrier | holds the running lanes until the block barrier opens |
+//! | block barrier | holds the lanes that execute it until the warp has arrived; those that wait, until the barrier opens |
+//! | cluster barrier | its wait holds the lanes that execute it until the barrier opens |
 //!
 //! Which group runs next:
 //! - When the running group is held or ends, lanes of a complete BSYNC or WARPSYNC go first, then the newest pending group.
@@ -30,6 +31,7 @@
 //!
 //! Invariants: groups are disjoint; pending, held and running lanes together are the live lanes.
 
+mod barriers;
 mod held;
 mod sync;
 
@@ -90,9 +92,15 @@ pub struct Flow {
     active: LaneMask,
     live: LaneMask,
     n_pending: u32,
-    /// Lanes that wait at the block barrier.
+    /// Lanes at the block barrier before the warp's arrival, which needs every live lane.
+    arriving: LaneMask,
+    /// Lanes of `arriving` that continue at the warp's arrival.
+    passing: LaneMask,
+    /// Lanes that wait at the block barrier after the warp's arrival.
     block_barrier: LaneMask,
-    /// Resume address of the lanes at the block barrier, if they arrived together.
+    /// Lanes that wait at the cluster barrier.
+    cluster_barrier: LaneMask,
+    /// Resume address of the lanes at a barrier, if the whole warp came together.
     after_barrier: Option<u32>,
     /// Lanes that wait at a WARPSYNC.
     syncing: LaneMask,
@@ -146,7 +154,10 @@ impl Flow {
             active: lanes,
             live: lanes,
             n_pending: 0,
+            arriving: LaneMask::NONE,
+            passing: LaneMask::NONE,
             block_barrier: LaneMask::NONE,
+            cluster_barrier: LaneMask::NONE,
             after_barrier: None,
             syncing: LaneMask::NONE,
             exchanging: LaneMask::NONE,
@@ -265,37 +276,9 @@ impl Flow {
         self.pc += 1;
     }
 
-    /// Holds the running lanes at a block barrier. Returns true if every live lane waits there: the warp has arrived.
-    pub fn arrive(&mut self) -> bool {
-        if self.is_converged() {
-            // The common case: no lane is pending or held, so one resume address is enough.
-            self.after_barrier = Some(self.pc + 1);
-            self.block_barrier = std::mem::take(&mut self.active);
-            return true;
-        }
-        let lanes = self.hold_active();
-        self.block_barrier |= lanes;
-        self.select_group();
-        self.is_at_barrier()
-    }
-
-    /// True if every live lane waits at the block barrier.
-    pub fn is_at_barrier(&self) -> bool {
-        !self.live.is_empty() && self.block_barrier == self.live
-    }
-
-    /// Opens the block barrier. Lanes that arrived together continue together, others in a group for each resume address.
-    pub fn release(&mut self) {
-        let lanes = std::mem::take(&mut self.block_barrier);
-        match self.after_barrier.take() {
-            Some(pc) => (self.pc, self.active) = (pc, lanes),
-            None => self.resume(lanes),
-        }
-    }
-
     /// Ends the running lanes of `ending`. The other running lanes continue.
     ///
-    /// Returns true if every remaining lane waits at the block barrier: the warp has arrived.
+    /// Returns true if every remaining lane has come to the block barrier: the warp has arrived now.
     pub fn exit(&mut self, ending: LaneMask) -> bool {
         let ending = ending & self.active;
         self.live &= !ending;
@@ -304,7 +287,7 @@ impl Flow {
         if self.active.is_empty() {
             self.select_group();
         }
-        self.is_at_barrier()
+        self.complete_arrival()
     }
 
     fn diverged_mut(&mut self) -> &mut Diverged {
@@ -353,18 +336,37 @@ impl Flow {
 
     /// Holds the running lanes. They will resume at the next instruction.
     fn hold_active(&mut self) -> LaneMask {
-        let (lanes, pc) = (self.active, self.pc);
+        let lanes = self.active;
+        self.hold(lanes);
+        lanes
+    }
+
+    /// Holds some running lanes. They will resume at the next instruction.
+    fn hold(&mut self, lanes: LaneMask) {
+        let pc = self.pc;
         let diverged = self.diverged_mut();
         // Per lane, because the lanes of one barrier may be held at different instructions.
         lanes.iter().for_each(|lane| diverged.resume_at[lane] = pc + 1);
-        std::mem::take(&mut self.active)
+        self.active &= !lanes;
     }
 
-    /// Runs held lanes from their resume addresses. One group runs, the others become pending.
+    /// Holds some running lanes. The other running lanes step on; without any, another group runs.
+    fn hold_and_select(&mut self, lanes: LaneMask) {
+        self.hold(lanes);
+        if self.active.is_empty() {
+            self.select_group();
+        } else {
+            self.pc += 1;
+        }
+    }
+
+    /// Makes held lanes pending at their resume addresses. One group runs, if none does.
     fn resume(&mut self, lanes: LaneMask) {
         let targets = self.diverged_mut().resume_at;
         self.push_by_target(lanes, &targets);
-        self.resume_pending();
+        if self.active.is_empty() {
+            self.resume_pending();
+        }
     }
 
     /// Selects the group to run when none runs: a complete barrier, the newest pending group, or lanes released early.
@@ -391,10 +393,10 @@ impl Flow {
 
     /// Takes the lanes of the first BSYNC that holds an awaited lane, and removes them from its members.
     ///
-    /// An awaited lane is one that a WARPSYNC or the block barrier needs.
+    /// An awaited lane is one that a WARPSYNC or a barrier needs.
     fn release_bsync_early(&mut self) -> Option<LaneMask> {
-        // A block barrier needs every live lane.
-        let mut awaited = match self.block_barrier.is_empty() {
+        // A warp's arrival needs every live lane. Other warps at an open barrier may need what the held lanes do next.
+        let mut awaited = match (self.arriving | self.block_barrier | self.cluster_barrier).is_empty() {
             true => LaneMask::NONE,
             false => self.live,
         };

@@ -156,7 +156,7 @@ fn guarded_exit_leaves_the_other_lanes_running() {
 #[test]
 fn converged_warp_arrives_at_the_block_barrier_and_is_released() {
     let mut flow = four_lanes();
-    assert!(flow.arrive());
+    assert!(flow.arrive(LaneMask::ALL, true));
     assert!(flow.is_at_barrier());
     assert_eq!(flow.active(), LaneMask::NONE);
     flow.release();
@@ -175,9 +175,9 @@ fn restarted_warp_has_no_state_of_the_diverged_one_before() {
     stands(&flow, 0, 0b0111);
     flow.branch(LaneMask(0b0001), 3); // 0: the convergence barrier of the old warp has no members now
     walk_to(&mut flow, 3);
-    assert!(!flow.arrive()); // 3: lanes 1, 2
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 3: lanes 1, 2
     stands(&flow, 3, 0b0001);
-    assert!(flow.arrive());
+    assert!(flow.arrive(LaneMask::ALL, true));
     flow.release();
     stands(&flow, 4, 0b0111);
     flow.bsync(OUTER); // 4
@@ -189,9 +189,9 @@ fn diverged_warp_arrives_when_its_last_group_does() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b0011), 3); // 0
     walk_to(&mut flow, 3);
-    assert!(!flow.arrive()); // 3: lanes 2, 3
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 3: lanes 2, 3
     stands(&flow, 3, 0b0011);
-    assert!(flow.arrive());
+    assert!(flow.arrive(LaneMask::ALL, true));
     flow.release();
     stands(&flow, 4, 0b1111);
 }
@@ -201,9 +201,9 @@ fn groups_at_different_block_barrier_instructions_resume_at_their_own() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b0011), 10); // 1
-    assert!(!flow.arrive()); // 2: lanes 2, 3
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 2: lanes 2, 3
     stands(&flow, 10, 0b0011);
-    assert!(flow.arrive()); // 10
+    assert!(flow.arrive(LaneMask::ALL, true)); // 10
     flow.release();
     let first = (flow.pc(), flow.active().0);
     walk_to(&mut flow, 20);
@@ -221,7 +221,7 @@ fn groups_at_different_block_barrier_instructions_resume_at_their_own() {
 fn exit_of_the_last_running_lane_completes_the_arrival() {
     let mut flow = four_lanes();
     flow.branch(LaneMask(0b0001), 9); // 0
-    assert!(!flow.arrive()); // 1: lanes 1 to 3
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 1: lanes 1 to 3
     stands(&flow, 9, 0b0001);
     assert!(flow.exit(LaneMask::ALL));
     flow.release();
@@ -277,7 +277,7 @@ fn later_group_passes_a_barrier_with_missing_members() {
     flow.branch(LaneMask(0b1000), 5); // 2
     flow.bsync(INNER); // 3: lane 2 waits for lane 3, which runs at 5
     stands(&flow, 5, 0b1000);
-    flow.arrive(); // 5: lane 3 waits for the block
+    flow.arrive(LaneMask::ALL, true); // 5: lane 3 waits for the block
     stands(&flow, 0, 0b0011);
     flow.step(); // 0
     flow.bssy(INNER); // 1: lanes 2 and 3 have not met yet
@@ -352,10 +352,10 @@ fn lanes_held_at_a_bsync_leave_it_for_the_block_barrier() {
     let mut flow = four_lanes();
     flow.bssy(OUTER); // 0
     flow.branch(LaneMask(0b1100), 4); // 1
-    assert!(!flow.arrive()); // 2: lanes 0, 1
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 2: lanes 0, 1
     flow.bsync(OUTER); // 4: lanes 2, 3
     stands(&flow, 5, 0b1100);
-    assert!(flow.arrive()); // 5: now the whole warp has arrived
+    assert!(flow.arrive(LaneMask::ALL, true)); // 5: now the whole warp has arrived
 }
 
 #[test]
@@ -401,4 +401,49 @@ fn lanes_that_spin_give_way_to_others_unless_the_warp_has_one_program_counter() 
         flow.branch(LaneMask::ALL, 1); // 1: lanes 0, 1 spin
         stands(&flow, pc, lanes);
     }
+}
+
+#[test]
+fn lanes_without_the_guard_step_over_a_block_barrier() {
+    let mut flow = four_lanes();
+    assert!(!flow.arrive(LaneMask::NONE, true)); // 0
+    stands(&flow, 1, 0b1111);
+    assert!(!flow.arrive(LaneMask(0b0011), true)); // 1: lanes 0, 1
+    stands(&flow, 2, 0b1100);
+    assert!(flow.arrive(LaneMask::ALL, true)); // 2: lanes 2, 3
+    assert_eq!(flow.misplaced_lanes(), LaneMask::NONE);
+    flow.release();
+    let first = (flow.pc(), flow.active().0);
+    flow.exit(LaneMask::ALL);
+    let mut groups = [first, (flow.pc(), flow.active().0)];
+    groups.sort_unstable();
+    assert_eq!(groups, [(2, 0b0011), (3, 0b1100)]);
+}
+
+#[test]
+fn arriving_lanes_continue_while_the_others_wait_at_the_block_barrier() {
+    let mut flow = four_lanes();
+    flow.branch(LaneMask(0b0011), 8); // 0
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 1: lanes 2, 3
+    assert!(flow.arrive(LaneMask::ALL, false)); // 8: lanes 0, 1 continue
+    stands(&flow, 9, 0b0011);
+    assert!(flow.waits_at_block_barrier() && !flow.is_at_barrier());
+    flow.release();
+    assert_eq!(flow.misplaced_lanes(), LaneMask::NONE);
+    stands(&flow, 9, 0b0011);
+    flow.exit(LaneMask::ALL);
+    stands(&flow, 2, 0b1100);
+}
+
+#[test]
+fn lanes_at_the_cluster_barrier_wait_by_themselves() {
+    let mut flow = four_lanes();
+    flow.wait_for_cluster(LaneMask(0b0011)); // 0
+    stands(&flow, 1, 0b1100);
+    assert!(!flow.arrive(LaneMask::ALL, true)); // 1: the warp's arrival needs lanes 0, 1
+    flow.release_cluster();
+    stands(&flow, 1, 0b0011);
+    assert!(flow.arrive(LaneMask::ALL, true)); // 1
+    flow.release();
+    stands(&flow, 2, 0b1111);
 }

@@ -112,9 +112,7 @@ impl<'a> Cluster<'a> {
                 .flat_map(|cta| &cta.warps)
                 .filter(|warp| !warp.flow.is_done())
         };
-        let is_open = |warp: &Warp| warp.cluster.open;
-        // A warp that has yet to wait for the phase before holds the next one back.
-        if !warps().all(|warp| warp.has_arrived_in_cluster() && !is_open(warp)) {
+        if !warps().all(Warp::has_arrived_in_cluster) {
             return false;
         }
         if let Some(detector) = global {
@@ -131,8 +129,7 @@ impl<'a> Cluster<'a> {
                 .enumerate()
                 .filter(|(_, warp)| !warp.flow.is_done());
             for (n, warp) in live {
-                warp.cluster.open = true;
-                if warp.pass_cluster_barrier()
+                if warp.open_cluster()
                     && let Some(detector) = global
                 {
                     detector.cluster_wait(n);

@@ -160,7 +160,7 @@ impl<'a> Cta<'a> {
                     self.position
                 )
             }
-            None if warp.cluster.waits => {
+            None if !warp.flow.at_cluster_barrier().is_empty() => {
                 format!("block {:?} warp {n} waits at the barrier of its cluster", self.position)
             }
             None => format!("block {:?} warp {n} waits for its own lanes to meet", self.position),

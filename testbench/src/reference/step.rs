@@ -71,7 +71,7 @@ fn control(
     if let Some(detector) = &mut cta.global {
         match inst.op {
             Opcode::Warpsync if inst.mods.count == 1 => detector.on_warpsync(warp, flow.active()),
-            Opcode::ClusterArrive => detector.cluster_arrive(warp),
+            Opcode::ClusterArrive if !lanes.is_empty() => detector.cluster_arrive(warp),
             _ => {}
         }
     }
@@ -93,17 +93,9 @@ fn control(
             flow.warpsync(LaneMask(mask), apart, inst.mods.count == 0);
         }
         Opcode::Exit => {
-            let arrived = flow.exit(lanes);
-            // The lanes that ended may have been the last that the cluster barrier waited for in this warp.
-            let passes = cta.warps[warp].pass_cluster_barrier();
-            note_cluster_wait(cta, warp, passes);
             // If the last lanes outside the barrier end, the warp arrives with the others.
-            let barrier = cta.warps[warp].last_barrier;
-            if arrived
-                && !cta.warps[warp].cluster.waits
-                && let Some((number, threads)) = barrier
-            {
-                wait_at(cta, warp, number, threads);
+            if flow.exit(lanes) {
+                arrive(cta, warp);
             }
             // A barrier of all live warps expects one warp less after the end of a warp.
             cta.open();
@@ -114,14 +106,17 @@ fn control(
             if !barrier::is_valid(number, threads, passes) {
                 return Err(trap(cta, warp, inst, lanes, TrapKind::Barrier));
             }
-            bar(cta, warp, inst, number as usize, threads, lanes & operands.preds[0]);
+            bar(
+                cta,
+                warp,
+                inst,
+                (number as usize, threads),
+                [lanes, lanes & operands.preds[0]],
+            );
         }
-        Opcode::ClusterArrive => {
-            flow.step();
-            cta.warps[warp].cluster.arrived |= lanes;
-        }
+        Opcode::ClusterArrive => cta.warps[warp].arrive_in_cluster(lanes),
         Opcode::ClusterWait => {
-            let passes = cta.warps[warp].wait_for_cluster();
+            let passes = cta.warps[warp].wait_for_cluster(lanes);
             note_cluster_wait(cta, warp, passes);
         }
         Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
@@ -147,26 +142,24 @@ fn note_cluster_wait(cta: &mut Cta<'_>, warp: usize, passes: bool) {
     }
 }
 
-/// Executes BAR or BAR.RED: the warp arrives, and waits unless it only arrives. `counted` are the lanes with a true predicate.
-fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, number: usize, threads: u32, counted: LaneMask) {
+/// Executes BAR or BAR.RED with its number and thread count in `lanes`. `counted` are the lanes with a true predicate.
+fn bar(cta: &mut Cta<'_>, warp: usize, inst: &Inst, barrier: (usize, u32), [lanes, counted]: [LaneMask; 2]) {
     let state = &mut cta.warps[warp];
-    state.last_barrier = Some((number, threads));
-    state.passes_barrier = inst.mods.count == 1;
+    state.barrier = barrier;
     if inst.op == Opcode::BarRed {
         state.counted += counted.count();
     }
-    if state.flow.arrive() {
-        wait_at(cta, warp, number, threads);
+    // Count 1 is BAR.ARV: its lanes continue at the warp's arrival.
+    if state.flow.arrive(lanes, inst.mods.count != 1) {
+        arrive(cta, warp);
     }
 }
 
-/// Makes a warp wait at a block barrier: all its live lanes have arrived. After a BAR.ARV the warp continues.
-fn wait_at(cta: &mut Cta<'_>, warp: usize, number: usize, threads: u32) {
+/// Counts a warp's arrival at its block barrier: all its live lanes have come.
+fn arrive(cta: &mut Cta<'_>, warp: usize) {
     let state = &mut cta.warps[warp];
-    match std::mem::take(&mut state.passes_barrier) {
-        true => state.flow.release(),
-        false => state.waits_at = Some(number),
-    }
+    let (number, threads) = state.barrier;
+    state.waits_at = state.flow.waits_at_block_barrier().then_some(number);
     let counted = std::mem::take(&mut state.counted);
     cta.arrive(warp, number, threads, counted);
 }

@@ -15,22 +15,18 @@ use warpwave_isa::reg::{Pred, Special};
 pub(super) struct ClusterState {
     /// Lanes that have arrived in the current phase.
     pub arrived: LaneMask,
-    /// True if the barrier has opened and the warp has not waited for it yet.
-    pub open: bool,
-    /// True if lanes wait at it.
-    pub waits: bool,
+    /// Lanes that had not begun to wait when the barrier opened. Their wait passes at once.
+    pub open: LaneMask,
 }
 
 /// Architectural state of a warp.
 pub(super) struct Warp {
     pub flow: Flow,
     pub place: WarpContext,
-    /// Block barrier at which all live lanes wait, if any.
+    /// Block barrier at which lanes wait after the warp's arrival, if any.
     pub waits_at: Option<usize>,
     /// Number and thread count of the block barrier that lanes reached last.
-    pub last_barrier: Option<(usize, u32)>,
-    /// True if the lanes at the block barrier only arrive (BAR.ARV).
-    pub passes_barrier: bool,
+    pub barrier: (usize, u32),
     /// Lanes with a true predicate at a counting barrier, until all lanes have arrived.
     pub counted: u32,
     /// State at the cluster barrier.
@@ -64,8 +60,7 @@ impl Warp {
                 ..WarpContext::default()
             },
             waits_at: None,
-            last_barrier: None,
-            passes_barrier: false,
+            barrier: (0, 0),
             counted: 0,
             cluster: ClusterState::default(),
             registers: vec![Lanes::ZERO; grid.registers as usize],
@@ -136,21 +131,34 @@ impl Warp {
         own.get_mut(at..at.checked_add(n)?)
     }
 
-    /// Makes the active lanes wait at the cluster barrier. Returns true if they pass it at once.
-    pub fn wait_for_cluster(&mut self) -> bool {
-        self.cluster.waits = true;
-        self.flow.arrive();
-        self.pass_cluster_barrier()
+    /// Makes lanes arrive at the cluster barrier.
+    pub fn arrive_in_cluster(&mut self, lanes: LaneMask) {
+        self.flow.step();
+        self.cluster.arrived |= lanes;
+        // A new phase: a lane that never waited in the phase before waits for this one.
+        self.cluster.open &= !lanes;
     }
 
-    /// Releases the warp from the cluster barrier, if it is open and every live lane waits there. Returns true if it does.
-    pub fn pass_cluster_barrier(&mut self) -> bool {
-        let passes = self.cluster.open && self.cluster.waits && self.flow.is_at_barrier();
-        if passes {
-            self.cluster = ClusterState::default();
-            self.flow.release();
+    /// Makes lanes wait at the cluster barrier. Returns true if lanes pass it at once.
+    pub fn wait_for_cluster(&mut self, lanes: LaneMask) -> bool {
+        let passing = lanes & self.cluster.open;
+        self.cluster.open &= !lanes;
+        self.flow.wait_for_cluster(lanes & !passing);
+        !passing.is_empty()
+    }
+
+    /// Opens the cluster barrier. Returns true if it releases lanes.
+    pub fn open_cluster(&mut self) -> bool {
+        let waiting = self.flow.at_cluster_barrier();
+        self.cluster = ClusterState {
+            arrived: LaneMask::NONE,
+            open: self.flow.live() & !waiting,
+        };
+        if waiting.is_empty() {
+            return false;
         }
-        passes
+        self.flow.release_cluster();
+        true
     }
 
     /// True if every live lane has arrived at the cluster barrier.

@@ -156,3 +156,83 @@ fn arrivals_of_diverged_lanes_count_once_for_the_warp() {
         .collect();
     Kernel::of(text).sizes(1, 96).output(&expected).holds();
 }
+
+/// Warp 0 writes late, warp 1 reads behind a barrier of 64 threads. The guard is false in all of warp 2, so warp 2 does not arrive.
+#[test]
+fn warp_with_a_false_guard_does_not_arrive_at_a_block_barrier() {
+    for barrier in [
+        "bar.sync 1, 64",
+        "barrier.sync 1, 64",
+        "bar.red.popc.u32 %a1, 1, 64, %p1",
+    ] {
+        let body = format!(
+            ".shared .align 4 .b32 word;\nsetp.lt.u32 %p1, %t, 64;\nsetp.lt.u32 %p2, %t, 32;\nmov.u32 %r, 5;\n\
+             @%p2 nanosleep.u32 3000;\n@%p2 st.shared.u32 [word], 77;\n@%p1 {barrier};\n@%p1 ld.shared.u32 %r, [word];"
+        );
+        let expected: Vec<u32> = (0..96).map(|thread| if thread < 64 { 77 } else { 5 }).collect();
+        let kernel = Kernel::of(&one_word_each("sm_80", &body)).sizes(1, 96);
+        kernel.output(&expected).holds();
+    }
+}
+
+/// As above, for `bar.arrive`: the guard is true in the late writer and false in warp 2.
+#[test]
+fn warp_with_a_false_guard_does_not_pass_as_a_producer() {
+    let body = ".shared .align 4 .b32 word;\nsetp.lt.u32 %p1, %t, 32;\nshr.u32 %a1, %t, 5;\nsetp.eq.u32 %p2, %a1, 1;\nmov.u32 %r, 5;\n\
+        @%p1 nanosleep.u32 3000;\n@%p1 st.shared.u32 [word], 77;\n@%p1 bar.arrive 1, 64;\n\
+        @%p2 bar.sync 1, 64;\n@%p2 ld.shared.u32 %r, [word];";
+    let expected: Vec<u32> = (0..96).map(|thread| if thread / 32 == 1 { 77 } else { 5 }).collect();
+    let kernel = Kernel::of(&one_word_each("sm_80", body)).sizes(1, 96);
+    kernel.output(&expected).holds();
+}
+
+/// The upper lanes wait for all threads of their warp (PTX ISA, `barrier`). The lower lanes store first and come later.
+#[test]
+fn lanes_with_a_false_guard_go_on_and_arrive_later() {
+    let body = ".shared .align 4 .b32 word;\nsetp.ge.u32 %p1, %t, 16;\nmov.u32 %r, 5;\n\
+        @%p1 barrier.sync 1, 32;\n@%p1 ld.shared.u32 %r, [word];\n\
+        @!%p1 st.shared.u32 [word], 77;\n@!%p1 barrier.sync 1, 32;";
+    let expected: Vec<u32> = (0..32).map(|thread| if thread < 16 { 5 } else { 77 }).collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
+}
+
+/// In warp 0 half of the lanes arrive and half wait, in either order of the branches. Warp 1 writes only after a sign of the lanes that
+/// have arrived, so these must not wait, and the others must not pass.
+#[test]
+fn lanes_of_one_warp_arrive_and_wait_at_one_barrier() {
+    for (arrives, waits) in [("ge", 16..32), ("lt", 0..16)] {
+        let body = format!(
+            ".shared .align 4 .b32 word;\n.shared .align 4 .b32 sign;\n\
+             mov.u32 %r, 5;\nmov.u32 %a1, 0;\nst.shared.u32 [sign], %a1;\nbar.sync 0;\n\
+             setp.ge.u32 %p1, %t, 32;\n@%p1 bra writer;\nsetp.{arrives}.u32 %p2, %t, 16;\n@%p2 bra reader;\n\
+             barrier.arrive 1, 64;\nmov.u32 %a1, 1;\nst.volatile.shared.u32 [sign], %a1;\nbra done;\n\
+             reader:\nbarrier.sync 1, 64;\nld.shared.u32 %r, [word];\nbra done;\n\
+             writer:\nld.volatile.shared.u32 %a1, [sign];\nsetp.eq.u32 %p1, %a1, 0;\n@%p1 bra writer;\n\
+             mov.u32 %a1, 77;\nst.shared.u32 [word], %a1;\nbarrier.arrive 1, 64;\ndone:"
+        );
+        let expected: Vec<u32> = (0..64)
+            .map(|thread| if waits.contains(&thread) { 77 } else { 5 })
+            .collect();
+        let kernel = Kernel::of(&one_word_each("sm_80", &body)).sizes(1, 64);
+        kernel.output(&expected).holds();
+    }
+}
+
+/// In block 0 the upper lanes skip the wait of the cluster barrier and give a sign. Block 1 arrives only after the sign: its first arrival
+/// has a false guard.
+#[test]
+fn guarded_lanes_alone_arrive_and_wait_at_the_cluster_barrier() {
+    let body = "mov.u32 %a1, %cluster_ctarank;\nsetp.eq.u32 %p1, %a1, 1;\nmov.u32 %r, 5;\nld.param.u64 %d1, [out];\n\
+        mad.wide.u32 %o, %a1, 128, %o;\nsetp.lt.u32 %p2, %t, 16;\n@!%p1 barrier.cluster.arrive;\n@%p1 bra other;\n\
+        @%p2 barrier.cluster.wait;\n@%p2 ld.volatile.global.u32 %r, [%d1+256];\n@!%p2 st.volatile.global.u32 [%d1+256], 1;\nbra done;\n\
+        other:\nld.volatile.global.u32 %a2, [%d1+256];\nsetp.eq.u32 %p3, %a2, 0;\n@%p3 bra other;\n\
+        st.volatile.global.u32 [%d1+256], 2;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\ndone:";
+    let text = one_word_each("sm_90", body).replace(
+        "(.param .u64 out)\n",
+        "(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1\n",
+    );
+    let mut expected: Vec<u32> = vec![5; 64];
+    expected[..16].fill(2);
+    expected.push(2);
+    Kernel::of(&text).sizes(2, 32).output(&expected).holds();
+}

@@ -158,3 +158,34 @@ fn normalized_texels_and_reads_outside_the_image() {
         .output(&expected)
         .holds();
 }
+
+/// Even and odd lanes have handles of different images in one register: texels of 4 bytes and of 1 byte, two surfaces to read, two to write.
+#[test]
+fn each_lane_accesses_the_image_of_its_own_handle() {
+    let text = "\
+        .version 8.0\n.target sm_80\n.address_size 64\n\
+        .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .u64 out) {\n\
+        .reg .b64 %h<6>, %o;\n.reg .b32 %t, %i, %j, %r, %v<5>;\n.reg .pred %odd;\n\
+        ld.param.u64 %h1, [a];\nld.param.u64 %h2, [b];\nld.param.u64 %h3, [c];\nld.param.u64 %h4, [d];\nld.param.u64 %h5, [e];\n\
+        ld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\nand.b32 %i, %t, 1;\nsetp.ne.u32 %odd, %i, 0;\nshr.u32 %i, %t, 1;\nshl.b32 %j, %i, 2;\n\
+        selp.b64 %h2, %h2, %h1, %odd;\nselp.b64 %h3, %h3, %h1, %odd;\nselp.b64 %h4, %h5, %h4, %odd;\n\
+        tex.1d.v4.u32.s32 {%v1, %v2, %v3, %v4}, [%h2, {%i}];\nsuld.b.1d.b32.trap %r, [%h3, {%j}];\nsust.b.1d.b32.trap [%h4, {%j}], %t;\n\
+        mad.lo.u32 %r, %r, 1000, %v1;\nmad.wide.u32 %o, %t, 4, %o;\nst.global.u32 [%o], %r;\nret;\n}\n";
+    let (words, narrow) = (image(16, 1, 1, Ty::U32), image(16, 1, 1, Ty::U8));
+    let of = |value: fn(u32) -> u32| (0..16).map(value).collect::<Vec<u32>>();
+    let (a, c) = (of(|n| 3 * n + 1), of(|n| 7 * n + 100));
+    let b: Vec<u8> = (0..16).map(|n| 5 * n + 2).collect();
+    let expected: Vec<u32> = (0..32)
+        .map(|thread| match (thread % 2, thread / 2) {
+            (0, n) => a[n] * 1000 + a[n],
+            (_, n) => c[n] * 1000 + u32::from(b[n]),
+        })
+        .collect();
+    let kernel = Kernel::of(text).image(Dtype::U32, bytes(&a), words);
+    let kernel = kernel.image(Dtype::U8, b, narrow).image(Dtype::U32, bytes(&c), words);
+    kernel
+        .image_left_as(Dtype::U32, vec![0; 64], &bytes(&of(|n| 2 * n)), words)
+        .image_left_as(Dtype::U32, vec![0; 64], &bytes(&of(|n| 2 * n + 1)), words)
+        .output(&expected)
+        .holds();
+}

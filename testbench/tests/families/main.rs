@@ -48,7 +48,7 @@ use warpwave_isa::exec::texture::Texture;
 const LIMIT: u64 = 1_000_000;
 
 /// A kernel with its data.
-pub struct Kernel(Scenario, String);
+pub struct Kernel(Scenario, String, Vec<(String, String)>);
 
 impl Kernel {
     /// The module's only entry, or the one that [`Kernel::entry`] names, with one block of 32 threads.
@@ -67,7 +67,22 @@ impl Kernel {
                 ..Scenario::default()
             },
             String::new(),
+            Vec::new(),
         )
+    }
+
+    /// Sets numbers of the machine, each as `key=value`.
+    pub fn set(mut self, settings: &[&str]) -> Kernel {
+        let pair = |setting: &&str| {
+            setting
+                .split_once('=')
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        };
+        self.2 = settings
+            .iter()
+            .map(|setting| pair(setting).expect("a key and a value"))
+            .collect();
+        self
     }
 
     /// Sets the expected `printf` output.
@@ -176,7 +191,7 @@ impl Kernel {
 
     /// Asserts that the kernel traps on the reference and on the machine, at this line and with this kind.
     pub fn traps(self, kind: TrapKind, line: u32) {
-        let config = preset::load("tiny", &[])
+        let config = preset::load("tiny", &self.2)
             .unwrap_or_else(|error| panic!("{error}"))
             .config;
         let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));
@@ -202,7 +217,7 @@ impl Kernel {
 
     /// Asserts what [`Kernel::holds`] does, and returns the counters of the machine.
     pub fn counted(self) -> Counts {
-        let config = preset::load("tiny", &[])
+        let config = preset::load("tiny", &self.2)
             .unwrap_or_else(|error| panic!("{error}"))
             .config;
         let mut bench = Bench::new(&self.0, config).unwrap_or_else(|error| panic!("{error}: {error:?}"));

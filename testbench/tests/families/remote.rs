@@ -1,6 +1,7 @@
 //! Atomics of halves and vectors, asynchronous copies, and remote accesses that complete on an mbarrier of another CTA.
 
 use half::f16;
+use warpwave_components::proto::launch::TrapKind;
 
 use super::Kernel;
 
@@ -257,5 +258,70 @@ fn asynchronous_copy_of_fewer_bytes_fills_the_rest_with_zeros() {
         };
         let kernel = Kernel::of(&text).input(&words(&|n| input[n]));
         kernel.output(&words(&byte)).holds();
+    }
+}
+
+/// Sixteen stores with 32 bank conflicts each, through addresses from `mapa`: of the own block, then of the other one. The other block
+/// reads the last words behind the barrier. With the shortest latencies the fence alone would not cover the stores.
+#[test]
+fn cluster_barrier_waits_for_stores_to_shared_memory_of_the_cluster() {
+    let shortest = [
+        "cluster.barrier_latency=4",
+        "cluster.load_latency=27",
+        "sm.fence.gpu_latency=1",
+    ];
+    for flip in [0, 1] {
+        let stores: String = (0..16)
+            .map(|n| format!("st.shared::cluster.u32 [%far+{}], %x;\n", 4 * n))
+            .collect();
+        let text = format!(
+            ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {{\n\
+             .reg .b32 %t, %rank, %to, %reader, %x, %s, %far;\n.reg .b64 %o;\n.shared .align 16 .b32 words[1024];\n\
+             mov.u32 %t, %tid.x;\nmov.u32 %rank, %cluster_ctarank;\nxor.b32 %to, %rank, {flip};\nxor.b32 %reader, %to, 1;\n\
+             mov.u32 %s, words;\nmad.lo.u32 %s, %t, 128, %s;\nmad.lo.u32 %x, %rank, 100, %t;\nadd.u32 %x, %x, 1;\n\
+             barrier.cluster.arrive;\nbarrier.cluster.wait;\nmapa.shared::cluster.u32 %far, %s, %to;\n{stores}\
+             barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n\
+             xor.b32 %to, %rank, 1;\nmapa.shared::cluster.u32 %far, %s, %to;\nld.shared::cluster.u32 %x, [%far+60];\n\
+             ld.param.u64 %o, [out];\nmad.wide.u32 %o, %rank, 128, %o;\nmad.wide.u32 %o, %t, 4, %o;\nst.global.u32 [%o], %x;\n\
+             barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}}\n"
+        );
+        // A block reads the words in the other block: its own ones, if that is where it stored.
+        let expected: Vec<u32> = (0..64).map(|n| 100 * (n / 32 ^ 1 ^ flip) + n % 32 + 1).collect();
+        Kernel::of(&text).sizes(2, 32).output(&expected).set(&shortest).holds();
+    }
+}
+
+/// A rank outside the cluster of two: an access through the address is a fault, in another block or memory it would be a silent error.
+#[test]
+fn access_through_an_address_of_a_rank_outside_the_cluster_traps() {
+    // 31 and 47 are the distances to the windows of local memory and of parameters.
+    for rank in [2, 15, 16, 31, 47, 255, 256, 257, u32::MAX] {
+        let (operand, load) = (
+            format!("{rank}"),
+            "mapa.shared::cluster.u32 %far, %s, RANK;\nld.shared::cluster.u32 %x, [%far];",
+        );
+        let generic = "cvt.u64.u32 %d, %s;\ncvta.shared.u64 %d, %d;\nmapa.u64 %d, %d, RANK;\nld.u32 %x, [%d];";
+        for (rank, load) in [
+            (&operand[..], load),
+            ("%r", load),
+            (&operand[..], generic),
+            ("%r", generic),
+        ] {
+            let load = load.replace("RANK", rank);
+            let text = format!(
+                ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2, 1, 1 {{\n\
+                 .reg .b32 %r, %x, %s, %far;\n.reg .b64 %o, %d;\n.shared .align 16 .b32 word;\n\
+                 ld.param.u64 %o, [out];\nmov.u32 %s, word;\nld.global.u32 %r, [%o];\n{load}\nst.global.u32 [%o], %x;\nret;\n}}\n"
+            );
+            let line = 1 + text
+                .lines()
+                .position(|line| line.contains("ld.shared") || line.contains("ld.u32"))
+                .unwrap() as u32;
+            let rank: u32 = operand.parse().unwrap();
+            Kernel::of(&text)
+                .sizes(2, 32)
+                .input(&[rank])
+                .traps(TrapKind::OutOfBounds, line);
+        }
     }
 }

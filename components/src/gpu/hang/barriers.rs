@@ -175,7 +175,9 @@ fn say_held(held: &Held, line: u32) -> String {
     let lanes = named("lane", held.lanes.0.into());
     let verb = if held.lanes.count() > 1 { "wait" } else { "waits" };
     let why = match held.by {
-        Hold::Barrier => "at a barrier for the warp's other lanes".to_owned(),
+        Hold::Arrival => "at a barrier for the warp's other lanes".to_owned(),
+        Hold::Barrier => "at a barrier for other warps".to_owned(),
+        Hold::Cluster => "at the barrier of the cluster".to_owned(),
         Hold::Warpsync(mask) => format!("for {} of a member mask", named("lane", (mask & !held.lanes).0.into())),
         Hold::Reconvergence(members) => {
             format!("to reconverge with {}", named("lane", (members & !held.lanes).0.into()))

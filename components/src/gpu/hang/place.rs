@@ -104,13 +104,13 @@ impl<'a> Block<'a> {
         };
         let flow = &warp.flow;
         let waits_at = flow.held().first().map_or(flow.pc(), |held| held.pc);
-        if warp.at_barrier && warp.cluster.waits {
+        if flow.is_at_barrier() && !flow.at_cluster_barrier().is_empty() {
             return Place::Cluster {
                 line: line(warp, waits_at),
                 has_arrived: warp.cluster.announced,
             };
         }
-        if warp.at_barrier {
+        if flow.is_at_barrier() {
             let number = warp.barrier.0;
             let line = line(warp, waits_at);
             return Place::Barrier { number, line };

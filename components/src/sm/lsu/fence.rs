@@ -6,7 +6,8 @@
 //! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
 //! A fence before products and bulk copies (FENCE.VIEW) waits for the same accesses. Then it goes to shared memory, behind the accesses
-//! that the LSU has sent there. Shared memory performs them in order, and completes the fence after them.
+//! that the LSU has sent there. Shared memory performs them in order, and completes the fence after them. In a cluster a MEMBAR of a
+//! wider scope takes the same way, since other CTAs access this shared memory too. The way counts in the latency of the MEMBAR.
 //!
 //! # Invariants
 //! - The first epoch has accesses in flight, or is the only one.
@@ -130,7 +131,7 @@ impl Lsu {
             // No latency of its own: the packet to the L1 orders it with earlier and later accesses.
             self.invalidate_l1(&warp_inst);
             self.state.complete.push(warp_inst);
-        } else if goes_on_to_shared(&warp_inst) {
+        } else if inst.op == Opcode::FenceView {
             self.state.fences.add(warp_inst, true, now);
         } else {
             let latencies = self.config.fence;
@@ -142,7 +143,11 @@ impl Lsu {
             };
             let end = warp_inst.issued + u64::from(latency);
             // The latency counts up to the issue of the next instruction, so the return is part of it.
-            let due = Cycle(end.0.saturating_sub(RETURN_CYCLES));
+            let way = match goes_on_to_shared(&warp_inst) {
+                true => RETURN_CYCLES + self.ports.shared.latency(),
+                false => RETURN_CYCLES,
+            };
+            let due = Cycle(end.0.saturating_sub(way));
             self.state.fences.add(warp_inst, drains, due);
         }
     }
@@ -168,9 +173,10 @@ impl Lsu {
     }
 }
 
-/// True for the fence that shared memory completes, after the accesses before it.
+/// True for a fence that shared memory completes, after the accesses before it.
 fn goes_on_to_shared(warp_inst: &WarpInst) -> bool {
-    warp_inst.inst().op == Opcode::FenceView
+    let inst = warp_inst.inst();
+    inst.op == Opcode::FenceView || (inst.mods.scope != Scope::Cta && warp_inst.grid.in_clusters())
 }
 
 #[cfg(test)]

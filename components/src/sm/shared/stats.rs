@@ -62,7 +62,7 @@ impl Stats {
                 return 1;
             }
             // A fence has no access.
-            Opcode::FenceView => return 1,
+            Opcode::FenceView | Opcode::Membar => return 1,
             Opcode::Ldsm => {
                 // Each address lane names a row of 16 bytes: eight rows, one matrix, fit into a pass.
                 let n = passes(addresses, warp_inst.address_lanes(), 16);

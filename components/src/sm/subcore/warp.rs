@@ -21,10 +21,8 @@ pub struct ClusterState {
     pub arrived: LaneMask,
     /// True if the warp's arrival has been sent to the CTA manager.
     pub announced: bool,
-    /// True if the barrier opened before the warp began to wait at it. The wait then passes at once.
-    pub open: bool,
-    /// True if lanes wait at the cluster barrier, not at the block barrier.
-    pub waits: bool,
+    /// Lanes that had not begun to wait when the barrier opened. Their wait passes at once.
+    pub open: LaneMask,
 }
 
 /// One resident warp. Every instruction reads two host cache lines: the first 64 bytes, and the scoreboard.
@@ -49,7 +47,7 @@ pub struct Warp {
     pub stall: Option<WarpState>,
     /// True while a control instruction is at the branch unit.
     pub resolving: bool,
-    /// True while the warp waits at a barrier. True too after a trap, so that the warp issues nothing more.
+    /// True while the whole warp waits at a barrier. True too after a trap, so that the warp issues nothing more.
     pub at_barrier: bool,
     /// True while the warp waits at a fence.
     pub at_fence: bool,
@@ -83,8 +81,6 @@ pub struct Warp {
     pub barrier: (u8, u32),
     /// Threads of the warp whose predicate holds, for a counting barrier.
     pub barrier_count: Option<u32>,
-    /// True if the lanes at the block barrier only arrive (BAR.ARV).
-    pub passes_barrier: bool,
     /// Loads and atomics in flight, without asynchronous copies.
     pub loads: u32,
     /// Instructions that the scheduler had issued before the cycle `since`. The charge of a stall counts its cycles without an issue apart,
@@ -125,7 +121,6 @@ impl Warp {
             cluster: ClusterState::default(),
             barrier: (0, 0),
             barrier_count: None,
-            passes_barrier: false,
             loads: 0,
             issued_before,
         }

@@ -17,9 +17,10 @@
 //! Source: PTX ISA 9.0, "Matrix multiply-accumulate operation using mma.sp instruction with sparse matrix A". The figures of its metadata
 //! agree with the metadata layout of CUTLASS for 16-bit and 8-bit elements.
 
+use super::tensor::aligned::aligned_sum;
 use super::tensor::{
-    Element, M, N, add_floats, add_integers, aligned_sum, are_bytes, bf16, e4m3, e5m2, f16, in_two_halves, rule_of, s4,
-    s8, tf32, u4, u8,
+    Element, M, N, add_floats, add_integers, are_bytes, bf16, e4m3, e5m2, f16, in_two_halves, rule_of, s4, s8, tf32,
+    u4, u8,
 };
 use super::{ExecInput, Results};
 use crate::inst::MmaShape;

@@ -6,8 +6,12 @@ use crate::lane::LaneMask;
 /// What held lanes wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
-    /// The block barrier or the cluster barrier.
+    /// The block barrier, for the other lanes of the warp.
+    Arrival,
+    /// The block barrier, for other warps.
     Barrier,
+    /// The cluster barrier.
+    Cluster,
     /// A WARPSYNC with this mask.
     Warpsync(LaneMask),
     /// A BSYNC with these members.
@@ -26,7 +30,7 @@ pub struct Held {
 }
 
 impl Flow {
-    /// Returns the groups of held lanes: at the barrier, at each WARPSYNC mask, at each BSYNC.
+    /// Returns the groups of held lanes: at the barriers, at each WARPSYNC mask, at each BSYNC.
     ///
     /// ```
     /// use warpwave_isa::flow::{Flow, Hold};
@@ -34,9 +38,9 @@ impl Flow {
     /// let mut flow = Flow::new(0, LaneMask(0b11));
     /// flow.branch(LaneMask(0b10), 5); // 0: lane 1 goes to 5
     /// flow.warpsync(LaneMask(0b11), LaneMask::NONE, false); // 1: lane 0 waits for lane 1
-    /// flow.arrive(); // 5: lane 1 waits at the barrier
+    /// flow.arrive(LaneMask::ALL, true); // 5: lane 1 waits at the barrier
     /// let held: Vec<_> = flow.held().into_iter().map(|held| (held.by, held.lanes.0, held.pc)).collect();
-    /// assert_eq!(held, [(Hold::Barrier, 0b10, 5), (Hold::Warpsync(LaneMask(0b11)), 0b01, 1)]);
+    /// assert_eq!(held, [(Hold::Arrival, 0b10, 5), (Hold::Warpsync(LaneMask(0b11)), 0b01, 1)]);
     /// ```
     pub fn held(&self) -> Vec<Held> {
         let mut groups = Vec::new();
@@ -47,7 +51,9 @@ impl Flow {
                 pc: self.held_at(by, lowest),
             }));
         };
+        add(Hold::Arrival, self.arriving);
         add(Hold::Barrier, self.block_barrier);
+        add(Hold::Cluster, self.cluster_barrier);
         let mut rest = self.syncing;
         while let Some(lane) = rest.lowest() {
             let (mask, lanes) = self.sync_group(lane);
@@ -78,7 +84,9 @@ impl Flow {
     /// The instruction that holds a lane: the one before its resume address. 0 for a lane without one, as in a broken state.
     fn held_at(&self, by: Hold, lane: usize) -> u32 {
         // A converged warp arrives with one resume address for all its lanes (`Flow::arrive`).
-        let together = self.after_barrier.filter(|_| by == Hold::Barrier);
+        let together = self
+            .after_barrier
+            .filter(|_| matches!(by, Hold::Barrier | Hold::Cluster));
         together
             .unwrap_or_else(|| self.diverged().resume_at[lane])
             .saturating_sub(1)

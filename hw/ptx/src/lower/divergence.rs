@@ -91,6 +91,11 @@ impl Divergence {
         op.uses().all(|vreg| self.vregs[vreg.0 as usize])
     }
 
+    /// True if all lanes agree on the operation's guard.
+    pub fn has_uniform_guard(&self, op: &Op) -> bool {
+        op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize])
+    }
+
     /// Marks the blocks between a divergent branch and its reconvergence. Returns true after a change.
     fn mark_regions(&mut self, code: &Code, graph: &Graph) -> bool {
         let mut changed = false;
@@ -117,7 +122,7 @@ impl Divergence {
         let conditional = op.is(Opcode::Bra) && op.guard != VGuard::ALWAYS && graph.successors[block].len() > 1;
         // `bra.uni` is a promise of the text. Without the pass `uniformity` it is not used.
         let promised = op.uniform && !code.all_diverge;
-        let is_uniform = promised || op.guard.pred.is_none_or(|pred| self.preds[pred.0 as usize]);
+        let is_uniform = promised || self.has_uniform_guard(op);
         conditional && !is_uniform
     }
 

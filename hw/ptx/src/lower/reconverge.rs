@@ -36,11 +36,15 @@ struct Region {
 /// Drops each implied WARPSYNC of all lanes where the lanes are certainly together. A `bar.warp.sync` orders memory and takes time.
 fn drop_redundant_syncs(code: &mut Code, graph: &Graph, divergence: &Divergence) {
     // Lanes may be diverged in a divergent block, and after a WARPSYNC there: lanes may leave a join early.
-    // A WARPSYNC with its mask in a register can also diverge lanes, if their masks differ.
+    // A WARPSYNC with its mask in a register can also diverge lanes, if their masks differ, and a barrier that only some lanes execute.
     let may_diverge = |block: BlockId, op: &Op| {
         let mask = op.src[0].known();
+        let holds_some = [Opcode::Bar, Opcode::BarRed, Opcode::ClusterWait]
+            .iter()
+            .any(|&barrier| op.is(barrier));
         op.is(Opcode::Warpsync)
             && (divergence.divergent_block[block] || (mask.is_none() && !divergence.reads_uniform(op)))
+            || holds_some && !divergence.has_uniform_guard(op)
     };
     let diverging: Vec<BlockId> = (0..code.blocks.len())
         .filter(|&block| code.blocks[block].ops.iter().any(|op| may_diverge(block, op)))

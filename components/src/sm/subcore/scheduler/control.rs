@@ -58,45 +58,47 @@ impl Scheduler {
             Opcode::Bar | Opcode::BarRed if !lanes.is_empty() && !barrier::is_valid(a, b, inst.mods.count == 1) => {
                 self.trap(slot, pc, lanes);
             }
-            Opcode::Bar | Opcode::BarRed => {
+            // Without lanes the guard is false everywhere: the warp steps on, as in the last arm.
+            Opcode::Bar | Opcode::BarRed if !lanes.is_empty() => {
                 warp.barrier = (a as u8, b);
-                // BAR.ARV: the warp arrives and continues.
-                warp.passes_barrier = inst.mods.count == 1;
                 // Diverged lanes come here group by group: their counts add up until the warp arrives.
                 if inst.op == Opcode::BarRed {
                     *warp.barrier_count.get_or_insert(0) += count;
                 }
-                if warp.flow.arrive() {
+                // Count 1 is BAR.ARV: its lanes continue at the warp's arrival.
+                if flow.arrive(lanes, inst.mods.count != 1) {
                     self.arrive_at_barrier(slot, now);
                 }
             }
             Opcode::Exit => {
-                // All other live lanes may already wait at a barrier.
                 state.stats.exits += 1;
                 let leaving = lanes & flow.active();
                 let [issues, partial] = state.stats.exits_by_pc.at(pc);
                 *issues += 1;
                 *partial += u64::from(!leaving.is_empty() && leaving != flow.active());
-                let all_wait = flow.exit(lanes);
-                // The barrier needs only live lanes, so this exit can complete the warp's arrival.
+                // A barrier needs only live lanes, so this exit can complete the warp's arrival.
+                let arrived = flow.exit(lanes);
                 if warp.cluster != ClusterState::default() {
                     self.arrive_at_cluster_barrier(slot);
                 }
-                if all_wait {
-                    self.on_all_waiting(slot, now);
+                if arrived {
+                    self.arrive_at_barrier(slot, now);
                 }
             }
             // Split barrier: lanes go on after the arrival, and stop at the wait.
             Opcode::ClusterArrive => {
                 flow.step();
                 warp.cluster.arrived |= lanes;
+                // A new phase: a lane that never waited in the phase before waits for this one.
+                warp.cluster.open &= !lanes;
                 self.arrive_at_cluster_barrier(slot);
             }
             Opcode::ClusterWait => {
-                warp.cluster.waits = true;
-                if warp.flow.arrive() {
-                    self.on_all_waiting(slot, now);
-                }
+                // Lanes that wait after the barrier has opened pass at once.
+                let waiting = lanes & !warp.cluster.open;
+                warp.cluster.open &= !lanes;
+                flow.wait_for_cluster(waiting);
+                warp.at_barrier = flow.is_at_barrier();
             }
             Opcode::BulkCommit => warp.close(Group::Bulk),
             Opcode::GmmaCommit => warp.close(Group::Products),
@@ -138,53 +140,33 @@ impl Scheduler {
         self.state.outbox.push(WarpEvent::ArriveCluster { warp: slot as u8 });
     }
 
-    /// Handles the last live lane that begins to wait, at the block barrier or the cluster barrier.
-    fn on_all_waiting(&mut self, slot: usize, now: Cycle) {
-        let warp = self.state.warp(slot);
-        if !warp.cluster.waits {
-            return self.arrive_at_barrier(slot, now);
-        }
-        warp.at_barrier = true;
-        // The cluster barrier may have opened before the warp waited.
-        if std::mem::take(&mut warp.cluster.open) {
-            self.pass_cluster_barrier(slot, now);
-        }
-    }
-
-    /// Opens the cluster barrier for a warp. A waiting warp continues now; a later wait passes at once.
+    /// Opens the cluster barrier for a warp. Waiting lanes continue now; a later wait of the other lanes passes at once.
     pub(super) fn open_cluster(&mut self, slot: usize, now: Cycle) {
         // The warp may have ended since its arrival.
         let Some(warp) = self.state.warps.get_mut(slot) else {
             return;
         };
-        warp.cluster.arrived = LaneMask::NONE;
-        warp.cluster.announced = false;
-        if warp.at_barrier && warp.cluster.waits {
-            self.pass_cluster_barrier(slot, now);
-        } else {
-            warp.cluster.open = true;
-        }
-    }
-
-    fn pass_cluster_barrier(&mut self, slot: usize, now: Cycle) {
-        let warp = self.state.warp(slot);
-        warp.cluster.waits = false;
-        warp.at_barrier = false;
-        warp.flow.release();
-        self.redirect_fetch(slot, None, now);
-    }
-
-    /// Sends the warp's arrival at its block barrier, once all live lanes have come. The warp waits, or continues after a BAR.ARV.
-    fn arrive_at_barrier(&mut self, slot: usize, now: Cycle) {
-        let warp = self.state.warp(slot);
-        let pass = std::mem::take(&mut warp.passes_barrier);
-        warp.at_barrier = !pass;
-        let (barrier, threads) = warp.barrier;
-        let count = warp.barrier_count.take();
-        if pass {
-            warp.flow.release();
+        let waiting = warp.flow.at_cluster_barrier();
+        warp.cluster = ClusterState {
+            open: warp.flow.live() & !waiting,
+            ..ClusterState::default()
+        };
+        if !waiting.is_empty() {
+            // After a trap of the other lanes the warp stays stopped.
+            warp.at_barrier &= !warp.flow.is_at_barrier();
+            warp.flow.release_cluster();
             self.redirect_fetch(slot, None, now);
         }
+    }
+
+    /// Sends the warp's arrival at its block barrier, once all live lanes have come. Lanes of a BAR.ARV continue, the others wait.
+    fn arrive_at_barrier(&mut self, slot: usize, now: Cycle) {
+        let warp = self.state.warp(slot);
+        warp.at_barrier = warp.flow.is_at_barrier();
+        let (barrier, threads) = warp.barrier;
+        let count = warp.barrier_count.take();
+        let pass = !warp.flow.waits_at_block_barrier();
+        self.redirect_fetch(slot, None, now);
         self.state.outbox.push(WarpEvent::Arrive {
             warp: slot as u8,
             barrier,

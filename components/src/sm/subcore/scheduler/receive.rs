@@ -118,11 +118,12 @@ impl Scheduler {
         for slot in ones(warps) {
             let warp = self.state.warp(slot);
             assert!(
-                warp.at_barrier,
+                warp.flow.waits_at_block_barrier(),
                 "cycle {now}: a barrier opened for warp slot {slot}, which does not wait"
             );
+            // After a trap of the other lanes the warp stays stopped.
+            warp.at_barrier &= !warp.flow.is_at_barrier();
             warp.flow.release();
-            warp.at_barrier = false;
             self.redirect_fetch(slot, None, now);
         }
     }

@@ -6,10 +6,11 @@ use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::lower::code::{Arg, Op, Wide};
+use crate::lower::code::{Arg, Op, VGuard, Wide};
 use crate::lower::layout::CONST_WINDOW;
+use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use warpwave_isa::space::{LOCAL_WINDOW, MAX_CLUSTER, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
     /// Selects `cvta`. A global address is its generic address; shared and local memory have windows.
@@ -60,6 +61,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let result = self.dst(form, 0)?;
         let address = self.src(form, 1)?;
         let rank = self.arg(form, form.operand(2)?, Type::U32)?;
+        // A rank beyond every cluster gets the first window without a CTA. Its low byte alone could name another CTA or memory.
+        let rank = match rank.known() {
+            Some(rank) => Arg::imm(rank.min(MAX_CLUSTER.into())),
+            None => {
+                let least = Op::machine(Opcode::Imnmx).src(&[rank, Arg::imm(MAX_CLUSTER.into())]);
+                self.compute(least.psrc(VGuard::ALWAYS).mods(|mods| mods.ty = Ty::U32))
+            }
+        };
         // The window of a CTA is its rank plus 1.
         let window = self.compute(Op::machine(Opcode::Iadd3).src(&[rank, Arg::imm(1)]));
         let mapped = self.compute(byte_permute(address.part(0), window, 0x4210));
