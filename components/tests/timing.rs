@@ -779,3 +779,43 @@ fn invalidation_of_the_l1_a_loaded_line_is_fetched_again_from_the_l2() {
         "a fence alone keeps the lines"
     );
 }
+
+/// Cycles of one NANOSLEEP. R1 is the lane times 256.
+fn cycles_asleep(sleep: &str) -> u64 {
+    let mut bench = Bench::new(64);
+    let text = format!(
+        "S2R R0, SR_TID.X
+        IMAD R1, R0, 0x100, RZ
+        MOV R2, 0x4000
+        ISETP.LT.AND.S32 P0, PT, R0, 0x8, PT, PT
+        S2R R6, SR_CLOCKLO
+        {sleep}
+        S2R R7, SR_CLOCKLO
+        IADD3 R8, PT, R7, -R6, RZ, PT
+        MOV R4, c[0][0x160]
+        MOV R5, c[0][0x164]
+        ST.B32 [R4], R8
+        EXIT"
+    );
+    bench.run(&text, 1, 32).expect("it ends");
+    bench.words(1)[0].into()
+}
+
+/// The warp sleeps for the longest of its lanes that execute the instruction: 31 or 7 times 256 ns, or not at all.
+#[test]
+fn warp_sleeps_for_the_longest_of_its_executing_lanes() {
+    let khz = u64::from(Bench::new(1).config().clocks.core_khz);
+    let of = |lane: u64| 256 * lane * khz / 1_000_000;
+    // The two reads of the clock and the branch unit take a few cycles.
+    for (sleep, expected) in [
+        ("NANOSLEEP R1", of(31)),
+        ("@P0 NANOSLEEP R1", of(7)),
+        ("@!PT NANOSLEEP R2", 0),
+    ] {
+        let cycles = cycles_asleep(sleep);
+        assert!(
+            (expected..expected + 100).contains(&cycles),
+            "{sleep}: {cycles}, not {expected}"
+        );
+    }
+}

@@ -64,6 +64,19 @@ impl BranchUnit {
     }
 }
 
+/// Operand `slot` of an instruction: that of the lowest lane. A NANOSLEEP takes the largest of its lanes: the warp sleeps as a whole.
+fn operand(warp_inst: &WarpInst, slot: usize) -> u32 {
+    let inst = warp_inst.inst();
+    if slot >= inst.op.info().src.len() {
+        return 0;
+    }
+    let words = &warp_inst.operands.words[warp_inst.decoded().first_word[slot] as usize].0;
+    match inst.op {
+        Opcode::Nanosleep => warp_inst.lanes.iter().map(|lane| words[lane]).max().unwrap_or(0),
+        _ => words[warp_inst.lanes.lowest().unwrap_or(0)],
+    }
+}
+
 /// Lanes of a WARPSYNC whose mask differs from the lowest lane's mask.
 fn apart(warp_inst: &WarpInst) -> LaneMask {
     if warp_inst.inst().op != Opcode::Warpsync {
@@ -89,11 +102,8 @@ impl Component for BranchUnit {
             && self.ports.spent.has_room(now)
             && let Some(warp_inst) = self.ports.input.recv(now)
         {
-            // The scheduler executes a control instruction once for the warp, with the operands of the lowest lane.
-            let lane = warp_inst.lanes.lowest().unwrap_or(0);
-            let word = |slot: usize| warp_inst.operands.words[warp_inst.decoded().first_word[slot] as usize].0[lane];
-            let n_sources = warp_inst.inst().op.info().src.len();
-            let [a, b] = [0, 1].map(|slot| if slot < n_sources { word(slot) } else { 0 });
+            // The scheduler executes a control instruction once for the warp.
+            let [a, b] = [0, 1].map(|slot| operand(&warp_inst, slot));
             let resolved = Resolved {
                 warp: warp_inst.warp,
                 pc: warp_inst.pc,

@@ -105,7 +105,8 @@ impl Scheduler {
             Opcode::BulkWait => warp.wait(Group::Bulk, groups),
             Opcode::GmmaWait => warp.wait(Group::Products, groups),
             Opcode::Depbar => warp.wait(Group::Copies, groups),
-            Opcode::Nanosleep => {
+            // Without lanes nothing sleeps: the warp steps on, as in the last arm.
+            Opcode::Nanosleep if !lanes.is_empty() => {
                 flow.step();
                 // `a` is in nanoseconds. kHz times nanoseconds are millionths of a cycle.
                 let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
