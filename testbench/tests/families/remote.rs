@@ -291,6 +291,37 @@ fn cluster_barrier_waits_for_stores_to_shared_memory_of_the_cluster() {
     }
 }
 
+/// PTX ISA, `min`: a NaN loses, two give the canonical NaN, and -0 is less than +0.
+#[test]
+fn bulk_minima_and_maxima_of_halves_follow_the_rules_for_nans_and_zeros() {
+    for (ty, nan, one, canonical) in [("f16", 0x7e01, 0x3c00, 0x7fff), ("bf16", 0x7fc1, 0x3f80, 0x7fff)] {
+        for (operation, zero, least) in [("min", 0x8000, true), ("max", 0, false)] {
+            let (old, new) = (
+                [nan, one, 0, 0x8000, nan, 0x8000 | one, one, 0],
+                [one, nan, 0x8000, 0, nan, one, 0x8000 | one, 0],
+            );
+            let bound = if least { 0x8000 | one } else { one };
+            let after = [one, one, zero, zero, canonical, bound, bound, 0];
+            let words = |halves: [u32; 8]| {
+                halves
+                    .chunks(2)
+                    .map(|pair| pair[0] | pair[1] << 16)
+                    .collect::<Vec<u32>>()
+            };
+            let text = format!(
+                ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 new, .param .u64 old) {{\n\
+                 .reg .b32 %t, %x, %s;\n.reg .b64 %n, %o;\n.reg .pred %p;\n.shared .align 16 .b32 own[4];\n\
+                 ld.param.u64 %n, [new];\nld.param.u64 %o, [old];\nmov.u32 %t, %tid.x;\nmov.u32 %s, own;\nmad.lo.u32 %x, %t, 4, %s;\n\
+                 mad.wide.u32 %n, %t, 4, %n;\nsetp.eq.u32 %p, %t, 0;\nld.global.u32 %t, [%n];\nst.shared.u32 [%x], %t;\nbar.sync 0;\n\
+                 @%p cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}.{ty} [%o], [%s], 16;\n\
+                 @%p cp.async.bulk.commit_group;\n@%p cp.async.bulk.wait_group 0;\nret;\n}}\n"
+            );
+            let kernel = Kernel::of(&text).sizes(1, 4).input(&words(new));
+            kernel.changed(&words(old), &words(after)).holds();
+        }
+    }
+}
+
 /// A rank outside the cluster of two: an access through the address is a fault, in another block or memory it would be a silent error.
 #[test]
 fn access_through_an_address_of_a_rank_outside_the_cluster_traps() {

@@ -81,9 +81,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return Err(form.unsupported());
         }
         let words = form.qualifiers().map(|name| name.text);
-        let operation: String = words
+        let mut operation: String = words
             .filter(|word| OPERATIONS.contains(word) || *word == ".noftz")
             .collect();
+        // The minimum and maximum of halves have `.noftz` as an atomic, but not as a bulk reduction.
+        let is_half = matches!(form.types[..], [Type::F16 | Type::Bf16]);
+        if is_half && (form.has(".min") || form.has(".max")) && !form.has(".noftz") {
+            operation += ".noftz";
+        }
         let (bytes, access) = match (form.types.as_slice(), reduces) {
             ([], false) => (16, "ld.shared.v4.b32 {%v0, %v1, %v2, %v3}, [%from];\nst.shared::cluster.v4.b32 [%to], {%v0, %v1, %v2, %v3};\n".to_owned()),
             ([ty], true) => {
