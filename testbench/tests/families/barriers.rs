@@ -175,7 +175,7 @@ fn warp_with_a_false_guard_does_not_arrive_at_a_block_barrier() {
     }
 }
 
-/// As above, for `bar.arrive`: the guard is true in the late writer and false in warp 2.
+/// The guard of `bar.arrive` is true in the late writer and false in warp 2.
 #[test]
 fn warp_with_a_false_guard_does_not_pass_as_a_producer() {
     let body = ".shared .align 4 .b32 word;\nsetp.lt.u32 %p1, %t, 32;\nshr.u32 %a1, %t, 5;\nsetp.eq.u32 %p2, %a1, 1;\nmov.u32 %r, 5;\n\
