@@ -366,7 +366,8 @@ impl World for BranchWorld {
     }
 }
 
-/// Checks the result of a control instruction: operands of the lowest lane, and the number of lanes with a true predicate.
+/// Checks the result of a control instruction: operands of the lowest lane, and the number of lanes with a true predicate. A NANOSLEEP has
+/// the largest operand of its lanes.
 fn check_resolved(sent: &WarpInst, found: &Resolved) {
     assert_eq!(
         (found.warp, found.pc, found.lanes),
@@ -381,8 +382,11 @@ fn check_resolved(sent: &WarpInst, found: &Resolved) {
         _ => 0,
     };
     let word = |n: usize| {
-        if n < n_operands {
-            sent.operands.words[n].0[lowest]
+        let words = &sent.operands.words[n].0;
+        if n < n_operands && op == Opcode::Nanosleep {
+            sent.lanes.iter().map(|lane| words[lane]).max().unwrap_or(0)
+        } else if n < n_operands {
+            words[lowest]
         } else {
             0
         }
