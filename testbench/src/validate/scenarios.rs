@@ -58,11 +58,11 @@ fn run(lab: &Lab, gpu: &str, scenario: &Scenario, n: usize) -> Result<f64, GpuEr
 /// The plan of a scenario with launch `n` timed.
 fn planned(scenario: &Scenario, n: usize) -> Plan {
     let mut plan = Plan::of(scenario).unwrap_or_else(|error| panic!("{error}; the figures name it"));
-    let launches = plan.steps.iter_mut().filter_map(|step| match step {
+    let mut launches = plan.steps.iter_mut().filter_map(|step| match step {
         PlannedStep::Launch(launch) => Some(launch),
         _ => None,
     });
-    if let Some(launch) = launches.skip(n).next() {
+    if let Some(launch) = launches.nth(n) {
         launch.is_timed = true;
     }
     plan

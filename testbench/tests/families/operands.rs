@@ -390,7 +390,7 @@ fn single(kind: u32, state: &mut u64) -> u32 {
         3 => float(state, 23, 127, 0..12) as u32,
         4 => float(state, 23, 254, 0..254) as u32,
         5 => (random(state) % 80) as u32,
-        _ => pair(state, |state| wide_half(state)),
+        _ => pair(state, wide_half),
     }
 }
 

@@ -265,7 +265,7 @@ fn products_of_doubles_round_as_they_say() {
     ] {
         for (sign, want) in [(1.0, up), (-1.0, down)] {
             let factor = |value: f64| {
-                let lane = |lane: usize| if lane % 4 == 0 { value.to_bits() } else { 0 };
+                let lane = |lane: usize| if lane.is_multiple_of(4) { value.to_bits() } else { 0 };
                 (0..32)
                     .flat_map(|n| [lane(n) as u32, (lane(n) >> 32) as u32])
                     .collect::<Vec<u32>>()

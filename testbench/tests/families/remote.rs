@@ -286,7 +286,7 @@ fn cluster_barrier_waits_for_stores_to_shared_memory_of_the_cluster() {
              barrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}}\n"
         );
         // A block reads the words in the other block: its own ones, if that is where it stored.
-        let expected: Vec<u32> = (0..64).map(|n| 100 * (n / 32 ^ 1 ^ flip) + n % 32 + 1).collect();
+        let expected: Vec<u32> = (0..64).map(|n| 100 * ((n / 32) ^ 1 ^ flip) + n % 32 + 1).collect();
         Kernel::of(&text).sizes(2, 32).output(&expected).set(&shortest).holds();
     }
 }
