@@ -22,8 +22,8 @@
 //! | miss of a line that is on its way | until the line arrives, and not less than a hit |
 //!
 //! One request is looked up per cycle. The first request of a launch empties the cache: the host may have changed the banks. Bank 0 has
-//! the parameters of the launch. It is written into the L1.5 before the first CTA starts: on an H100 a kernel that reads its parameters
-//! takes as long as an empty one (own_h100).
+//! the parameters of the launch. It is written into the L1.5 before the first CTA starts (assumed). On an H100, a warp that reads its
+//! parameters takes as long as an empty one (own_h100). The least time between two launches may hide a part.
 //! The lines come from the L2 with the latency of a hit there, as the host has just written them (assumed). They take no part of the
 //! crossbar's and the L2's bandwidth. Instructions share the level on silicon, and their fetches always hit here.
 //!

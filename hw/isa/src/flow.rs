@@ -9,7 +9,7 @@
 //! | BRX | the lanes of each target, and those that fall through, become pending groups; the newest runs |
 //! | BSYNC | holds the running members until every member has arrived, left (BREAK) or ended (EXIT) |
 //! | WARPSYNC | holds each lane until every live lane of its mask waits at a WARPSYNC with the same mask |
-//! | block barrier | holds the lanes that execute it until the warp has arrived; those that wait, until the barrier opens |
+//! | block barrier | holds the lanes that execute it until the warp has arrived, and waiting lanes until the barrier opens |
 //! | cluster barrier | its wait holds the lanes that execute it until the barrier opens |
 //!
 //! Which group runs next:

@@ -1,4 +1,4 @@
-//! The built-in scenarios as benchmarks: whole kernels that no preset is tuned to.
+//! The built-in scenarios as benchmarks: whole kernels.
 
 use warpwave_components::preset;
 
