@@ -71,3 +71,24 @@ pub fn write_plan(program: &RandomProgram, folder: &Path, name: &str) -> io::Res
     }
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use arbitrary::{Arbitrary, Unstructured};
+
+    use super::*;
+
+    #[test]
+    fn plan_has_its_program_and_the_results_of_each_buffer() {
+        // No bytes are left for statements: the program has none, so no texture either.
+        let program = RandomProgram::arbitrary(&mut Unstructured::new(&[])).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write_plan(&program, folder.path(), "p0").unwrap());
+        let text = fs::read_to_string(folder.path().join("p0/plan.json")).unwrap();
+        assert!(text.contains("\"name\": \"p0\""), "{text}");
+        for (buffer, bytes) in [("input", 1024), ("counters", 128)] {
+            let results = fs::read(folder.path().join(format!("p0/p0.{buffer}.model"))).unwrap();
+            assert_eq!(results.len(), bytes, "{buffer}");
+        }
+    }
+}
