@@ -8,7 +8,7 @@ use thiserror::Error;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::space::MAX_CLUSTER;
 
-use super::{AROUND_CHANNEL, FarLines, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming};
+use super::{AROUND_CHANNEL, FarLines, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming, RefreshMode};
 use crate::cache::replacement::MOST_WAYS;
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
@@ -424,11 +424,23 @@ fn check_refresh(hbm: &Hbm, burst: u32, faults: &mut Faults) {
         .into_iter()
         .max_by_key(|(end, _)| *end)
         .expect("there are three");
-    let least = sum(&[t.t_rfc, t.t_rcd, 1]) + row_end;
+    let (busy, name) = match hbm.refresh {
+        RefreshMode::AllBanks => (t.t_rfc, "t_rfc"),
+        RefreshMode::SingleBank => (t.t_rfcsb, "t_rfcsb"),
+    };
+    let least = sum(&[busy, t.t_rcd, 1]) + row_end;
     let why = format!(
-        "or every refresh delays the next one, and no request is served (`hbm.timing.t_rfc` + `hbm.timing.t_rcd` + 1 + {keys})"
+        "or every refresh delays the next one, and no request is served (`hbm.timing.{name}` + `hbm.timing.t_rcd` + 1 + {keys})"
     );
     faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, &why);
+    if hbm.refresh == RefreshMode::SingleBank {
+        // One bank after the other: each waits for its row, for an activate and for the last refresh.
+        let least = u64::from(hbm.banks) * (row_end + sum(&[t.t_rrd, t.t_rrefd]));
+        let why = format!(
+            "or not every bank is refreshed in time (`hbm.banks` x (`hbm.timing.t_rrd` + `hbm.timing.t_rrefd` + {keys}))"
+        );
+        faults.at_least(("hbm.timing.t_refi", t.t_refi.into()), least, &why);
+    }
 }
 
 /// A latency in total is at least the sum of its stages.

@@ -150,6 +150,21 @@ impl RowPolicy {
     pub const ALL: [RowPolicy; 3] = [Self::Open, Self::Closed, Self::Timeout];
 }
 
+/// How a memory channel refreshes its banks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefreshMode {
+    /// All banks at once, every `hbm.timing.t_refi`.
+    AllBanks,
+    /// One bank after the other, each once in `hbm.timing.t_refi`. The other banks serve requests.
+    SingleBank,
+}
+
+impl RefreshMode {
+    /// All modes.
+    pub const ALL: [RefreshMode; 2] = [Self::AllBanks, Self::SingleBank];
+}
+
 /// Longest queue of a channel: its scheduler has a 64-bit mask of requests.
 pub const MAX_CHANNEL_QUEUE: u32 = 64;
 
@@ -181,6 +196,8 @@ pub struct Hbm {
     pub row_policy: RowPolicy,
     /// Idle command cycles after which a row closes, under `timeout`.
     pub row_timeout: u32,
+    /// How the banks are refreshed.
+    pub refresh: RefreshMode,
     /// Bytes that one column command moves.
     pub burst_bytes: u32,
     /// Bytes that a channel's data bus moves per command cycle.
@@ -225,8 +242,12 @@ pub struct Timing {
     pub t_wtr: u32,
     /// Read command to precharge.
     pub t_rtp: u32,
-    /// Refresh command to next command.
+    /// Refresh of all banks to next command.
     pub t_rfc: u32,
-    /// Mean cycles between two refresh commands.
+    /// Mean cycles between two refreshes of a bank.
     pub t_refi: u32,
+    /// Refresh of a single bank to next command, same bank.
+    pub t_rfcsb: u32,
+    /// Refresh of a single bank to activate or such a refresh, other bank.
+    pub t_rrefd: u32,
 }

@@ -54,10 +54,10 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use super::checker::CommandObserver;
+use super::checker::{BusCommand, CommandObserver};
 use super::layout::Layout;
 use super::queue::{Entry, NextCommand, Queue, RowState};
-use super::refresh::Refresh;
+use super::refresh::{Refresh, Waiting};
 use super::row_policy::RowPolicy;
 use super::scheduler::{Schedule, Scheduler};
 use super::timing::BankTimers;
@@ -127,6 +127,8 @@ struct State {
     scheduler: Scheduler,
     timers: BankTimers,
     refresh: Refresh,
+    /// The bank that a due refresh of a single bank drains: it gets no command of a request.
+    draining: Option<usize>,
     /// Complete requests, until each is sent as a response.
     responses: VecDeque<Delayed>,
     /// Index of the slice that the round robin tries first.
@@ -154,7 +156,8 @@ impl State {
             queue: Queue::new(hbm.queue_depth, hbm.banks),
             scheduler: Scheduler::new(hbm),
             timers: BankTimers::new(hbm),
-            refresh: Refresh::new(u64::from(hbm.timing.t_refi)),
+            refresh: Refresh::new(hbm),
+            draining: None,
             responses: VecDeque::with_capacity(hbm.queue_depth as usize),
             next_port: 0,
             command_from: u64::MAX,
@@ -164,6 +167,14 @@ impl State {
             command_line: None,
             stats: Stats::default(),
         }
+    }
+}
+
+impl State {
+    /// The requests of the bank that a refresh drains.
+    #[inline]
+    fn drained(&self) -> u64 {
+        self.draining.map_or(0, |bank| self.queue.of_bank(bank))
     }
 }
 
@@ -221,15 +232,23 @@ impl Channel {
 
     /// Does due refreshes, then sends at most one column command and one row command.
     fn command(&mut self, edge: u64) {
-        // A refresh that must wait blocks all commands until it starts.
-        if self.state.refresh.is_due(edge)
-            && let Some(start) = self.refresh(edge)
-        {
-            self.state.command_from = start;
+        let refresh = match self.state.refresh.is_due(edge) {
+            true => self.refresh(edge),
+            false => None,
+        };
+        self.state.draining = refresh.and_then(|waiting| waiting.bank);
+        let refresh_at = refresh.map_or(u64::MAX, |waiting| waiting.until);
+        // A refresh of all banks that must wait blocks all commands until it starts.
+        if refresh.is_some() && self.state.draining.is_none() {
+            self.state.command_from = refresh_at;
             return;
         }
         // Requests go first, so the row policy gets the row bus only if it is free.
-        let retry_at = self.serve_requests(edge);
+        let retry_at = match self.serve_requests(edge) {
+            // Without requests the refresh can wait for the next one.
+            u64::MAX if self.state.queue.len() == 0 => u64::MAX,
+            retry_at => retry_at.min(refresh_at),
+        };
         self.state.command_from = retry_at.min(self.close_idle_row(edge));
     }
 
@@ -250,18 +269,25 @@ impl Channel {
         }
     }
 
-    /// Does the due refreshes. If an open row may not be precharged yet, returns the first edge at which the refresh can start.
-    fn refresh(&mut self, edge: u64) -> Option<u64> {
+    /// Does the due refreshes. Returns the one that must wait, if one must.
+    fn refresh(&mut self, edge: u64) -> Option<Waiting> {
         let state = &mut self.state;
         let observer = &mut self.observer;
-        let mut show = |edge, command| show_command(observer, edge, command);
-        let waits_until = state.refresh.catch_up(edge, &mut state.timers, &mut show);
-        // A refresh closes every row, so no request has its row open. The next search for a row command is at once.
-        if state.timers.banks.iter().all(|bank| bank.row.is_none()) {
-            state.queue.all_rows_closed();
-            state.row_from = 0;
+        let queue = &mut state.queue;
+        let mut show = |edge, command| {
+            if let BusCommand::Precharge { bank } = command {
+                queue.row_changed(bank, None);
+            }
+            show_command(observer, edge, command);
+        };
+        let waiting = state.refresh.catch_up(edge, &mut state.timers, &mut show);
+        if state.refresh.uses_row_bus(edge) {
+            state.row_command = Command::Refresh;
+            state.command_line = None;
         }
-        waits_until
+        // The refresh may have closed a row, or ended. The next search for a row command is at once.
+        state.row_from = 0;
+        waiting
     }
 
     /// Lets the scheduler choose between reads and writes.
@@ -279,7 +305,7 @@ impl Channel {
     fn try_column_command(&mut self, edge: u64) -> u64 {
         let state = &self.state;
         let (timers, write) = (&state.timers, state.scheduler.is_writing());
-        let candidates = state.scheduler.column_candidates(&state.queue);
+        let candidates = state.scheduler.column_candidates(&state.queue) & !state.drained();
         // No bank can get a column command before `any_bank_at`, so an earlier search is useless.
         let any_bank_at = timers.any_column_at(write);
         if candidates != 0 && any_bank_at > edge {
@@ -300,12 +326,16 @@ impl Channel {
         if edge < state.row_from {
             return state.row_from;
         }
+        // A refresh may have used the row bus at this edge.
+        if state.row_command != Command::None {
+            return edge + 1;
+        }
         let timers = &state.timers;
         let ready_at = |bank: usize| match timers.banks[bank].row {
             None => timers.activate_at(bank),
             Some(_) => timers.precharge_at(bank),
         };
-        let candidates = state.scheduler.row_candidates(&state.queue);
+        let candidates = state.scheduler.row_candidates(&state.queue) & !state.drained();
         match state.queue.oldest_ready(candidates, edge, ready_at) {
             NextCommand::Now(n) => self.send_row(n, edge),
             NextCommand::At(at) => {

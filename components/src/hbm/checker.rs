@@ -11,6 +11,8 @@
 //! | RD | WL + burst + tWTR after WR of any bank |
 //! | WR | its data begin at least one edge after the data of a RD of any bank |
 //! | REF | tRP after PRE of any bank; tRC after ACT of any bank; tRFC after REF; every bank is closed |
+//! | REFSB | tRP after PRE and tRC after ACT of the bank; tRRD after ACT of another bank; tRFCSB after REFSB of the bank; tRREFD after REFSB of another bank |
+//! | ACT, after REFSB | tRFCSB if it is the same bank; tRREFD if it is another bank |
 //!
 //! With check bits in the memory (ECC), every `check_interval`-th burst is followed by a burst of check bits. A command that waits for
 //! the data bus or for the end of a write then waits one burst longer.
@@ -51,6 +53,11 @@ pub enum BusCommand {
     },
     /// REF: refreshes all banks.
     Refresh,
+    /// REFSB: refreshes one bank.
+    RefreshBank {
+        /// The bank.
+        bank: u32,
+    },
 }
 
 /// An observer of the commands of a channel, with their edges of the command clock.
@@ -86,7 +93,9 @@ impl TimingChecker {
     /// A checker for a channel with all banks closed.
     pub fn new(hbm: &Hbm) -> Self {
         let t = hbm.timing;
-        let longest = [t.t_rc, t.t_rfc, t.t_ras, t.t_rp, t.t_rcd, t.t_ccd_l, t.t_rrd, t.t_rtp];
+        let longest = [
+            t.t_rc, t.t_rfc, t.t_ras, t.t_rp, t.t_rcd, t.t_ccd_l, t.t_rrd, t.t_rtp, t.t_rfcsb, t.t_rrefd,
+        ];
         // Above every sum in `least`, also with a burst of check bits.
         let turnaround = t.cl + t.wl + t.t_wr + t.t_wtr + 3 * burst(hbm);
         TimingChecker {
@@ -111,6 +120,7 @@ impl TimingChecker {
             BusCommand::Precharge { bank } => self.rows[bank as usize].take().is_some(),
             BusCommand::Read { bank } | BusCommand::Write { bank } => self.rows[bank as usize].is_some(),
             BusCommand::Refresh => self.rows.iter().all(Option::is_none),
+            BusCommand::RefreshBank { bank } => self.rows[bank as usize].is_none(),
         };
         assert!(is_legal, "edge {edge}: {command:?} in a state that does not allow it");
     }
@@ -130,7 +140,7 @@ impl TimingChecker {
 
     /// The fewest edges from `before` to `after`, and the name of the rule.
     fn least(&self, before: &Recent, after: BusCommand) -> (u32, &'static str) {
-        use BusCommand::{Activate, Precharge, Read, Refresh, Write};
+        use BusCommand::{Activate, Precharge, Read, Refresh, RefreshBank, Write};
         let (t, check) = (&self.hbm.timing, before.check);
         let burst = burst(&self.hbm) + check;
         let ccd = |a: u32, b: u32| {
@@ -157,6 +167,13 @@ impl TimingChecker {
             }
             (Precharge { .. }, Refresh) => (t.t_rp, "tRP"),
             (Activate { .. }, Refresh) => (t.t_rc, "tRC"),
+            (Precharge { bank: a }, RefreshBank { bank: b }) if a == b => (t.t_rp, "tRP"),
+            (Activate { bank: a, .. }, RefreshBank { bank: b }) if a == b => (t.t_rc, "tRC"),
+            (Activate { .. }, RefreshBank { .. }) => (t.t_rrd, "tRRD"),
+            (RefreshBank { bank: a }, Activate { bank: b, .. } | RefreshBank { bank: b }) if a == b => {
+                (t.t_rfcsb, "tRFCSB")
+            }
+            (RefreshBank { .. }, Activate { .. } | RefreshBank { .. }) => (t.t_rrefd, "tRREFD"),
             _ => (0, "no rule"),
         }
     }
@@ -238,5 +255,13 @@ mod tests {
         assert_eq!(checked(&[open, close(idle), refresh(idle + trp)]), None);
         let early = checked(&[open, close(idle), refresh(idle + trp - 1)]);
         assert!(early.unwrap().contains("tRP"));
+        let [trfcsb, trrefd] = [t.t_rfcsb, t.t_rrefd].map(u64::from);
+        let single = |bank, at| (at, BusCommand::RefreshBank { bank });
+        let activate = |bank, at| (at, BusCommand::Activate { bank, row: 0 });
+        assert_eq!(checked(&[single(0, 0), activate(1, trrefd), activate(0, trfcsb)]), None);
+        assert!(checked(&[single(0, 0), activate(1, trrefd - 1)]).unwrap().contains("tRREFD"));
+        assert!(checked(&[single(0, 0), activate(0, trfcsb - 1)]).unwrap().contains("tRFCSB"));
+        assert!(checked(&[single(0, 0), single(1, trrefd - 1)]).unwrap().contains("tRREFD"));
+        assert!(checked(&[open, single(0, 500)]).unwrap().contains("state"));
     }
 }

@@ -199,11 +199,6 @@ impl Queue {
         self.hits = self.hits & !of_bank | open;
     }
 
-    /// Clears the hits after every row was closed.
-    pub(super) fn all_rows_closed(&mut self) {
-        self.hits = 0;
-    }
-
     /// The oldest candidate whose bank is ready, or the first edge at which one is.
     #[inline]
     pub(super) fn oldest_ready(&self, mut candidates: u64, edge: u64, ready_at: impl Fn(usize) -> u64) -> NextCommand {

@@ -18,8 +18,12 @@
 //! | precharge of any bank | refresh | tRP |
 //! | activate of any bank | refresh | tRC |
 //! | refresh, all banks precharged | activate, refresh | tRFC |
+//! | precharge, activate | refresh of a single bank, same bank | tRP, tRC |
+//! | activate | refresh of a single bank, other bank | tRRD |
+//! | refresh of a single bank | activate, refresh, same bank | tRFCSB |
+//! | refresh of a single bank | activate, refresh, other bank | tRREFD |
 //!
-//! Not modelled: tFAW, longer tRRD and tWTR within a bank group, and the refresh of single banks.
+//! Not modelled: tFAW, and longer tRRD and tWTR within a bank group.
 //!
 //! On a part with check bits in its memory (ECC), every `check_interval`-th burst of data brings a burst of check bits. It follows on the
 //! data bus, so the times after this burst count from its end.
@@ -165,6 +169,13 @@ impl BankTimers {
     pub(super) fn all_precharge_at(&self) -> u64 {
         let open = self.banks.iter().filter(|bank| bank.row.is_some());
         open.map(|bank| bank.precharge_at).max().unwrap_or(0)
+    }
+
+    /// Refreshes one closed bank.
+    pub(super) fn refresh_bank(&mut self, bank: usize, edge: u64) {
+        let t = &self.t;
+        self.activate_at = edge + u64::from(t.t_rrefd);
+        self.banks[bank].activate_at = edge + u64::from(t.t_rfcsb);
     }
 
     /// Closes every row and refreshes all banks. Shows the commands.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arbitrary::Arbitrary;
-use warpwave_components::config::{DramScheduler, Hbm, Mapping, RowPolicy, Timing};
+use warpwave_components::config::{DramScheduler, Hbm, Mapping, RefreshMode, RowPolicy, Timing};
 use warpwave_components::hbm::channel::{Channel, Config, SlicePorts};
 use warpwave_components::hbm::checker::TimingChecker;
 use warpwave_components::proto::mem::{LINE, Packet};
@@ -48,6 +48,8 @@ struct Shape {
     row_policy: RowPolicy,
     #[arbitrary(with = within(1..=60))]
     row_timeout: u32,
+    #[arbitrary(with = one_of(&RefreshMode::ALL))]
+    refresh: RefreshMode,
     #[arbitrary(with = within(5..=300))]
     starved_after: u32,
     #[arbitrary(with = one_of(&[32, 64]))]
@@ -86,6 +88,10 @@ struct SmallTiming {
     t_rtp: u32,
     #[arbitrary(with = within(1..=90))]
     t_rfc: u32,
+    #[arbitrary(with = within(1..=90))]
+    t_rfcsb: u32,
+    #[arbitrary(with = within(1..=9))]
+    t_rrefd: u32,
     #[arbitrary(with = within(1..=250))]
     t_refi_extra: u32,
 }
@@ -99,6 +105,13 @@ impl Input {
         let t_rc = t_ras + t.t_rp + t.t_rc_extra;
         // The least tREFI of a preset: a refresh can wait for the end of an open row.
         let row_end = t_rc.max(t.wl + 2 * burst + t.t_wr + t.t_rp).max(t.t_rtp + t.t_rp);
+        let least_t_refi = match shape.refresh {
+            RefreshMode::AllBanks => t.t_rfc + t.t_rcd + row_end,
+            // A round of refreshes must end in time.
+            RefreshMode::SingleBank => {
+                (t.t_rfcsb + t.t_rcd + row_end).max(shape.banks.0 * (row_end + t.t_rrd + t.t_rrefd))
+            }
+        };
         (hbm.banks, hbm.bank_groups) = shape.banks;
         hbm.row_bytes = shape.row_bytes;
         hbm.mapping = shape.mapping;
@@ -106,6 +119,7 @@ impl Input {
         hbm.scheduler = shape.scheduler;
         hbm.row_policy = shape.row_policy;
         hbm.row_timeout = shape.row_timeout;
+        hbm.refresh = shape.refresh;
         hbm.starved_after = shape.starved_after;
         // A drain starts at half of the queue and stops at a quarter.
         hbm.write_drain_start = shape.queue_depth.div_ceil(2);
@@ -127,7 +141,9 @@ impl Input {
             t_wtr: t.t_wtr,
             t_rtp: t.t_rtp,
             t_rfc: t.t_rfc,
-            t_refi: t.t_rfc + t.t_rcd + row_end + t.t_refi_extra,
+            t_refi: least_t_refi + t.t_refi_extra,
+            t_rfcsb: t.t_rfcsb,
+            t_rrefd: t.t_rrefd,
         };
         hbm
     }

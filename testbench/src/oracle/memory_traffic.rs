@@ -23,7 +23,7 @@ mod traffic;
 use std::cell::RefCell;
 
 use arbitrary::{Arbitrary, Unstructured};
-use warpwave_components::config::{FarLines, GpuConfig};
+use warpwave_components::config::{FarLines, GpuConfig, RefreshMode};
 use warpwave_components::gpu::{Factory, Gpu};
 use warpwave_components::preset;
 use warpwave_components::proto::mem::LINE;
@@ -132,8 +132,10 @@ struct HbmShape {
     burst_bytes: u32,
     #[arbitrary(with = one_of(&[32, 1, 3]))]
     queue_depth: u32,
-    #[arbitrary(with = one_of(&[3900, 500]))]
+    #[arbitrary(with = one_of(&[3900, 1200]))]
     t_refi: u32,
+    #[arbitrary(with = one_of(&RefreshMode::ALL))]
+    refresh: RefreshMode,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
@@ -240,6 +242,7 @@ impl Shape {
         // A burst occupies the data bus for its whole length, so the next column command must wait.
         config.hbm.timing.t_ccd_s = hbm.burst_bytes / config.hbm.bus_bytes_per_command_cycle;
         config.hbm.timing.t_refi = hbm.t_refi;
+        config.hbm.refresh = hbm.refresh;
         config
     }
 }

@@ -136,7 +136,14 @@ impl Lab {
 
     /// Builds the GPU of a preset and loads a PTX text.
     pub(super) fn bench(&self, gpu: &str, ptx: &str) -> Result<Bench<'_>, GpuError> {
-        let config = preset::load(gpu, &self.sets)?.config;
+        self.bench_with(gpu, &[], ptx)
+    }
+
+    /// As [`Lab::bench`], with changes of the preset. The changes of the lab come after them.
+    pub(super) fn bench_with(&self, gpu: &str, sets: &[(&str, &str)], ptx: &str) -> Result<Bench<'_>, GpuError> {
+        let own = sets.iter().map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        let sets: Vec<_> = own.chain(self.sets.iter().cloned()).collect();
+        let config = preset::load(gpu, &sets)?.config;
         let runner = match &self.device {
             Device::Model => {
                 let mut gpu = Gpu::with_factory(config.clone(), &Factory::new())?;
@@ -205,6 +212,11 @@ impl Bench<'_> {
     /// Number of SMs.
     pub fn n_sms(&self) -> u32 {
         self.config.n_sms()
+    }
+
+    /// Size of the L2 in bytes.
+    pub fn l2_bytes(&self) -> u64 {
+        self.config.l2.size.into()
     }
 
     /// Core clock in GHz.

@@ -1,6 +1,6 @@
 //! The text of each fault, one by one, and numbers at and beyond each bound.
 
-use crate::config::GpuConfig;
+use crate::config::{GpuConfig, RefreshMode};
 use crate::preset;
 
 fn tiny() -> GpuConfig {
@@ -288,6 +288,20 @@ fn far_latency_with_one_partition_is_named() {
 fn partitions_must_share_the_slices_evenly() {
     let found = faults(|gpu| gpu.l2.partitions = 4);
     assert_eq!(found, ["`l2.partitions` is 4: it must divide `l2.slices` (2)"]);
+}
+
+#[test]
+fn single_banks_need_time_for_a_round_of_refreshes() {
+    let found = faults(|gpu| {
+        gpu.hbm.refresh = RefreshMode::SingleBank;
+        gpu.hbm.timing.t_refi = 943;
+    });
+    // 16 x (4 + 8 + 47)
+    assert_eq!(
+        found,
+        ["`hbm.timing.t_refi` is 943: it must be at least 944, or not every bank is refreshed in time \
+          (`hbm.banks` x (`hbm.timing.t_rrd` + `hbm.timing.t_rrefd` + `hbm.timing.t_rc`))"]
+    );
 }
 
 #[test]

@@ -14,11 +14,13 @@ pub(super) enum Command {
     Precharge,
     Read,
     Write,
+    /// A refresh of a single bank, or the precharge before it.
+    Refresh,
 }
 
 impl Command {
     /// The names of all commands, in order.
-    pub(super) const NAMES: [&str; 5] = ["none", "activate", "precharge", "read", "write"];
+    pub(super) const NAMES: [&str; 6] = ["none", "activate", "precharge", "read", "write", "refresh"];
 }
 
 /// Shows a command to the observer, if one is set.

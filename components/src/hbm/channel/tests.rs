@@ -1,7 +1,7 @@
 //! Tests of a channel alone. The test acts as the slices. Cycles are counted by hand from the timings below.
 
 use super::*;
-use crate::config::{DramScheduler, Mapping, RowPolicy as Rows, Timing};
+use crate::config::{DramScheduler, Mapping, RefreshMode, RowPolicy as Rows, Timing};
 use crate::hbm::checker::TimingChecker;
 use crate::storage::BASE;
 use crate::test_ports::{all, run, wire};
@@ -24,6 +24,8 @@ const TIMING: Timing = Timing {
     t_rtp: 7,
     t_rfc: 300,
     t_refi: 4000,
+    t_rfcsb: 160,
+    t_rrefd: 8,
 };
 
 struct Bench {
@@ -55,6 +57,7 @@ const HBM: Hbm = Hbm {
     starved_after: 1000,
     row_policy: Rows::Open,
     row_timeout: 100,
+    refresh: RefreshMode::AllBanks,
     burst_bytes: 32,
     bus_bytes_per_command_cycle: 32,
     check_interval: 0,
@@ -357,6 +360,85 @@ fn refreshes_of_an_idle_channel_close_the_row_and_delay_no_read() {
     bench.run_until(14_000);
     assert_eq!(bench.cycles_of(read(0, 0b0001, 0)), CLOSED);
     assert_eq!(bench.channel.state.refresh.n_done(), 3);
+}
+
+/// A channel that refreshes one bank after the other: bank n at 500 x (n + 1), since eight banks share 4,000 edges.
+fn single_bank() -> Bench {
+    let refresh = RefreshMode::SingleBank;
+    let mapping = Mapping::Modulo;
+    let mut bench = Bench::new(with(Hbm { refresh, mapping, ..HBM }), 1);
+    let checker = TimingChecker::new(&bench.channel.config.hbm);
+    bench.channel.observe(Box::new(checker));
+    bench
+}
+
+/// The first line in a bank of `single_bank`.
+fn line_in(bench: &Bench, bank: u32) -> u64 {
+    let bank_of = |line: u64| {
+        let address = bench.channel.config.map.channel(read(line, 0b0001, 0).line);
+        bench.channel.layout.locate(address.local).bank
+    };
+    (0..1024).find(|&line| bank_of(line) == bank).expect("eight banks share 1024 lines")
+}
+
+#[test]
+fn refresh_of_a_single_bank_keeps_only_this_bank_busy() {
+    let mut bench = single_bank();
+    let [first, second] = [0, 1].map(|bank| line_in(&bench, bank));
+    bench.run_until(300);
+    for line in [first, second] {
+        assert_eq!(bench.cycles_of(read(line, 0b0001, 0)), CLOSED);
+    }
+    // The refresh of bank 0 is due at 500. A read of bank 1 finds its row open as before.
+    bench.run_until(499);
+    assert_eq!(bench.cycles_of(read(second, 0b0001, 0)), OPEN);
+}
+
+#[test]
+fn refresh_of_a_single_bank_takes_a_precharge_and_its_own_time() {
+    let mut bench = single_bank();
+    let line = line_in(&bench, 0);
+    bench.run_until(300);
+    bench.cycles_of(read(line, 0b0001, 0));
+    bench.run_until(499);
+    // Accepted at 500: precharge, tRFCSB, then the activate.
+    assert_eq!(bench.cycles_of(read(line, 0b0001, 0)), 15 + 160 + 14 + 13 + 1 + EXTRA);
+}
+
+#[test]
+fn busy_bank_is_drained_for_its_refresh() {
+    let mut bench = single_bank();
+    let line = line_in(&bench, 0);
+    bench.run_until(480);
+    // Reads of one row in bank 0, with a new one always waiting. The second burst follows the first after tCCD_L.
+    let mut sent = 0;
+    let mut last = Vec::new();
+    while bench.now.0 < 800 {
+        if bench.requests[0].has_room(bench.now) {
+            bench.send(0, read(line, 0b0001, sent));
+            sent += 1;
+        }
+        bench.run(1);
+        last.extend(all(&mut bench.responses[0], bench.now).iter().map(|_| bench.now.0));
+    }
+    // Row open at 482, last column command before 500. The precharge waits for tRAS (515), the refresh for tRP (530).
+    let idle = last.windows(2).map(|pair| (pair[1] - pair[0], pair[0])).max().unwrap();
+    let before = 499 + 13 + 1 + EXTRA + 1;
+    let after = 530 + 160 + 14 + 13 + 1 + EXTRA + 1;
+    assert!(idle.1 <= before && idle.1 + 3 > before - 1, "last response before the refresh at {}", idle.1);
+    assert_eq!(idle.1 + idle.0, after);
+}
+
+#[test]
+fn idle_channel_catches_up_with_single_banks() {
+    let mut bench = single_bank();
+    // Bank 2 is due at 13,500, and bank 3 at 14,000, so bank 2 is idle at 14,100.
+    let line = line_in(&bench, 2);
+    bench.cycles_of(read(line, 0b0001, 0));
+    bench.run_until(14_100);
+    assert_eq!(bench.cycles_of(read(line, 0b0001, 0)), CLOSED);
+    // 14,101 / 500
+    assert_eq!(bench.channel.state.refresh.n_done(), 28);
 }
 
 #[test]
