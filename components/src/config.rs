@@ -16,7 +16,8 @@ mod sm;
 pub use check::ConfigFault;
 pub(crate) use memory::AROUND_CHANNEL;
 pub use memory::{
-    DramScheduler, FarLines, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, RefreshMode, ReplacementPolicy, RowPolicy, Timing, Xbar,
+    DramScheduler, FarLines, Hbm, L2, MAX_CHANNEL_QUEUE, Mapping, RefreshMode, ReplacementPolicy, RowPolicy, Timing,
+    Xbar,
 };
 pub use pipe::{I2fPipe, N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;

@@ -15,6 +15,8 @@
 //! | between two CTAs of one SM | `sm_interval` |
 //! | end of a CTA received to the next CTA in its slot | `turnover_latency` |
 //!
+//! A grid ends with its last CTA, or with the last store of an ended CTA.
+//!
 //! Stages of `tick`: take the events of SMs, free slots, take a grid if none runs, send at most one CTA.
 //!
 //! The CTAs of a cluster go to SMs of one GPC (`gpcs`). The first CTA is sent once all have a slot.
@@ -84,7 +86,7 @@ enum Phase {
     Ramp,
     /// After the ramp, until a CTA ends with no CTA left to send.
     Steady,
-    /// A CTA ended and no CTA was left to take its slot.
+    /// A CTA ended and no CTA was left to take its slot. Then the last stores.
     Tail,
 }
 
@@ -139,6 +141,8 @@ struct State {
     freeing: DelayQueue<u8>,
     /// The cluster to send, and the slots that clusters occupy.
     clusters: Gpcs,
+    /// SMs that have stores of ended warps in flight.
+    storing: Vec<bool>,
     /// CTAs sent, held before their link for the part of `link_latency` that the link does not model.
     launches: DelayQueue<CtaLaunch>,
     /// Events of SMs, held after their link for the part of `link_latency` that the link does not model.
@@ -163,6 +167,7 @@ impl State {
             resident: vec![0; n_sms],
             freeing: DelayQueue::new(config.turnover_latency.into()),
             clusters: Gpcs::new(gpcs.to_vec(), config.order),
+            storing: vec![false; n_sms],
             launches: DelayQueue::new(extra),
             events: DelayQueue::new(extra),
             next_dispatch: Cycle::ZERO,
@@ -204,7 +209,14 @@ impl GigaThread {
             && let Some((sm, event)) = self.state.events.pop_due(now)
         {
             match event {
-                SmEvent::CtaDone { slot, .. } => self.cta_done(sm, slot, now),
+                SmEvent::CtaDone { slot, is_storing, .. } => {
+                    self.state.storing[sm] |= is_storing;
+                    self.cta_done(sm, slot, now);
+                }
+                SmEvent::StoresDone => {
+                    self.state.storing[sm] = false;
+                    self.end_grid(now);
+                }
                 SmEvent::Trap(trap) => {
                     // A trap ends the launch: no further CTA is sent, and the host resets the machine.
                     self.state.running = None;
@@ -226,7 +238,14 @@ impl GigaThread {
             // From here on slots run empty: no CTA is left to take them.
             running.begin_phase(Phase::Tail, now, &mut state.stats);
         }
-        if running.n_done == running.grid.ctas() {
+        self.end_grid(now);
+    }
+
+    /// Ends the grid if every CTA has ended and no store is in flight.
+    fn end_grid(&mut self, now: Cycle) {
+        let state = &mut self.state;
+        let Some(running) = &state.running else { return };
+        if running.n_done == running.grid.ctas() && !state.storing.contains(&true) {
             let grid = running.grid.id;
             state.stats.grids += 1;
             state.stats.phases[Phase::Tail as usize] += now.since(running.phase_since);

@@ -259,9 +259,21 @@ mod tests {
         let single = |bank, at| (at, BusCommand::RefreshBank { bank });
         let activate = |bank, at| (at, BusCommand::Activate { bank, row: 0 });
         assert_eq!(checked(&[single(0, 0), activate(1, trrefd), activate(0, trfcsb)]), None);
-        assert!(checked(&[single(0, 0), activate(1, trrefd - 1)]).unwrap().contains("tRREFD"));
-        assert!(checked(&[single(0, 0), activate(0, trfcsb - 1)]).unwrap().contains("tRFCSB"));
-        assert!(checked(&[single(0, 0), single(1, trrefd - 1)]).unwrap().contains("tRREFD"));
+        assert!(
+            checked(&[single(0, 0), activate(1, trrefd - 1)])
+                .unwrap()
+                .contains("tRREFD")
+        );
+        assert!(
+            checked(&[single(0, 0), activate(0, trfcsb - 1)])
+                .unwrap()
+                .contains("tRFCSB")
+        );
+        assert!(
+            checked(&[single(0, 0), single(1, trrefd - 1)])
+                .unwrap()
+                .contains("tRREFD")
+        );
         assert!(checked(&[open, single(0, 500)]).unwrap().contains("state"));
     }
 }

@@ -94,16 +94,14 @@ impl Refresh {
     }
 
     /// Closes every row and refreshes all banks.
-    fn all_banks(
-        &self,
-        edge: u64,
-        timers: &mut BankTimers,
-        show: &mut impl FnMut(u64, BusCommand),
-    ) -> Option<Waiting> {
+    fn all_banks(&self, edge: u64, timers: &mut BankTimers, show: &mut impl FnMut(u64, BusCommand)) -> Option<Waiting> {
         // At its own edge, even if the channel was idle then and did not tick.
         let start = self.due().max(timers.all_precharge_at());
         if start > edge {
-            return Some(Waiting { until: start, bank: None });
+            return Some(Waiting {
+                until: start,
+                bank: None,
+            });
         }
         timers.refresh(start, show);
         None
@@ -117,7 +115,12 @@ impl Refresh {
         show: &mut impl FnMut(u64, BusCommand),
     ) -> Option<Waiting> {
         let bank = (self.done % self.per_interval) as usize;
-        let waiting = |until| Some(Waiting { until, bank: Some(bank) });
+        let waiting = |until| {
+            Some(Waiting {
+                until,
+                bank: Some(bank),
+            })
+        };
         let from = self.due().max(self.bus_free_at);
         if timers.banks[bank].row.is_some() {
             let close = from.max(timers.precharge_at(bank));

@@ -156,13 +156,17 @@ pub struct CtaLaunch {
 /// Event of a CTA. From an SM to GigaThread.
 #[derive(Clone, Debug)]
 pub enum SmEvent {
-    /// A CTA has ended, and its stores have left. Its resources are free.
+    /// A CTA has ended. Its resources are free.
     CtaDone {
         /// Its linear index.
         index: u64,
         /// Its slot.
         slot: u8,
+        /// True if stores of ended warps of the SM are in flight. `StoresDone` follows.
+        is_storing: bool,
     },
+    /// The stores of all ended warps of the SM are in the L2.
+    StoresDone,
     /// A thread trapped.
     Trap(Box<Trap>),
 }
@@ -170,11 +174,11 @@ pub enum SmEvent {
 /// End of a launch. From GigaThread to the host.
 #[derive(Clone, Debug)]
 pub enum GridEvent {
-    /// Every CTA has ended.
+    /// Every CTA has ended, and every store is in the L2.
     Done {
         /// The launch.
         grid: u32,
-        /// Cycle in which GigaThread took the end of the last CTA.
+        /// Cycle in which GigaThread took the last end of a CTA or of an SM's stores.
         at: warpwave_hw::time::Cycle,
     },
     /// A thread trapped. The launch ends.

@@ -90,8 +90,15 @@ pub enum WarpEvent {
         /// Slot in the sub-core.
         warp: u8,
     },
-    /// Every lane has exited, and nothing of the warp is in flight.
+    /// Every lane has exited, and nothing of the warp is in flight but stores.
     Done {
+        /// Slot in the sub-core.
+        warp: u8,
+        /// True if stores are in flight. `StoresDone` follows, or the `Done` of a later warp in the slot.
+        is_storing: bool,
+    },
+    /// The stores of ended warps in a slot without a warp are in the L2.
+    StoresDone {
         /// Slot in the sub-core.
         warp: u8,
     },

@@ -43,9 +43,11 @@ payload! {
     CtaLaunch: "cta" = |launch| launch.index, corrupt = |launch| launch.index ^= 1;
     SmEvent: "cta" = |event| match event {
         SmEvent::CtaDone { index, .. } => *index,
+        SmEvent::StoresDone => 0,
         SmEvent::Trap(trap) => trap.pc.into(),
     }, corrupt = |event| match event {
         SmEvent::CtaDone { index, .. } => *index ^= 1,
+        SmEvent::StoresDone => {}
         SmEvent::Trap(trap) => trap.pc ^= 1,
     };
     Trap: "pc" = |trap| trap.pc.into(), corrupt = |trap| trap.pc ^= 1;
@@ -65,7 +67,7 @@ payload! {
     };
     WarpEvent: "warp" = |event| match event {
         WarpEvent::Arrive { warp, .. } | WarpEvent::ArriveCluster { warp } => (*warp).into(),
-        WarpEvent::Done { warp } | WarpEvent::Trap { warp, .. } => (*warp).into(),
+        WarpEvent::Done { warp, .. } | WarpEvent::StoresDone { warp } | WarpEvent::Trap { warp, .. } => (*warp).into(),
     }, corrupt = |event| *warp_of(event) ^= 1;
     Issue: "pc" = |issue| issue.pc().into(),
         corrupt = |issue| *issue = Issue::new(issue.warp(), issue.pc(), LaneMask(issue.active().0 ^ 1), issue.group()).with_generation(issue.generation());
@@ -94,6 +96,6 @@ payload! {
 fn warp_of(event: &mut WarpEvent) -> &mut u8 {
     match event {
         WarpEvent::Arrive { warp, .. } | WarpEvent::ArriveCluster { warp } => warp,
-        WarpEvent::Done { warp } | WarpEvent::Trap { warp, .. } => warp,
+        WarpEvent::Done { warp, .. } | WarpEvent::StoresDone { warp } | WarpEvent::Trap { warp, .. } => warp,
     }
 }

@@ -12,7 +12,7 @@
 //! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
 //! | count | counts the arrivals at barriers, one after the other over all CTAs; take computes the cycle of each count | `per_warp` each |
 //! | release | releases barriers whose latency is over | `base_latency` after the count of the last arrival |
-//! | finish | frees the slots of CTAs whose warps have all ended | 0 |
+//! | finish | frees the slots of CTAs whose warps have all ended; reports the end of the last stores of ended warps | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
 //! | clusters | sends placements to the LSU and arrivals to the cluster barrier; passes on at most one release of that barrier | 1 |
@@ -22,7 +22,8 @@
 //!
 //! # Invariants
 //! - The SM never holds more CTAs than it has slots: GigaThread sends a CTA only for a free slot.
-//! - A CTA's slot is free only when all its warps have ended.
+//! - A CTA's slot is free only when all its warps have ended. Their stores may be in flight; GigaThread waits for them before it ends the
+//!   grid.
 
 mod barrier_release;
 mod cluster;
@@ -146,6 +147,10 @@ struct State {
     free_warps: Vec<SlotMask>,
     /// Generation of each warp slot of each sub-core, bit i for slot i. It changes with each start.
     generations: Vec<SlotMask>,
+    /// Warp slots of each sub-core whose ended warps have stores in flight, bit i for slot i.
+    storing: Vec<SlotMask>,
+    /// True if GigaThread has been told of stores in flight, and waits for their end.
+    owes_stores: bool,
     /// CTA slot and warp index of each warp slot of each sub-core.
     owners: Vec<[(u8, u8); MAX_SLOTS]>,
     /// First cycle in which the barrier unit is free to count one more arrival.
@@ -170,6 +175,8 @@ impl State {
             ended: 0,
             free_warps: vec![SlotMask::MAX >> (MAX_SLOTS - config.warps_per_subcore); config.subcores],
             generations: vec![0; config.subcores],
+            storing: vec![0; config.subcores],
+            owes_stores: false,
             owners: vec![[(0, 0); MAX_SLOTS]; config.subcores],
             count_free: Cycle::ZERO,
             releases: Vec::with_capacity(config.max_ctas),
@@ -217,8 +224,12 @@ impl CtaManager {
         let slot = match event {
             WarpEvent::Arrive { warp, .. }
             | WarpEvent::ArriveCluster { warp }
-            | WarpEvent::Done { warp }
+            | WarpEvent::Done { warp, .. }
             | WarpEvent::Trap { warp, .. } => warp,
+            WarpEvent::StoresDone { warp } => {
+                self.state.storing[subcore] &= !(1 << warp);
+                return;
+            }
         };
         let state = &mut self.state;
         let (cta, index) = state.owners[subcore][slot as usize];
@@ -244,7 +255,11 @@ impl CtaManager {
                 });
             }
             WarpEvent::ArriveCluster { .. } => state.clusters.arrive(resident, index),
-            WarpEvent::Done { .. } => {
+            WarpEvent::StoresDone { .. } => unreachable!("taken above"),
+            WarpEvent::Done { is_storing, .. } => {
+                // This warp has taken over the stores of earlier ones in its slot.
+                let storing = &mut state.storing[subcore];
+                *storing = *storing & !(1 << slot) | SlotMask::from(is_storing) << slot;
                 // A barrier does not wait for ended warps: it may be complete now.
                 resident.live -= 1;
                 state.ended |= u64::from(resident.live == 0) << cta;
@@ -274,8 +289,29 @@ impl CtaManager {
             state.stats.cta_latency.record(cycles);
             let (index, slot) = (resident.index, slot as u8);
             debug!(cycle = now.0, path = %self.path, slot, cycles, "cta {index} ends");
-            self.ports.event.send(now, SmEvent::CtaDone { index, slot });
+            let is_storing = state.storing.iter().any(|&slots| slots != 0);
+            state.owes_stores |= is_storing;
+            self.ports.event.send(
+                now,
+                SmEvent::CtaDone {
+                    index,
+                    slot,
+                    is_storing,
+                },
+            );
         }
+    }
+
+    /// Tells GigaThread that the stores of all ended warps are in the L2.
+    fn end_stores(&mut self, now: Cycle) {
+        if self.stores_have_ended() && self.ports.event.has_room(now) {
+            self.state.owes_stores = false;
+            self.ports.event.send(now, SmEvent::StoresDone);
+        }
+    }
+
+    fn stores_have_ended(&self) -> bool {
+        self.state.owes_stores && self.state.storing.iter().all(|&slots| slots == 0)
     }
 
     fn has_free_slot(&self) -> bool {
@@ -372,7 +408,7 @@ impl CtaManager {
         let state = &self.state;
         let next_release = state.releases.iter().map(|release| release.at).min();
         let can_admit = self.has_free_slot() && self.ports.launch.is_ready(now);
-        let can_send = state.ended != 0 || state.trap.is_some();
+        let can_send = state.ended != 0 || state.trap.is_some() || self.stores_have_ended();
         let busy = state.starting != 0 || can_admit || can_send || state.clusters.is_busy();
         Activity::busy_if(busy).or(next_release.map_or(Activity::Idle, Activity::Until))
     }
@@ -400,6 +436,7 @@ impl Component for CtaManager {
         self.release_barriers(now);
         // Slots of ended warps and CTAs are free from this cycle on.
         self.finish(now);
+        self.end_stores(now);
         // Before `admit`, so a CTA starts its first warps in the cycle after its admission.
         self.start_warps(now);
         self.admit(now);
@@ -416,7 +453,11 @@ impl Component for CtaManager {
 
     fn is_quiescent(&self) -> bool {
         let state = &self.state;
-        state.used_slots == 0 && state.releases.is_empty() && state.trap.is_none() && !state.clusters.is_busy()
+        state.used_slots == 0
+            && !state.owes_stores
+            && state.releases.is_empty()
+            && state.trap.is_none()
+            && !state.clusters.is_busy()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

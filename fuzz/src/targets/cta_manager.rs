@@ -46,7 +46,12 @@ pub struct Input {
     work: [Work; 4],
     /// For each warp of a CTA, modulo 4: the rounds that it takes part in.
     ends_after: [Ends; 4],
+    /// Cycles from the end of a warp to the end of its stores, by its index modulo 4.
+    store_time: [StoreTime; 4],
 }
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct StoreTime(#[arbitrary(with = one_of(&[0, 1, 30, 300]))] u64);
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Work(#[arbitrary(with = one_of(&[1, 2, 9, 60]))] u64);
@@ -90,6 +95,8 @@ struct Subcore {
     starts: [Vec<(u8, u32, u64)>; 2],
     /// Counts that came before their release, by slot.
     counts: BTreeMap<u8, u32>,
+    /// End of the stores of ended warps, by slot.
+    stores: BTreeMap<u8, u64>,
 }
 
 struct Neighbours {
@@ -103,6 +110,8 @@ struct Neighbours {
     n_launched: u64,
     n_started: u64,
     n_ended: u64,
+    /// True between an end with stores in flight and the end of these stores.
+    is_storing: bool,
 }
 
 static EXIT: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
@@ -258,12 +267,38 @@ impl Neighbours {
                 .get_mut(&warp.cta)
                 .expect("the CTA of a warp is resident")
                 .live -= 1;
-            WarpEvent::Done { warp: slot }
+            let stores = &mut self.subcores[n].stores;
+            let cycles = self.input.store_time[warp.index as usize % 4].0;
+            if cycles > 0 {
+                stores.insert(slot, now.0 + cycles);
+            }
+            let is_storing = stores.contains_key(&slot);
+            WarpEvent::Done { warp: slot, is_storing }
         };
         self.subcores[n].event.send(now, event);
         if !matches!(event, WarpEvent::Done { .. }) {
             self.subcores[n].warps.insert(slot, warp);
         }
+    }
+
+    /// Ends at most one store of a sub-core. Without a warp in its slot the CTA manager is told.
+    fn end_store(&mut self, n: usize, now: Cycle) {
+        let subcore = &mut self.subcores[n];
+        let Some(slot) = subcore
+            .stores
+            .iter()
+            .find(|(_, end)| **end <= now.0)
+            .map(|(slot, _)| *slot)
+        else {
+            return;
+        };
+        if !subcore.warps.contains_key(&slot) {
+            if !subcore.event.has_room(now) {
+                return;
+            }
+            subcore.event.send(now, WarpEvent::StoresDone { warp: slot });
+        }
+        subcore.stores.remove(&slot);
     }
 
     fn arrive(&mut self, warp: &mut Running, slot: u8, now: Cycle) -> WarpEvent {
@@ -291,9 +326,23 @@ impl Neighbours {
 
     fn take_end(&mut self, now: Cycle) {
         let Some(event) = self.ends.take(now) else { return };
-        let SmEvent::CtaDone { index, .. } = event else {
-            panic!("no warp traps: {event:?}")
+        let stores = || self.subcores.iter().flat_map(|subcore| &subcore.stores);
+        let (index, is_storing) = match event {
+            SmEvent::CtaDone { index, is_storing, .. } => (index, is_storing),
+            SmEvent::StoresDone => {
+                assert!(self.is_storing, "stores end that were never announced");
+                self.is_storing = false;
+                return;
+            }
+            SmEvent::Trap(_) => panic!("no warp traps: {event:?}"),
         };
+        // After the last CTA nothing else announces its stores.
+        let is_last = self.n_ended + 1 == self.input.ctas;
+        assert!(
+            is_storing || !is_last || stores().count() == 0,
+            "stores that GigaThread does not know"
+        );
+        self.is_storing |= is_storing;
         let cta = self.ctas.remove(&index).expect("a CTA ends once");
         assert_eq!(cta.live, 0, "CTA {index} ends with live warps");
         features::note(("rounds", cta.arrived.len()));
@@ -315,10 +364,11 @@ impl World for Neighbours {
                 self.on_command(n, command, now);
             }
             self.act(n, now);
+            self.end_store(n, now);
         }
         // A message to the dispatch unit may be left. The end checks that both units saw each start.
         let sees_info = self.subcores.iter().any(|subcore| subcore.info.is_ready(now));
-        self.n_ended < self.input.ctas || sees_info
+        self.n_ended < self.input.ctas || self.is_storing || sees_info
     }
 
     fn reset(&mut self) {
@@ -327,12 +377,14 @@ impl World for Neighbours {
             subcore.info.clear();
             subcore.warps.clear();
             subcore.counts.clear();
+            subcore.stores.clear();
             subcore.starts.iter_mut().for_each(Vec::clear);
         }
         self.launch.clear();
         self.ends.clear();
         self.ctas.clear();
         (self.n_launched, self.n_started, self.n_ended) = (0, 0, 0);
+        self.is_storing = false;
     }
 
     fn check_end(&self) {
@@ -378,6 +430,7 @@ pub fn check(mut input: Input) {
                 warps: BTreeMap::new(),
                 starts: Default::default(),
                 counts: BTreeMap::new(),
+                stores: BTreeMap::new(),
             });
         }
         let config = Config {
@@ -414,6 +467,7 @@ pub fn check(mut input: Input) {
             n_launched: 0,
             n_started: 0,
             n_ended: 0,
+            is_storing: false,
             input: input.clone(),
         };
         (CtaManager::new(Path::root("cta"), config, ports), world)

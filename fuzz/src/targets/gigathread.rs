@@ -45,12 +45,17 @@ pub struct Input {
     event_pace: Pace,
     /// Cycles of a CTA, by its index.
     run_time: [RunTime; 4],
+    /// Cycles from the end of a CTA to the end of its stores, by its index.
+    store_time: [StoreTime; 4],
     #[arbitrary(with = up_to(3))]
     grids: Vec<GridSpec>,
 }
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct RunTime(#[arbitrary(with = one_of(&[10, 1, 60, 300]))] u64);
+
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct StoreTime(#[arbitrary(with = one_of(&[0, 1, 40, 400]))] u64);
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct GridSpec {
@@ -71,6 +76,8 @@ struct Sm {
     event: OutPort<SmEvent>,
     /// End, grid and index, and slot of each CTA.
     running: Vec<(u64, (u32, u64), u8)>,
+    /// End of the stores of ended CTAs, while the engine waits for it.
+    stores_end: Option<u64>,
 }
 
 struct Neighbours {
@@ -179,8 +186,24 @@ impl Neighbours {
             && let Some(at) = sm.running.iter().position(|(end, ..)| *end <= now.0)
         {
             let (_, (grid, index), slot) = sm.running.remove(at);
-            sm.event.send(now, SmEvent::CtaDone { index, slot });
+            let stores_end = now.0 + self.input.store_time[index as usize % 4].0;
+            if stores_end > now.0 {
+                sm.stores_end = sm.stores_end.max(Some(stores_end));
+            }
+            let is_storing = sm.stores_end.is_some();
+            sm.event.send(
+                now,
+                SmEvent::CtaDone {
+                    index,
+                    slot,
+                    is_storing,
+                },
+            );
             self.ctas.insert((grid, index), true);
+        }
+        if sm.stores_end.is_some_and(|end| end <= now.0) && sm.event.has_room(now) {
+            sm.stores_end = None;
+            sm.event.send(now, SmEvent::StoresDone);
         }
     }
 
@@ -191,6 +214,10 @@ impl Neighbours {
         };
         assert_eq!(grid, self.n_done, "grids end in order");
         assert!(self.has_ended(grid), "grid {grid} ends before its CTAs");
+        // The next grid may have ended CTAs already: the host sees the event later.
+        let next_runs = self.ctas.range((grid + 1, 0)..).next().is_some();
+        let is_storing = self.sms.iter().any(|sm| sm.stores_end.is_some());
+        assert!(next_runs || !is_storing, "grid {grid} ends before its stores");
         self.n_done += 1;
     }
 }
@@ -212,6 +239,7 @@ impl World for Neighbours {
         for sm in &mut self.sms {
             sm.launch.clear();
             sm.running.clear();
+            sm.stores_end = None;
         }
         self.ctas.clear();
         self.placements.clear();
@@ -255,6 +283,7 @@ pub fn check(input: Input) {
                 launch: Sink::new(launches, input.pace),
                 event,
                 running: Vec::new(),
+                stores_end: None,
             });
         }
         let config = config::GigaThread {

@@ -141,6 +141,10 @@ struct Neighbours {
     issue: Sink<Issue>,
     event: Sink<WarpEvent>,
     warps: [Option<Warp>; 4],
+    /// Stores of ended warps in flight, by slot. A completion counts for them first.
+    owed: [usize; 4],
+    /// Slots whose last event said that stores are in flight.
+    announced: [bool; 4],
     n_started: usize,
     next_start: u64,
     n_done: usize,
@@ -275,15 +279,30 @@ impl Neighbours {
 
     fn take_event(&mut self, now: Cycle) {
         let Some(event) = self.event.take(now) else { return };
-        let WarpEvent::Done { warp: slot } = event else {
-            panic!("no warp arrives or traps: {event:?}")
+        let (slot, is_storing) = match event {
+            WarpEvent::Done { warp, is_storing } => (warp, is_storing),
+            WarpEvent::StoresDone { warp } => {
+                assert_eq!(self.owed[usize::from(warp)], 0, "stores of slot {warp}");
+                self.announced[usize::from(warp)] = false;
+                return;
+            }
+            _ => panic!("no warp arrives or traps: {event:?}"),
         };
         let warp = self.warps[usize::from(slot)].take().expect("a warp ends once");
+        let is_open_store = |inst: &&InFlight| self.grid.timing[inst.pc as usize].is_posted && inst.ends.is_none();
+        let stores = warp.in_flight.iter().filter(is_open_store).count();
+        // A warp ends with nothing in flight but stores that have left the queue.
+        let done = warp.in_flight.iter().filter(|inst| inst.ends.is_some()).count();
+        assert_eq!(done + stores, warp.in_flight.len(), "warp {slot} ends in flight");
         assert!(
-            // A warp ends with nothing in flight, also no store without an acknowledgement.
-            warp.in_flight.iter().all(|inst| inst.ends.is_some() && !inst.queued),
-            "warp {slot} ends in flight"
+            warp.in_flight.iter().all(|inst| !inst.queued),
+            "warp {slot} ends in the queue"
         );
+        let owed = &mut self.owed[usize::from(slot)];
+        *owed += stores;
+        // A completion may have arrived after the scheduler sent the event.
+        assert!(is_storing || *owed == 0, "warp {slot} ends with {owed} stores");
+        self.announced[usize::from(slot)] = is_storing;
         let mut pc = warp.pc;
         // Branches that the scheduler resolved by itself were never issued.
         while self.grid.program.code()[pc as usize].op == Opcode::Bra {
@@ -298,7 +317,7 @@ impl Neighbours {
     }
 
     fn respond(&mut self, now: Cycle) {
-        let (warps, grid) = (&mut self.warps, &self.grid);
+        let (warps, owed, grid) = (&mut self.warps, &mut self.owed, &self.grid);
         // The scheduler sees a message a cycle later.
         let seen = Some(now.0 + 1);
         let mut first = |slot: u8, wanted: &dyn Fn(&InFlight) -> bool, change: &dyn Fn(&mut InFlight)| {
@@ -318,6 +337,7 @@ impl Neighbours {
         });
         self.ack.tick(now, |ack| match ack {
             LsuAck::QueueCredit { warp } => first(*warp, &|inst| inst.queued, &|inst| inst.queued = false),
+            LsuAck::StoreDone { warp } if owed[usize::from(*warp)] > 0 => owed[usize::from(*warp)] -= 1,
             LsuAck::StoreDone { warp } => {
                 let is_store = |inst: &InFlight| grid.timing[inst.pc as usize].is_posted && inst.ends.is_none();
                 first(*warp, &is_store, &end);
@@ -352,7 +372,7 @@ impl World for Neighbours {
         self.start_next(now);
         self.command.tick(now, |_| ());
         self.respond(now);
-        self.n_done < self.input.starts.len()
+        self.n_done < self.input.starts.len() || self.owed != [0; 4] || self.announced != [false; 4]
     }
 
     fn reset(&mut self) {
@@ -363,6 +383,7 @@ impl World for Neighbours {
         self.issue.clear();
         self.event.clear();
         self.warps = Default::default();
+        (self.owed, self.announced) = ([0; 4], [false; 4]);
         (self.n_started, self.next_start, self.n_done) = (0, 0, 0);
     }
 
@@ -415,6 +436,8 @@ pub fn check(input: Input) {
             issue: Sink::new(issued, input.issue_pace),
             event: Sink::new(events, input.event_pace),
             warps: Default::default(),
+            owed: [0; 4],
+            announced: [false; 4],
             n_started: 0,
             next_start: 0,
             n_done: 0,

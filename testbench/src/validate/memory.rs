@@ -176,7 +176,11 @@ pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let threads = point.x();
     let is_v100 = point.gpu.starts_with('v');
     // The V100 of the figures ran at this clock.
-    let clocks: &[_] = if is_v100 { &[("clocks.core_khz", "1380000"), ("clocks.l2_khz", "1380000")] } else { &[] };
+    let clocks: &[_] = if is_v100 {
+        &[("clocks.core_khz", "1380000"), ("clocks.l2_khz", "1380000")]
+    } else {
+        &[]
+    };
     let mut bench = lab.bench_with(&point.gpu, clocks, &kernels::memory(&point.gpu))?;
     let (arrays, kernel) = match point.series.as_str() {
         "init" => (1, "s_init"),

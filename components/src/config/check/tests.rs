@@ -299,8 +299,10 @@ fn single_banks_need_time_for_a_round_of_refreshes() {
     // 16 x (4 + 8 + 47)
     assert_eq!(
         found,
-        ["`hbm.timing.t_refi` is 943: it must be at least 944, or not every bank is refreshed in time \
-          (`hbm.banks` x (`hbm.timing.t_rrd` + `hbm.timing.t_rrefd` + `hbm.timing.t_rc`))"]
+        [
+            "`hbm.timing.t_refi` is 943: it must be at least 944, or not every bank is refreshed in time \
+          (`hbm.banks` x (`hbm.timing.t_rrd` + `hbm.timing.t_rrefd` + `hbm.timing.t_rc`))"
+        ]
     );
 }
 

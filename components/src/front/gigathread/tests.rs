@@ -34,7 +34,16 @@ fn engine_with(config: config::GigaThread, rig: &mut Rig, ctas: u32, ends: [&[u6
 /// As [`engine_with`], with the grids and the cycles in which the host sends them.
 fn engine_of(config: config::GigaThread, rig: &mut Rig, grids: Vec<(u64, Arc<Grid>)>, ends: [&[u64]; 3]) -> GigaThread {
     let link = config.link_latency.min(CONFIG.link_latency);
-    let done = |at: &u64| (*at, SmEvent::CtaDone { index: 0, slot: 0 });
+    let done = |at: &u64| {
+        (
+            *at,
+            SmEvent::CtaDone {
+                index: 0,
+                slot: 0,
+                is_storing: false,
+            },
+        )
+    };
     let ports = Ports {
         grid: rig.input("grid", 1, 2, grids),
         event: rig.output("event", 1, 4, |_| true),
@@ -150,7 +159,14 @@ fn phases_of_a_launch_add_up_to_its_cycles() {
     // Three CTAs on two slots. Their ends are received three cycles after they are sent, in cycles 100, 150 and 210.
     for (sent, slot) in [(97, 0), (147, 1), (207, 0)] {
         run(&mut engine, &mut now, sent);
-        ends.send(now, SmEvent::CtaDone { index: 0, slot });
+        ends.send(
+            now,
+            SmEvent::CtaDone {
+                index: 0,
+                slot,
+                is_storing: false,
+            },
+        );
     }
     run(&mut engine, &mut now, 300);
     // The grid arrives in cycle 1. The first CTA is sent 20 cycles later, and 10 cycles later the second one fills the SM. The third

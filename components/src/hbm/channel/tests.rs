@@ -366,7 +366,14 @@ fn refreshes_of_an_idle_channel_close_the_row_and_delay_no_read() {
 fn single_bank() -> Bench {
     let refresh = RefreshMode::SingleBank;
     let mapping = Mapping::Modulo;
-    let mut bench = Bench::new(with(Hbm { refresh, mapping, ..HBM }), 1);
+    let mut bench = Bench::new(
+        with(Hbm {
+            refresh,
+            mapping,
+            ..HBM
+        }),
+        1,
+    );
     let checker = TimingChecker::new(&bench.channel.config.hbm);
     bench.channel.observe(Box::new(checker));
     bench
@@ -378,7 +385,9 @@ fn line_in(bench: &Bench, bank: u32) -> u64 {
         let address = bench.channel.config.map.channel(read(line, 0b0001, 0).line);
         bench.channel.layout.locate(address.local).bank
     };
-    (0..1024).find(|&line| bank_of(line) == bank).expect("eight banks share 1024 lines")
+    (0..1024)
+        .find(|&line| bank_of(line) == bank)
+        .expect("eight banks share 1024 lines")
 }
 
 #[test]
@@ -425,7 +434,11 @@ fn busy_bank_is_drained_for_its_refresh() {
     let idle = last.windows(2).map(|pair| (pair[1] - pair[0], pair[0])).max().unwrap();
     let before = 499 + 13 + 1 + EXTRA + 1;
     let after = 530 + 160 + 14 + 13 + 1 + EXTRA + 1;
-    assert!(idle.1 <= before && idle.1 + 3 > before - 1, "last response before the refresh at {}", idle.1);
+    assert!(
+        idle.1 <= before && idle.1 + 3 > before - 1,
+        "last response before the refresh at {}",
+        idle.1
+    );
     assert_eq!(idle.1 + idle.0, after);
 }
 

@@ -19,7 +19,15 @@ fn scheduler(command: WarpCommand) -> Vec<(u64, WarpEvent)> {
     match command {
         WarpCommand::Start(start) => vec![(5 + u64::from(start.index), arrive(start.warp))],
         WarpCommand::Release(warps) => ones(warps)
-            .map(|slot| (9, WarpEvent::Done { warp: slot as u8 }))
+            .map(|slot| {
+                (
+                    9,
+                    WarpEvent::Done {
+                        warp: slot as u8,
+                        is_storing: false,
+                    },
+                )
+            })
             .collect(),
         WarpCommand::OpenCluster(_) => Vec::new(),
     }

@@ -366,8 +366,9 @@ impl Component for Scheduler {
     }
 
     fn is_quiescent(&self) -> bool {
-        // A warp retires after its last result, store and credit, so an empty scheduler has nothing in flight.
-        self.state.warps.resident() == 0 && self.state.outbox.is_empty()
+        // A warp retires after its last result and credit. Its stores may follow.
+        let warps = &self.state.warps;
+        warps.resident() == 0 && !warps.owes_stores() && self.state.outbox.is_empty()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -39,7 +39,8 @@ pub struct Warp {
     pub in_flight: u32,
     /// Memory instructions in the memory queue.
     pub queued: u32,
-    /// Posted stores and reductions that have not reached the L2.
+    /// Posted stores and reductions that have not reached the L2. The count belongs to the slot: a warp takes over the stores of the last
+    /// warp there, and its fences wait for them too.
     pub stores: u32,
     /// Program counter of the instruction at the head of its buffer.
     pub buffered_pc: u32,
@@ -335,12 +336,30 @@ impl Warps {
         // Reuses the memory of the last warp's stack of diverged paths.
         let flow = warp.flow.restart(0, start.lanes);
         let flow = flow.with_reconvergence(start.grid.program.reconvergence());
+        let stores = warp.stores;
         *warp = Warp::new(start, flow, now, issued);
+        warp.stores = stores;
         self.resident |= 1 << slot;
     }
 
     /// Ends the warp in a slot.
     pub fn end(&mut self, slot: usize) {
         self.resident &= !(1 << slot);
+    }
+
+    /// Counts a store of a slot as complete. Returns the stores that are left there.
+    pub fn store_done(&mut self, slot: usize) -> u32 {
+        self.slots[slot].stores -= 1;
+        self.slots[slot].stores
+    }
+
+    /// True if a slot without a resident warp has stores that have not reached the L2.
+    pub fn owes_stores(&self) -> bool {
+        let ended = |&(slot, _): &(usize, &Warp)| self.resident >> slot & 1 == 0;
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(ended)
+            .any(|(_, warp)| warp.stores > 0)
     }
 }

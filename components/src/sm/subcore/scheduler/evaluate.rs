@@ -134,8 +134,10 @@ impl Scheduler {
             let Some(warp) = self.state.warps.get(slot) else {
                 continue;
             };
-            // Messages name a warp by its slot, so a slot is freed after the last one. That one makes the warp a candidate again.
-            if warp.in_flight > 0 || warp.stores > 0 || warp.queued > 0 {
+            // Messages name a warp by its slot, so a slot is freed after the last one. That one makes the warp a candidate again. Stores may
+            // follow the end, as their count belongs to the slot. In a cluster they may go to shared memory, which must not end first.
+            let is_storing = warp.stores > 0;
+            if warp.in_flight > 0 || warp.queued > 0 || is_storing && warp.grid.in_clusters() {
                 continue;
             }
             if let Some(state) = warp.stall {
@@ -148,7 +150,10 @@ impl Scheduler {
             state.last_tick.retired |= 1 << slot;
             state.warps.end(slot);
             state.ready.remove(slot);
-            state.outbox.push(WarpEvent::Done { warp: slot as u8 });
+            state.outbox.push(WarpEvent::Done {
+                warp: slot as u8,
+                is_storing,
+            });
             if state.warps.resident() == 0
                 && let Some(since) = state.active_since.take()
             {

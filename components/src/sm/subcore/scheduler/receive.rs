@@ -8,7 +8,7 @@ use super::{ACK, COMMAND, CONSTANT, RELEASE, RESOLVED, Scheduler};
 use crate::proto::event::EventKind;
 use crate::proto::issue::Release;
 use crate::proto::predecoded::{Group, IssueTarget};
-use crate::proto::warp::{LsuAck, Resolved, SlotMask, WarpCommand, WarpStart};
+use crate::proto::warp::{LsuAck, Resolved, SlotMask, WarpCommand, WarpEvent, WarpStart};
 use crate::sm::subcore::stall::WarpState;
 
 impl Scheduler {
@@ -147,10 +147,16 @@ impl Scheduler {
 
     fn store_done(&mut self, slot: usize) {
         let state = &mut self.state;
+        let left = state.warps.store_done(slot);
+        let Some(warp) = state.warps.get(slot) else {
+            // The warp has ended before its stores.
+            if left == 0 {
+                state.outbox.push(WarpEvent::StoresDone { warp: slot as u8 });
+            }
+            return;
+        };
         state.retire_candidates |= 1 << slot;
-        let warp = state.warp(slot);
-        warp.stores -= 1;
-        if warp.stores == 0 && warp.stall == Some(WarpState::Membar) {
+        if left == 0 && warp.stall == Some(WarpState::Membar) {
             state.reevaluate |= 1 << slot;
         }
     }
