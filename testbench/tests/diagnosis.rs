@@ -427,7 +427,7 @@ fn each_launch_has_its_own_diagnosis_in_text_and_json() {
     );
     assert!(summary.contains("\nall launches\n"));
     assert!(
-        summary.contains("\ndrain                warp state: "),
+        summary.contains("\nlong_scoreboard      warp state: "),
         "the glossary explains its words"
     );
     let report: serde_json::Value = serde_json::from_str(&json::report("latency_hiding", &run)).unwrap();

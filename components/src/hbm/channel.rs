@@ -54,10 +54,10 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use super::checker::{BusCommand, CommandObserver};
+use super::checker::CommandObserver;
 use super::layout::Layout;
 use super::queue::{Entry, NextCommand, Queue, RowState};
-use super::refresh::{Refresh, Waiting};
+use super::refresh::Refresh;
 use super::row_policy::RowPolicy;
 use super::scheduler::{Schedule, Scheduler};
 use super::timing::BankTimers;
@@ -66,7 +66,7 @@ use crate::proto::mem::{ALL_SECTORS, LINE, Packet, PacketKind, Purpose, SECTOR, 
 use crate::proto::noc::AddressMap;
 use crate::storage::Storage;
 use burst::bursts;
-use command::{Command, show_command};
+use command::Command;
 
 /// Parameters of a channel.
 #[derive(Clone, Debug)]
@@ -269,27 +269,6 @@ impl Channel {
         }
     }
 
-    /// Does the due refreshes. Returns the one that must wait, if one must.
-    fn refresh(&mut self, edge: u64) -> Option<Waiting> {
-        let state = &mut self.state;
-        let observer = &mut self.observer;
-        let queue = &mut state.queue;
-        let mut show = |edge, command| {
-            if let BusCommand::Precharge { bank } = command {
-                queue.row_changed(bank, None);
-            }
-            show_command(observer, edge, command);
-        };
-        let waiting = state.refresh.catch_up(edge, &mut state.timers, &mut show);
-        if state.refresh.uses_row_bus(edge) {
-            state.row_command = Command::Refresh;
-            state.command_line = None;
-        }
-        // The refresh may have closed a row, or ended. The next search for a row command is at once.
-        state.row_from = 0;
-        waiting
-    }
-
     /// Lets the scheduler choose between reads and writes.
     fn choose_direction(&mut self, edge: u64) {
         let state = &mut self.state;
@@ -343,27 +322,6 @@ impl Channel {
                 at
             }
         }
-    }
-
-    /// Closes a row that no request needs, if the row policy says so. Returns the edge at which to try again.
-    fn close_idle_row(&mut self, edge: u64) -> u64 {
-        let state = &mut self.state;
-        let Some((at, bank)) = self.row_policy.next(&state.timers.banks, &state.queue) else {
-            return u64::MAX;
-        };
-        if at > edge {
-            return at;
-        }
-        // A request may have used the row bus at this edge.
-        if state.row_command == Command::None {
-            // A column command at this edge keeps its line in the waveform.
-            if state.column_command == Command::None {
-                state.command_line = None;
-            }
-            self.close_row(bank, edge);
-        }
-        // Another row may be due, or this one if the row bus was busy.
-        edge + 1
     }
 
     /// True if a slice's request has arrived.

@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 16] = [
+const PROBES: [Probe; 17] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -88,6 +88,14 @@ const PROBES: [Probe; 16] = [
     },
     Probe {
         base: &[("hbm.row_policy", "timeout")],
+        look: traffic,
+    },
+    Probe {
+        base: &[
+            ("hbm.refresh", "single-bank"),
+            ("hbm.banks", "4"),
+            ("hbm.timing.t_refi", "400"),
+        ],
         look: traffic,
     },
     Probe {

@@ -142,6 +142,38 @@ fn slot_stays_empty_for_its_turnover_and_the_end_of_the_grid_does_not_wait() {
 }
 
 #[test]
+fn grid_ends_after_the_stores_of_its_ctas() {
+    let build = |rig: &mut Rig| {
+        let done = |is_storing| SmEvent::CtaDone {
+            index: 0,
+            slot: 0,
+            is_storing,
+        };
+        let ends = [
+            // The end of the stores may come before the last CTA, and is announced again then.
+            vec![
+                (100, done(true)),
+                (120, SmEvent::StoresDone),
+                (300, done(true)),
+                (450, SmEvent::StoresDone),
+            ],
+            vec![(200, done(false))],
+            vec![(250, done(true)), (400, SmEvent::StoresDone)],
+        ];
+        let ports = Ports {
+            grid: rig.input("grid", 1, 2, vec![(0, grid("EXIT", 4))]),
+            event: rig.output("event", 1, 4, |_| true),
+            launch: LAUNCH.map(|name| rig.output(name, 3, 2, |_| true)).into(),
+            sm: ends.map(|ends| rig.input("ended", 3, 8, ends)).into(),
+        };
+        GigaThread::new(Path::root("gigathread"), CONFIG, std::iter::once(0..3).collect(), ports)
+    };
+    let events = check(build, 600).unwrap();
+    // Sent in cycle 450, three cycles to the engine, one to the host.
+    assert_eq!(times(&events, "event"), [454]);
+}
+
+#[test]
 fn phases_of_a_launch_add_up_to_its_cycles() {
     let (mut to_engine, from_host) = wire();
     let (event, _to_host) = wire();

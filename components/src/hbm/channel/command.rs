@@ -4,6 +4,7 @@ use super::burst::transfer;
 use super::{Channel, Delayed};
 use crate::hbm::checker::{BusCommand, CommandObserver};
 use crate::hbm::queue::RowState;
+use crate::hbm::refresh::Waiting;
 use crate::proto::mem::Purpose;
 
 /// The command of a bus at the last edge.
@@ -35,6 +36,48 @@ impl Channel {
     /// Shows every command from now on to an observer, such as the [`checker`](crate::hbm::checker).
     pub fn observe(&mut self, observer: Box<dyn CommandObserver>) {
         self.observer = Some(observer);
+    }
+
+    /// Does the due refreshes. Returns the one that must wait, if one must.
+    pub(super) fn refresh(&mut self, edge: u64) -> Option<Waiting> {
+        let state = &mut self.state;
+        let observer = &mut self.observer;
+        let queue = &mut state.queue;
+        let mut show = |edge, command| {
+            if let BusCommand::Precharge { bank } = command {
+                queue.row_changed(bank, None);
+            }
+            show_command(observer, edge, command);
+        };
+        let waiting = state.refresh.catch_up(edge, &mut state.timers, &mut show);
+        if state.refresh.uses_row_bus(edge) {
+            state.row_command = Command::Refresh;
+            state.command_line = None;
+        }
+        // The refresh may have closed a row, or ended. The next search for a row command is at once.
+        state.row_from = 0;
+        waiting
+    }
+
+    /// Closes a row that no request needs, if the row policy says so. Returns the edge at which to try again.
+    pub(super) fn close_idle_row(&mut self, edge: u64) -> u64 {
+        let state = &mut self.state;
+        let Some((at, bank)) = self.row_policy.next(&state.timers.banks, &state.queue) else {
+            return u64::MAX;
+        };
+        if at > edge {
+            return at;
+        }
+        // A request may have used the row bus at this edge.
+        if state.row_command == Command::None {
+            // A column command at this edge keeps its line in the waveform.
+            if state.column_command == Command::None {
+                state.command_line = None;
+            }
+            self.close_row(bank, edge);
+        }
+        // Another row may be due, or this one if the row bus was busy.
+        edge + 1
     }
 
     /// Sends the column command of an entry's next burst. Returns the edge at which to try again.

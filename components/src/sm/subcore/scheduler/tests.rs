@@ -247,6 +247,70 @@ fn warp_that_waits_for_a_memory_credit_goes_in_the_cycle_after_it() {
     }
 }
 
+#[test]
+fn warp_ends_before_its_store_and_the_next_fence_in_its_slot_waits_for_it() {
+    let [stores, fences] = ["FADD R1, R2, R3\nST.B32 [R6], R0\nEXIT", "MEMBAR.GPU\nEXIT"].map(|code| grid(code, 1));
+    let build = |rig: &mut Rig| {
+        let (issue, release) = rig.responder(["issue", "release"], 2, |issue: Issue| {
+            // The FADD and the fence have a result, the store has none.
+            let release = Release::new(issue.warp(), issue.pc(), issue.group());
+            if issue.pc() == 0 {
+                vec![(20, release)]
+            } else {
+                Vec::new()
+            }
+        });
+        let credit = || LsuAck::QueueCredit { warp: 0 };
+        let acks = vec![(60, credit()), (200, LsuAck::StoreDone { warp: 0 }), (210, credit())];
+        let ports = Ports {
+            command: rig.input("command", 1, 2, vec![(0, start(0, &stores)), (100, start(0, &fences))]),
+            event: rig.output("event", 1, 1, |_| true),
+            issue,
+            release,
+            resolved: rig.input("resolved", 1, 1, Vec::new()),
+            ack: rig.input("ack", 1, 2, acks),
+            constant: None,
+        };
+        Scheduler::new(
+            Path::root("scheduler"),
+            config(SchedulerPolicy::GreedyThenOldest),
+            ports,
+        )
+    };
+    let events = check(build, 300).unwrap();
+    // The credit arrives in cycle 61. The rig takes the event a cycle after the scheduler sends it.
+    assert_eq!(times(&events, "event")[0], 62, "{events:?}");
+    // The end of the store arrives in cycle 201.
+    assert_eq!(times(&events, "issue")[2], 202, "{events:?}");
+}
+
+#[test]
+fn slot_without_a_warp_reports_the_end_of_its_stores() {
+    let stores = grid("ST.B32 [R6], R0\nST.B32 [R6], R0\nEXIT", 1);
+    let build = |rig: &mut Rig| {
+        let (issue, release) = rig.responder(["issue", "release"], 2, |_: Issue| Vec::new());
+        let (credit, done) = (LsuAck::QueueCredit { warp: 0 }, LsuAck::StoreDone { warp: 0 });
+        let acks = vec![(60, credit), (61, credit), (200, done), (240, done)];
+        let ports = Ports {
+            command: rig.input("command", 1, 2, vec![(0, start(0, &stores))]),
+            event: rig.output("event", 1, 1, |_| true),
+            issue,
+            release,
+            resolved: rig.input("resolved", 1, 1, Vec::new()),
+            ack: rig.input("ack", 1, 2, acks),
+            constant: None,
+        };
+        Scheduler::new(
+            Path::root("scheduler"),
+            config(SchedulerPolicy::GreedyThenOldest),
+            ports,
+        )
+    };
+    let events = check(build, 300).unwrap();
+    // One event for the end of the warp, and one for the end of its last store.
+    assert_eq!(times(&events, "event"), [63, 242], "{events:?}");
+}
+
 /// Two instructions without a hazard, and one that waits for a load without an end.
 const WAITS: &str = "IADD3 R2, PT, R5, R6, RZ, PT
     LD.B32 R4, [R6]

@@ -156,11 +156,11 @@ impl Scheduler {
     fn shown_state(&self, slot: usize) -> usize {
         let LastTick { issued, retired, .. } = self.state.last_tick;
         let state = match self.state.warps.get(slot) {
+            // Before `stall`, which is the state of the next cycle already. A warp can retire in the cycle of its EXIT.
+            _ if issued.is_some_and(|issued| issued.slot == slot) => WarpState::Selected,
             // The warp is charged for the cycle of its retirement.
             None if retired >> slot & 1 == 1 => WarpState::Drain,
             None => return EMPTY,
-            // Before `stall`, which is the state of the next cycle already.
-            Some(_) if issued.is_some_and(|issued| issued.slot == slot) => WarpState::Selected,
             Some(warp) => warp.stall.unwrap_or_else(|| self.ready_state(slot)),
         };
         state as usize
