@@ -189,8 +189,8 @@ impl<'a> MemorySide<'a> {
                 let component = Slice::new(slice.path.clone(), self.slice_config(*number), ports);
                 slice.fill(tile, Block::Slice, component);
             }
-            for ((_, channel), ports) in channels.iter().zip(of_channel) {
-                let of_channel = channel_config(config, &self.map);
+            for ((number, channel), ports) in channels.iter().zip(of_channel) {
+                let of_channel = channel_config(config, *number, &self.map);
                 let component = Channel::new(channel.path.clone(), of_channel, ports, storage.clone());
                 channel.fill(tile, Block::Channel, component);
             }
@@ -311,11 +311,12 @@ struct SliceEnds {
 #[derive(Default)]
 struct Slices(Vec<SliceEnds>);
 
-fn channel_config(gpu: &GpuConfig, map: &Arc<AddressMap>) -> channel::Config {
+fn channel_config(gpu: &GpuConfig, number: u32, map: &Arc<AddressMap>) -> channel::Config {
     let outside_banks = outside_banks(gpu);
     let response_latency = gpu.hbm.latency_extra.min(outside_banks);
     channel::Config {
         hbm: gpu.hbm,
+        number,
         enqueue_latency: outside_banks - response_latency,
         response_latency,
         clock: memory_clock(gpu),

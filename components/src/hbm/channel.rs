@@ -73,6 +73,8 @@ use command::Command;
 pub struct Config {
     /// The `hbm` keys of the preset: shape, timing, policies.
     pub hbm: Hbm,
+    /// Number of the channel. At one time, the channels refresh different single banks.
+    pub number: u32,
     /// Command cycles from acceptance to the queue: the part of `hbm.access_latency` that no other stage takes.
     pub enqueue_latency: u32,
     /// Command cycles from the last data on the bus to the response: `hbm.latency_extra`, if `hbm.access_latency` leaves as much.
@@ -156,7 +158,7 @@ impl State {
             queue: Queue::new(hbm.queue_depth, hbm.banks),
             scheduler: Scheduler::new(hbm),
             timers: BankTimers::new(hbm),
-            refresh: Refresh::new(hbm),
+            refresh: Refresh::new(hbm, config.number),
             draining: None,
             responses: VecDeque::with_capacity(hbm.queue_depth as usize),
             next_port: 0,

@@ -19,6 +19,8 @@ pub(super) struct Refresh {
     /// Refreshes in each interval.
     per_interval: u64,
     done: u64,
+    /// The bank of the first refresh of a single bank. It differs among channels, so that not all are busy with the same bank (assumed).
+    first_bank: u64,
     /// First edge at which the row bus is free for the next command of a single-bank refresh.
     bus_free_at: u64,
 }
@@ -34,7 +36,7 @@ pub(super) struct Waiting {
 
 impl Refresh {
     /// A schedule whose first round of refreshes ends after one interval.
-    pub(super) fn new(hbm: &Hbm) -> Self {
+    pub(super) fn new(hbm: &Hbm, channel: u32) -> Self {
         Refresh {
             mode: hbm.refresh,
             interval: hbm.timing.t_refi.into(),
@@ -43,6 +45,7 @@ impl Refresh {
                 RefreshMode::SingleBank => hbm.banks.into(),
             },
             done: 0,
+            first_bank: channel.into(),
             bus_free_at: 0,
         }
     }
@@ -114,7 +117,7 @@ impl Refresh {
         timers: &mut BankTimers,
         show: &mut impl FnMut(u64, BusCommand),
     ) -> Option<Waiting> {
-        let bank = (self.done % self.per_interval) as usize;
+        let bank = ((self.first_bank + self.done) % self.per_interval) as usize;
         let waiting = |until| {
             Some(Waiting {
                 until,

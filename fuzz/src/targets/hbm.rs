@@ -234,6 +234,7 @@ pub fn check(input: Input) {
         let config = Config {
             hbm,
             enqueue_latency: input.shape.delays / 3,
+            number: 0,
             response_latency: input.shape.delays,
             clock: input.clock,
             map: Arc::new(AddressMap::new(1, 1)),

@@ -74,6 +74,7 @@ fn config() -> Config {
 fn with(hbm: Hbm) -> Config {
     Config {
         hbm,
+        number: 0,
         enqueue_latency: 0,
         response_latency: hbm.latency_extra,
         clock: Domain::GLOBAL,
