@@ -129,7 +129,7 @@ fn four_warps_of_one_scheduler_load_in_turn_and_resume_in_turn() {
     assert_eq!(rows, wanted);
 }
 
-/// Cycles in which the warps 0 to 3 issue a load, two additions, the use of the loaded value, and a barrier, worked out by hand.
+/// Cycles of the issues of the warps 0 to 3, worked out by hand: a load, two additions, the use of the loaded value, a barrier.
 struct Drawn {
     policy: &'static str,
     warps: [[u64; 5]; 4],
@@ -139,8 +139,8 @@ struct Drawn {
 ///
 /// - In turn: warp 0 follows warp 3. The loads take the cycles 1 to 4, so their values come in 9 to 12, before the turn of their uses.
 /// - Greedy then oldest: warp 3 continues to its second addition, then 0, then 1. Its value comes in 9, when warp 1 continues. In 10 warp 2
-///   is older, and runs to 12. The value of warp 0 came in 12, and that of warp 1 comes in 15, so both go before warp 3, in 13 and 15.
-///   That of warp 2 comes in 18, when warp 3 continues.
+///   is older, and runs to 12. The value of warp 0 came in 12, and that of warp 1 comes in 15. Both are older than warp 3, so they go
+///   first. The value of warp 2 comes in 18, when warp 3 continues.
 /// - Oldest first: warp 2 loads in 7. In 9 the value of warp 0 comes, and warp 2 gives way for two cycles. In 12 that of warp 1 comes. So
 ///   warp 3 loads in 14. The value of warp 2 comes in 15, and that of warp 3 in 22.
 /// - Greedy then youngest: warp 3 continues, then 2, then 1. The value of warp 3 comes in 9, and it is the youngest in 10. That of warp 2
