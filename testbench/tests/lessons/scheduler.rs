@@ -1,6 +1,6 @@
 //! The scheduler lessons, cycle for cycle: the machine's issues are those of a drawing, and those of a program of ten lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warpwave::bench::{Bench, Options};
 use warpwave::lesson;
@@ -39,7 +39,7 @@ impl Listener for Issues {
     }
 }
 
-/// The issues of a run after its barrier. Cycle 1 is the first with an issue.
+/// The issues of a run after its first barrier. Cycle 1 is the first with an issue.
 struct Timeline {
     /// Warp and operation of each cycle and scheduler.
     issues: BTreeMap<(u64, u8), (u32, Opcode)>,
@@ -64,7 +64,15 @@ impl Timeline {
         assert!(run.stopped.is_none() && run.differences.is_empty(), "{name}");
         let code = run.launches.last().unwrap().program.code();
         let is_barrier = |pc: usize| code[pc].op == Opcode::Bar;
-        let arrival = seen.issues.iter().rposition(|&(.., pc)| is_barrier(pc)).unwrap();
+        let warps = seen
+            .issues
+            .iter()
+            .map(|&(_, _, warp, _)| warp)
+            .collect::<BTreeSet<_>>()
+            .len();
+        let mut arrivals = (0..seen.issues.len()).filter(|&at| is_barrier(seen.issues[at].3));
+        // No warp reaches a second barrier before all have reached the first.
+        let arrival = arrivals.nth(warps - 1).unwrap();
         let after = &seen.issues[arrival + 1..];
         let start = after[0].0 - 1;
         let shown = |&(at, subcore, warp, pc): &(u64, u8, u32, usize)| ((at - start, subcore), (warp, code[pc].op));
@@ -119,6 +127,79 @@ fn four_warps_of_one_scheduler_load_in_turn_and_resume_in_turn() {
         "    warp 3             L  .  .  .  .  .  .  .  R",
     ];
     assert_eq!(rows, wanted);
+}
+
+/// Cycles of the issues of the warps 0 to 3, worked out by hand: a load, two additions, the use of the loaded value, a barrier.
+struct Drawn {
+    policy: &'static str,
+    warps: [[u64; 5]; 4],
+}
+
+/// One warp issues per cycle. A value comes 8 cycles after its load. All warps are ready in cycle 1, and warp 3 issued last before.
+///
+/// - In turn: warp 0 follows warp 3. The loads take the cycles 1 to 4, so their values come in 9 to 12, before the turn of their uses.
+/// - Greedy then oldest: warp 3 continues to its second addition, then 0, then 1. Its value comes in 9, when warp 1 continues. In 10 warp 2
+///   is older, and runs to 12. The value of warp 0 came in 12, and that of warp 1 comes in 15. Both are older than warp 3, so they go
+///   first. The value of warp 2 comes in 18, when warp 3 continues.
+/// - Oldest first: warp 2 loads in 7. In 9 the value of warp 0 comes, and warp 2 gives way for two cycles. In 12 that of warp 1 comes. So
+///   warp 3 loads in 14. The value of warp 2 comes in 15, and that of warp 3 in 22.
+/// - Greedy then youngest: warp 3 continues, then 2, then 1. The value of warp 3 comes in 9, and it is the youngest in 10. That of warp 2
+///   comes in 12. Only warp 0 is ready in 14. The value of warp 1 comes in 15, when warp 0 continues, and that of warp 0 in 22.
+const DRAWN: [Drawn; 4] = [
+    Drawn {
+        policy: "loose-round-robin",
+        warps: [
+            [1, 5, 9, 13, 17],
+            [2, 6, 10, 14, 18],
+            [3, 7, 11, 15, 19],
+            [4, 8, 12, 16, 20],
+        ],
+    },
+    Drawn {
+        policy: "greedy-then-oldest",
+        warps: [
+            [4, 5, 6, 13, 14],
+            [7, 8, 9, 15, 16],
+            [10, 11, 12, 19, 20],
+            [1, 2, 3, 17, 18],
+        ],
+    },
+    Drawn {
+        policy: "oldest-first",
+        warps: [
+            [1, 2, 3, 9, 10],
+            [4, 5, 6, 12, 13],
+            [7, 8, 11, 15, 16],
+            [14, 17, 18, 22, 23],
+        ],
+    },
+    Drawn {
+        policy: "greedy-then-youngest",
+        warps: [
+            [14, 15, 16, 22, 23],
+            [7, 8, 9, 17, 18],
+            [4, 5, 6, 12, 13],
+            [1, 2, 3, 10, 11],
+        ],
+    },
+];
+
+#[test]
+fn four_warps_issue_in_the_cycles_worked_out_by_hand_under_each_policy() {
+    for Drawn { policy, warps } in DRAWN {
+        let timeline = Timeline::of("scheduler-policies-timeline", &[], &[("sm.scheduler", policy)]);
+        assert_eq!(timeline.last, 3, "{policy}");
+        let issues = |of: u32| timeline.issues.iter().filter(move |(_, (warp, _))| *warp == of).take(5);
+        for (warp, wanted) in (0..).zip(warps) {
+            let ops: Vec<_> = issues(warp).map(|(_, (_, op))| *op).collect();
+            assert_eq!(
+                ops,
+                [Opcode::Ld, Opcode::Iadd3, Opcode::Iadd3, Opcode::Iadd3, Opcode::Bar]
+            );
+            let found: Vec<_> = issues(warp).map(|((cycle, _), _)| *cycle).collect();
+            assert_eq!(found, wanted, "{policy}, warp {warp}");
+        }
+    }
 }
 
 /// The course's algorithm: the warp of each cycle, where `latency` cycles lie between a load and the use of its value.
