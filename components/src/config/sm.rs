@@ -19,6 +19,8 @@ pub struct Sm {
     pub scheduler: SchedulerPolicy,
     /// Progress of the lanes of a warp that have diverged.
     pub reconvergence: Reconvergence,
+    /// When an ended warp frees its slot.
+    pub slot_release: SlotRelease,
     /// Depth of a warp's ibuffer, instructions.
     pub ibuffer_entries: u32,
     /// Cycles from the fetch of an instruction to its entry into the ibuffer.
@@ -67,6 +69,16 @@ pub enum SchedulerPolicy {
     GreedyThenYoungest,
     /// The oldest ready warp.
     OldestFirst,
+}
+
+/// When an ended warp frees its slot. A warp of a cluster always waits for its stores: they may go to shared memory that ends with its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotRelease {
+    /// When its stores have left the memory queue.
+    StoresSent,
+    /// When its stores are in the L2.
+    StoresPerformed,
 }
 
 /// Progress of the lanes of a warp that have diverged, as [`flow::Reconvergence`].

@@ -215,6 +215,7 @@ fn scheduler_config(config: &GpuConfig, subcore: u8) -> scheduler::Config {
         subcore,
         warps: warps(config) as usize,
         policy: config.sm.scheduler,
+        slot_release: config.sm.slot_release,
         ibuffer_entries: config.sm.ibuffer_entries,
         fetch_latency: config.sm.fetch_latency,
         branch_latency: config.sm.branch_latency,

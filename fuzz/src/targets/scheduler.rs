@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
-use warpwave_components::config::SchedulerPolicy;
+use warpwave_components::config::{SchedulerPolicy, SlotRelease};
 use warpwave_components::proto::issue::{Issue, Release};
 use warpwave_components::proto::launch::{Grid, ResultWait};
 use warpwave_components::proto::predecoded;
@@ -31,6 +31,8 @@ pub struct Input {
     second: SecondRun,
     #[arbitrary(with = one_of(&[SchedulerPolicy::LooseRoundRobin, SchedulerPolicy::GreedyThenOldest, SchedulerPolicy::OldestFirst]))]
     policy: SchedulerPolicy,
+    #[arbitrary(with = one_of(&[SlotRelease::StoresSent, SlotRelease::StoresPerformed]))]
+    slot_release: SlotRelease,
     #[arbitrary(with = within(1..=4))]
     ibuffer_entries: u32,
     #[arbitrary(with = within(1..=8))]
@@ -425,6 +427,7 @@ pub fn check(input: Input) {
             warp_barrier_latency: TINY.sm.barrier.warp_latency,
             memory_queue: input.memory_queue,
             constant: TINY.sm.constant,
+            slot_release: input.slot_release,
             core_khz: 1_000_000,
         };
         let world = Neighbours {

@@ -72,7 +72,7 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::Cycle;
 
-use crate::config::{self, SchedulerPolicy};
+use crate::config::{self, SchedulerPolicy, SlotRelease};
 use crate::proto::event::{EventKind, Log};
 use crate::proto::issue::{Issue, Release};
 use crate::proto::warp::{LsuAck, MAX_SLOTS, Resolved, SlotMask, WarpCommand, WarpEvent};
@@ -94,6 +94,8 @@ pub struct Config {
     pub warps: usize,
     /// Policy that chooses the warp that issues. Preset key `sm.scheduler`.
     pub policy: SchedulerPolicy,
+    /// When an ended warp frees its slot. Preset key `sm.slot_release`.
+    pub slot_release: SlotRelease,
     /// Depth of a warp's instruction buffer, in instructions.
     pub ibuffer_entries: u32,
     /// Cycles from a fetch to the instruction's arrival in the buffer.

@@ -8,6 +8,7 @@ use warpwave_hw::time::Cycle;
 
 use super::ready::LSU_GLOBAL;
 use super::{Scheduler, State};
+use crate::config::SlotRelease;
 use crate::proto::event::EventKind;
 use crate::proto::predecoded::Predecoded;
 use crate::proto::warp::{SlotMask, WarpEvent};
@@ -137,7 +138,8 @@ impl Scheduler {
             // Messages name a warp by its slot, so a slot is freed after the last one. That one makes the warp a candidate again. Stores may
             // follow the end, as their count belongs to the slot. In a cluster they may go to shared memory, which must not end first.
             let is_storing = warp.stores > 0;
-            if warp.in_flight > 0 || warp.queued > 0 || is_storing && warp.grid.in_clusters() {
+            let waits_for_stores = self.config.slot_release == SlotRelease::StoresPerformed || warp.grid.in_clusters();
+            if warp.in_flight > 0 || warp.queued > 0 || is_storing && waits_for_stores {
                 continue;
             }
             if let Some(state) = warp.stall {

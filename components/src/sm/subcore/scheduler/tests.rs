@@ -57,6 +57,7 @@ fn config(policy: SchedulerPolicy) -> Config {
         warp_barrier_latency: sm.barrier.warp_latency,
         memory_queue: sm.lsu.queue_depth,
         constant: sm.constant,
+        slot_release: sm.slot_release,
         core_khz: 1_000_000,
     }
 }
