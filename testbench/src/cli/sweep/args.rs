@@ -43,6 +43,9 @@ pub struct Sweep {
     /// The axis along x of the plot; the first with numbers if left out
     #[arg(long, value_name = "AXIS", requires = "drawn", help_heading = "Results")]
     pub x: Option<String>,
+    /// Draw one curve per launch
+    #[arg(long, requires = "drawn", help_heading = "Results")]
+    pub by_launch: bool,
     /// Logarithmic x axis of the plot
     #[arg(long, requires = "drawn", help_heading = "Results")]
     pub log_x: bool,
