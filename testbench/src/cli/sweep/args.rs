@@ -20,7 +20,7 @@ pub struct Sweep {
     #[command(flatten)]
     pub what: What,
     /// Points at the same time, each in its own process; as many as the host has cores if left out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true, help_heading = "Run")]
     pub jobs: Option<u16>,
     /// Hide the progress line
     #[arg(long, help_heading = "Run")]
