@@ -16,6 +16,7 @@
 //! | `job` | one point with all its inputs, and its key; [`split_constants`] separates constants of the scenario from settings |
 //! | `store` | the records on disk, and the lock of each point |
 //! | `table` | the results as text and CSV; [`shown`] writes a point as text |
+//! | `parquet` | the results as a Parquet file (feature `parquet`) |
 //! | `curve` | one metric along one axis, and assertions over it |
 //! | `plot`, `label`, `page` | the curves as SVG; the words of its axes; the sweep as an HTML page |
 //! | `script` | job scripts for an [`Engine`] that runs points on many machines |
@@ -31,6 +32,9 @@ mod job;
 mod store;
 
 mod table;
+
+#[cfg(feature = "parquet")]
+mod parquet;
 
 mod curve;
 

@@ -200,8 +200,17 @@ fn run(args: &Sweep) -> Result<(), Failure> {
     let drawn = plot_options(args, &planned)?;
     let columns = columns(args, &planned, &drawn)?;
     // A wrong option must fail now, not after hours of points.
-    let files = [("--csv", &args.csv), ("--plot", &args.plot), ("--html", &args.html)];
+    let files = [
+        ("--csv", &args.csv),
+        ("--parquet", &args.parquet),
+        ("--plot", &args.plot),
+        ("--html", &args.html),
+    ];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
+    if args.parquet.is_some() && cfg!(not(feature = "parquet")) {
+        let text = "--parquet needs a program with the feature `parquet`: cargo build --release --features parquet";
+        return Err(Failure::input(text));
+    }
     // So must an assertion that names no axis or metric of the sweep.
     let faults = planned.spec.asserts.iter().enumerate();
     let fault = faults
@@ -239,6 +248,13 @@ fn run(args: &Sweep) -> Result<(), Failure> {
     }
     if let Some(path) = &args.csv {
         write(path, table.csv().as_bytes())?;
+    }
+    #[cfg(feature = "parquet")]
+    if let Some(path) = &args.parquet {
+        let bytes = table
+            .parquet()
+            .map_err(|reason| Failure::input(format!("--parquet {}: {reason}", path.display())))?;
+        write(path, &bytes)?;
     }
     if let Some(path) = &args.plot {
         let text = plot(&planned.title, &table, &drawn);

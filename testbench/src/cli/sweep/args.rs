@@ -34,6 +34,9 @@ pub struct Sweep {
     /// Write the table as CSV
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub csv: Option<PathBuf>,
+    /// Write the table as Parquet, with types (in a build with the feature `parquet`)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub parquet: Option<PathBuf>,
     /// Draw the first --metric, or the cycles, as SVG with one curve per series
     #[arg(long, value_name = "FILE", group = "drawn", help_heading = "Results")]
     pub plot: Option<PathBuf>,
