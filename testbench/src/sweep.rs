@@ -16,8 +16,9 @@
 //! | `job` | one point with all its inputs, and its key; [`split_constants`] separates constants of the scenario from settings |
 //! | `store` | the records on disk, and the lock of each point |
 //! | `table` | the results as text and CSV; [`shown`] writes a point as text |
+//! | `parquet` | the results as a Parquet file (feature `parquet`) |
 //! | `curve` | one metric along one axis, and assertions over it |
-//! | `plot`, `page` | the curves as SVG; the sweep as an HTML page |
+//! | `plot`, `label`, `page` | the curves as SVG; the words of its axes; the sweep as an HTML page |
 //! | `script` | job scripts for an [`Engine`] that runs points on many machines |
 
 mod axis;
@@ -32,7 +33,12 @@ mod store;
 
 mod table;
 
+#[cfg(feature = "parquet")]
+mod parquet;
+
 mod curve;
+
+mod label;
 
 mod plot;
 
@@ -44,10 +50,11 @@ pub use axis::{Axis, AxisError, Point, points};
 pub use curve::{Curve, CurveAssert, Shape};
 pub(crate) use job::numbers;
 pub use job::{Job, JobError, Key, Keys, Prepared, absolute, absolute_gpu, split_constants};
+pub use label::launch_names;
 pub use page::page;
 pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, script};
 pub use setting::{SettingError, apply};
-pub use spec::{PlotSpec, Spec};
+pub use spec::{DrawnLaunches, PlotSpec, Spec};
 pub use store::{Outcome, Record, Store};
 pub use table::{Row, Status, Table, shown};

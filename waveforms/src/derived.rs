@@ -315,6 +315,11 @@ impl DerivedSignals {
         }
     }
 
+    /// True if a derived signal depends on the recorded signal of this index.
+    pub fn reads(&self, signal: usize) -> bool {
+        !matches!(self.inputs[signal], Input::Unused)
+    }
+
     /// The next cycle in which a mean may change without a change of its inputs.
     pub fn next(&self) -> Cycle {
         self.interval_end

@@ -18,8 +18,12 @@ use crate::signal::{Kind, Scope, Signal};
 use crate::sink::Sink;
 use crate::vcd::TimeAxis;
 
-/// Changes per compressed block.
+/// Least changes per compressed block.
 const BLOCK_CHANGES: usize = 250_000;
+
+/// Least changes per compressed block for each bit of all signals. A block begins with a digit for each bit, so blocks of many signals
+/// would hold little else.
+const BLOCK_CHANGES_PER_BIT: usize = 2;
 
 /// Width of the count of cycles, in bits.
 const CYCLE_BITS: u32 = 48;
@@ -54,6 +58,7 @@ impl<W: Write + Seek> FstSink<W> {
             end: bytes.clone(),
             at: 0,
         };
+        let bits: usize = signals.iter().map(|signal| signal.kind.width() as usize).sum();
         let writer = FstWriter::builder(counted)
             .chain_compression(ChainCompression::Lz4)
             .time_compression(TimeCompression::Raw)
@@ -62,7 +67,7 @@ impl<W: Write + Seek> FstSink<W> {
                 TimeAxis::Cycles => -10,
                 TimeAxis::Real { .. } => -12,
             })
-            .block_change_limit(BLOCK_CHANGES)
+            .block_change_limit(BLOCK_CHANGES.max(bits * BLOCK_CHANGES_PER_BIT))
             .build()
             .map_err(io::Error::other)?;
         let mut declaration = FstHeader {

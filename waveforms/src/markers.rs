@@ -101,6 +101,11 @@ impl MarkerFinder {
         }
     }
 
+    /// True if a marker depends on the recorded signal of this index.
+    pub fn reads(&self, signal: usize) -> bool {
+        !matches!(self.inputs[signal], Input::Unused)
+    }
+
     /// Notes a change of a recorded signal.
     #[inline]
     pub fn on_change(&mut self, now: Cycle, signal: u32, to: Option<u64>) {

@@ -9,6 +9,8 @@
 
 use std::io;
 
+use crate::recorder::Change;
+
 /// Receives the changes of a run.
 pub trait Sink: Send {
     /// Begins the dump with the values of all signals, from cycle `at` on.
@@ -16,6 +18,14 @@ pub trait Sink: Send {
 
     /// Sets a signal, by its index, to a value from cycle `at` on. `None` is a missing value.
     fn change(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()>;
+
+    /// Sets the signals of one cycle. Each has a new value from cycle `at` on.
+    fn changes(&mut self, at: u64, changes: &[Change]) -> io::Result<()> {
+        // One call for all changes of a cycle: an output is behind a pointer, and the calls in this loop are not.
+        changes
+            .iter()
+            .try_for_each(|&(signal, value)| self.change(at, signal, value))
+    }
 
     /// Ends the dump. Cycle `at` is the first one that is not part of it.
     fn finish(&mut self, at: u64) -> io::Result<()>;

@@ -65,6 +65,8 @@ pub struct Waveform {
     derived: DerivedSignals,
     schedule: Schedule,
     markers: MarkerFinder,
+    /// Whether markers or derived signals read a signal: most signals need no look at their tables, which no cache holds.
+    is_read: Vec<bool>,
     trigger: Option<TriggerDetector>,
     outputs: Vec<Output>,
     flight: Option<FlightRecorder>,
@@ -140,7 +142,9 @@ impl Waveform {
         let (mut signals, merge, links) = attach(selection, clock, &recorded)?;
         let trigger = (selection.trigger()).map(|trigger| TriggerDetector::new(trigger, &signals, recorded.start));
         let markers = MarkerFinder::new(&signals, recorded.start);
+        let n_recorded = signals.len();
         let derived = DerivedSignals::new(&mut signals, recorded.start, run.clock_khz);
+        let is_read = (0..n_recorded).map(|n| markers.reads(n) || derived.reads(n));
         Ok(Waveform {
             run: run.clone(),
             selection: selection.clone(),
@@ -148,6 +152,7 @@ impl Waveform {
             signals,
             merge,
             links,
+            is_read: is_read.collect(),
             derived,
             schedule: Schedule::default(),
             markers,

@@ -166,7 +166,7 @@ pub struct Run {
     #[arg(long = "const", value_name = "NAME=VALUE", value_parser = name_value, help_heading = "Run")]
     pub constants: Vec<(String, String)>,
     /// Host threads; results do not depend on their number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Run")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), allow_negative_numbers = true, help_heading = "Run")]
     pub threads: u16,
     /// Run programs whose target or instructions are newer than the GPU
     #[arg(long, help_heading = "Run")]

@@ -1,6 +1,5 @@
 //! `warpwave compare`: two runs side by side.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -12,7 +11,7 @@ use warpwave::compare::{Comparison, Lines, Side, page};
 use warpwave::report::json;
 use warpwave::scenario::Draft;
 use warpwave::watch::profile::Profile;
-use warpwave_components::preset;
+use warpwave_components::{preset, text_file};
 
 use super::args::{DEFAULT_GPU, key_value};
 use super::failure::Failure;
@@ -141,8 +140,9 @@ fn side(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
 /// Reads a saved report.
 fn saved(request: &Request<'_>) -> Result<Side, Failure> {
     let name = request.name;
-    let text = fs::read(name).map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
-    let report: Option<Json> = serde_json::from_slice(&text).ok();
+    let text = text_file::read(Path::new(name));
+    let text = text.map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    let report: Option<Json> = serde_json::from_str(&text).ok();
     // Any other JSON file lacks this key.
     let report = report.filter(|report| report["totals"]["cycles"].is_u64());
     let report = report.ok_or_else(|| {

@@ -8,15 +8,15 @@ mod pool;
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
 use warpwave::report::saved::{CYCLES, is_column, launch_of};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, page, plot,
-    points, script, shown,
+    self, Call, DrawnLaunches, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table,
+    launch_names, page, plot, points, script, shown,
 };
 use warpwave_components::preset;
 
@@ -33,13 +33,24 @@ use super::write::write;
 struct Planned {
     /// The scenario as it was named.
     name: String,
+    /// The title of plots and pages: that of the scenario, or else its name.
+    title: String,
     spec: Spec,
     store: Store,
     points: Vec<(Point, Job, Key)>,
     /// Every input file, which no output may replace.
     inputs: Vec<PathBuf>,
-    /// Launches of each point. `None` if a swept constant may change their number.
-    launches: Option<usize>,
+    launches: Launches,
+}
+
+/// The launches of the points.
+struct Launches {
+    /// The names of all.
+    names: Vec<String>,
+    /// True for each launch that only warms up.
+    warm_up: Vec<bool>,
+    /// False if a swept constant may change their number.
+    are_fixed: bool,
 }
 
 /// Runs a sweep, plans it, or computes one point.
@@ -55,6 +66,7 @@ pub fn sweep(args: &Sweep) -> Result<(), Failure> {
 fn plan(what: &What) -> Result<Planned, Failure> {
     let name = what.scenario.clone().unwrap_or_default();
     let draft = Draft::find(&name).map_err(Failure::input)?;
+    let title = title(&name, &draft);
     let mut spec = draft.sweep().cloned().unwrap_or_default();
     spec.override_axes(&what.over);
     let gpu = what.gpu.clone().or_else(|| draft.gpu());
@@ -100,6 +112,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     }
     Ok(Planned {
         name,
+        title,
         spec,
         store,
         points,
@@ -108,8 +121,19 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     })
 }
 
-/// Applies every setting once, so that a misspelt one is refused before the first point. Returns the number of launches, if fixed.
-fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Option<usize>, Failure> {
+/// The title of a scenario, or else its name without the folder.
+fn title(name: &str, draft: &Draft) -> String {
+    let stem = Path::new(name)
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned());
+    match draft.words().title {
+        "" => stem.unwrap_or_else(|| name.to_owned()),
+        title => title.to_owned(),
+    }
+}
+
+/// Applies every setting once, so that a misspelt one is refused before the first point. Returns the launches.
+fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Launches, Failure> {
     let mut settings: Vec<_> = jobs.iter().flat_map(|(_, job)| job.settings.clone()).collect();
     settings.sort();
     settings.dedup();
@@ -123,7 +147,11 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Option<usize>, 
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));
     checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))?;
-    Ok(constants.is_empty().then_some(scenario.launches.len()))
+    Ok(Launches {
+        names: launch_names(&scenario.launches),
+        warm_up: scenario.launches.iter().map(|launch| launch.is_warm_up).collect(),
+        are_fixed: constants.is_empty(),
+    })
 }
 
 impl Planned {
@@ -169,10 +197,20 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
 /// `sweep`: computes the missing points, then prints and writes the table.
 fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
-    let columns = columns(args, &planned)?;
+    let drawn = plot_options(args, &planned)?;
+    let columns = columns(args, &planned, &drawn)?;
     // A wrong option must fail now, not after hours of points.
-    let files = [("--csv", &args.csv), ("--plot", &args.plot), ("--html", &args.html)];
+    let files = [
+        ("--csv", &args.csv),
+        ("--parquet", &args.parquet),
+        ("--plot", &args.plot),
+        ("--html", &args.html),
+    ];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
+    if args.parquet.is_some() && cfg!(not(feature = "parquet")) {
+        let text = "--parquet needs a program with the feature `parquet`: cargo build --release --features parquet";
+        return Err(Failure::input(text));
+    }
     // So must an assertion that names no axis or metric of the sweep.
     let faults = planned.spec.asserts.iter().enumerate();
     let fault = faults
@@ -211,9 +249,15 @@ fn run(args: &Sweep) -> Result<(), Failure> {
     if let Some(path) = &args.csv {
         write(path, table.csv().as_bytes())?;
     }
+    #[cfg(feature = "parquet")]
+    if let Some(path) = &args.parquet {
+        let bytes = table
+            .parquet()
+            .map_err(|reason| Failure::input(format!("--parquet {}: {reason}", path.display())))?;
+        write(path, &bytes)?;
+    }
     if let Some(path) = &args.plot {
-        let options = plot_options(args, &planned.spec.plot);
-        let text = plot(&format!("{}: {}", planned.name, options.y), &table, &options);
+        let text = plot(&planned.title, &table, &drawn);
         let text = text.map_err(|reason| Failure::input(format!("--plot {}: {reason}", path.display())))?;
         write(path, text.as_bytes())?;
     }
@@ -223,25 +267,29 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         let says = held
             .as_ref()
             .map_or_else(|failure| failure.text.as_str(), String::as_str);
-        let options = plot_options(args, &planned.spec.plot);
-        write(path, page(&planned.name, &table, &options, says).as_bytes())?;
+        write(path, page(&planned.title, &table, &drawn, says).as_bytes())?;
     }
     let held = held?;
     if args.quiet { Ok(()) } else { print(&held) }
 }
 
 /// The columns: cycles, the scenario's metrics and assertions, then those of the command line.
-fn columns(args: &Sweep, planned: &Planned) -> Result<Vec<String>, Failure> {
+fn columns(args: &Sweep, planned: &Planned, drawn: &PlotOptions) -> Result<Vec<String>, Failure> {
     let spec = &planned.spec;
     let asserted = spec.asserts.iter().map(|assert| &assert.metric);
     let mut columns = vec![CYCLES.to_owned()];
     // A metric of an assertion or plot needs a column too.
     let plotted = spec.plot.metric.iter();
-    for name in spec.metrics.iter().chain(asserted).chain(plotted).chain(&args.metric) {
+    let by_launch = drawn.by_launch.iter().map(|n| format!("launch[{n}].{}", drawn.y));
+    let by_launch: Vec<String> = by_launch.collect();
+    let named = spec.metrics.iter().chain(asserted).chain(plotted);
+    for name in named.chain(&args.metric).chain(&by_launch) {
         if !is_column(name) {
             return Err(unknown_metric(name));
         }
-        if let (Some((launch, _)), Some(n)) = (launch_of(name), planned.launches)
+        let n = planned.launches.names.len();
+        if let Some((launch, _)) = launch_of(name)
+            && planned.launches.are_fixed
             && launch >= n
         {
             return Err(Failure::input(format!(
@@ -256,14 +304,34 @@ fn columns(args: &Sweep, planned: &Planned) -> Result<Vec<String>, Failure> {
 }
 
 /// The options of the command, or else those of the scenario.
-fn plot_options(args: &Sweep, spec: &PlotSpec) -> PlotOptions {
+fn plot_options(args: &Sweep, planned: &Planned) -> Result<PlotOptions, Failure> {
+    let (spec, launches) = (&planned.spec.plot, &planned.launches);
     let y = args.metric.first().or(spec.metric.as_ref());
-    PlotOptions {
+    let y = y.map_or(CYCLES, String::as_str).to_owned();
+    let all = args.by_launch.then_some(&DrawnLaunches::All(true));
+    let by_launch = match all.or(spec.launches.as_ref()) {
+        // A column of one launch is drawn alone.
+        Some(drawn) if launch_of(&y).is_none() => {
+            let counted = launches.names.iter().zip(&launches.warm_up);
+            let names: Vec<_> = counted
+                .map(|(name, warms_up)| (!warms_up).then_some(name.as_str()))
+                .collect();
+            let indices = drawn.indices(&names);
+            indices.map_err(|says| Failure::input(format!("{}: {says}", planned.name)))?
+        }
+        _ => Vec::new(),
+    };
+    // The label of the scenario is for its own axis.
+    let is_own_axis = args.x.is_none() || args.x == spec.x;
+    Ok(PlotOptions {
         x: args.x.clone().or_else(|| spec.x.clone()),
-        y: y.map_or(CYCLES, String::as_str).to_owned(),
+        x_label: spec.x_label.clone().filter(|_| is_own_axis),
+        y,
+        by_launch,
+        launches: launches.names.clone(),
         log_x: args.log_x || spec.log_x,
         log_y: args.log_y || spec.log_y,
-    }
+    })
 }
 
 /// Checks that every point has a result, and that the assertions hold. Returns a line about them.

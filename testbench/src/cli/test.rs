@@ -42,7 +42,7 @@ pub struct Test {
     #[arg(long, value_name = "N", value_parser = cycles, help_heading = "Run")]
     pub max_cycles: Option<u64>,
     /// Scenarios at the same time; as many as the host has cores if left out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true, help_heading = "Run")]
     pub jobs: Option<u16>,
     /// Print only failed scenarios
     #[arg(short, long, help_heading = "Results")]

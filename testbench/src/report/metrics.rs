@@ -79,6 +79,18 @@ enum Compute {
 }
 
 impl Metric {
+    /// The meaning in a few words: the first clause of the definition.
+    ///
+    /// ```
+    /// let metric = warpwave::report::metrics::find("sm__throughput.avg.pct_of_peak_sustained_elapsed").unwrap();
+    /// assert_eq!(metric.plain_name(), "Utilization of the SMs' busiest resource over the whole launch");
+    /// ```
+    pub fn plain_name(&self) -> &str {
+        let ends = [". ", ": ", "; "].map(|end| self.definition.find(end));
+        let end = ends.into_iter().flatten().min().unwrap_or(self.definition.len());
+        self.definition[..end].trim_end_matches('.')
+    }
+
     /// The metric's value for one launch, or for all launches together.
     pub fn value(&self, inputs: &Inputs<'_>) -> Value {
         let stall = |counter| inputs.sum("scheduler", counter);

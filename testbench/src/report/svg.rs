@@ -33,6 +33,9 @@ const BOLD: f64 = 1.15;
 /// Distance of two lines of a legend, in pixels.
 const LINE: f64 = 18.0;
 
+/// Distance of two lines of a label, in pixels.
+const LABEL_LINE: f64 = 15.0;
+
 /// Text with its special characters escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
@@ -78,8 +81,23 @@ impl Plot {
         self.width - MARGINS[1] - self.side
     }
 
+    /// The label of y takes a second line if one is too short for it.
     fn left(&self) -> f64 {
-        MARGINS[0]
+        MARGINS[0] + LABEL_LINE * (self.y_label().len() - 1) as f64
+    }
+
+    /// The lines of the label of y: one or two.
+    fn y_label(&self) -> Vec<&str> {
+        let label = self.y.label();
+        if CHARACTER * label.chars().count() as f64 <= self.height {
+            return vec![label];
+        }
+        let spaces = label.match_indices(' ').map(|(at, _)| at);
+        // The space nearest the middle leaves two lines of like length.
+        match spaces.min_by_key(|at| (2 * at).abs_diff(label.len())) {
+            Some(at) => vec![&label[..at], &label[at + 1..]],
+            None => vec![label],
+        }
     }
 
     fn bottom(&self) -> f64 {
@@ -202,13 +220,16 @@ impl Plot {
             self.height - 8.0,
             escaped(self.x.label())
         );
-        let _ = writeln!(
-            out,
-            r#"<text transform="translate(14 {:.1}) rotate(-90)" font-size="{:.1}" text-anchor="middle">{}</text>"#,
-            (top + bottom) / 2.0,
-            Self::font(self.y.label(), 12.0, self.height),
-            escaped(self.y.label())
-        );
+        for (n, line) in self.y_label().into_iter().enumerate() {
+            let _ = writeln!(
+                out,
+                r#"<text transform="translate({:.0} {:.1}) rotate(-90)" font-size="{:.1}" text-anchor="middle">{}</text>"#,
+                14.0 + LABEL_LINE * n as f64,
+                (top + bottom) / 2.0,
+                Self::font(line, 12.0, self.height),
+                escaped(line)
+            );
+        }
         out
     }
 
@@ -308,6 +329,20 @@ mod tests {
             "{text}"
         );
         assert!(text.contains(r#"<rect x="138.0" y="34""#), "{text}");
+    }
+
+    #[test]
+    fn long_label_of_y_takes_two_lines_and_moves_the_plotting_area() {
+        // 176 pixels hold 25 characters of 7 pixels; 29 take a second line of 15 pixels.
+        let axis = |label| Axis::new(label, Scale::Linear, 0.0, 10.0);
+        let size = (64 + 16 + 100, 34 + 42 + 100);
+        let plot = Plot::new("t", size, axis("x"), axis("bytes of a request (B/sector)"));
+        let text = plot.finish().into_string();
+        assert!(
+            text.contains(">bytes of a</text>") || text.contains(">bytes of a request</text>"),
+            "{text}"
+        );
+        assert!(text.contains("M79 34V134H164"), "{text}");
     }
 
     #[test]

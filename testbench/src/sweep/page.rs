@@ -36,17 +36,29 @@ pub fn page(name: &str, table: &Table, options: &PlotOptions, verdict: &str) -> 
     markup.into_string()
 }
 
-/// A plot for each column. The logarithmic y axis of `options` is for its own column.
+/// A plot for each column. The launches with a curve each share one. The logarithmic y axis of `options` is for its own column.
 fn plots(table: &Table, options: &PlotOptions) -> Markup {
-    let each = table.columns.iter().map(|column| {
-        let options = PlotOptions {
+    let joined = match options.by_launch.is_empty() {
+        true => Vec::new(),
+        false => options.columns(),
+    };
+    let is_joined = |column: &str| joined.iter().any(|(name, _)| name == column);
+    let alone = table
+        .columns
+        .iter()
+        .filter(|column| !is_joined(column))
+        .map(|column| PlotOptions {
             y: column.clone(),
+            by_launch: Vec::new(),
             // Another column may have values at or below 0.
             log_y: options.log_y && *column == options.y,
             ..options.clone()
-        };
-        plot(column, table, &options)
-    });
+        });
+    let joined = (!joined.is_empty()).then(|| options.clone());
+    let each = joined
+        .into_iter()
+        .chain(alone)
+        .map(|options| plot(&options.y, table, &options));
     html! {
         h2 { "Curves" }
         p class="how" { "One curve for each series. A dot is a point of the sweep, with its values as a tooltip." }
@@ -120,10 +132,9 @@ mod tests {
         table.rows[3].values.clear();
         table.rows[3].status = Status::Failed("a trap in <k>".to_owned());
         let options = PlotOptions {
-            x: None,
             y: "cycles".to_owned(),
             log_x: true,
-            log_y: false,
+            ..PlotOptions::default()
         };
         let page = page("k & co", &table, &options, "1 of 4 points failed\n");
         for part in [
@@ -142,15 +153,34 @@ mod tests {
     }
 
     #[test]
+    fn launches_with_a_curve_each_share_a_plot() {
+        let mut table = table(&["block=8,16"], &[900.0, 1000.0]);
+        table.columns = ["cycles", "launch[0].cycles", "launch[1].cycles"]
+            .map(str::to_owned)
+            .to_vec();
+        for row in &mut table.rows {
+            row.values = vec![row.values[0]; 3];
+        }
+        let options = PlotOptions {
+            y: "cycles".to_owned(),
+            by_launch: vec![0, 1],
+            launches: ["up", "down"].map(str::to_owned).to_vec(),
+            ..PlotOptions::default()
+        };
+        let page = page("k", &table, &options, "");
+        // One plot of both launches, and one of their sum.
+        assert_eq!(page.matches("<svg ").count(), 2, "{page}");
+        assert!(page.contains(">up</text>") && page.contains(">down</text>"), "{page}");
+    }
+
+    #[test]
     fn page_says_why_a_curve_is_not_drawn() {
         let mut table = table(&["block=8"], &[900.0]);
         table.rows[0].values.clear();
         table.rows[0].status = Status::Missing;
         let options = PlotOptions {
-            x: None,
             y: "cycles".to_owned(),
-            log_x: false,
-            log_y: false,
+            ..PlotOptions::default()
         };
         let page = page("k", &table, &options, "");
         assert!(page.contains("Not drawn: no point has a value of cycles."), "{page}");

@@ -5,6 +5,7 @@
 //! over = ["block=32..1024*2", "gpu=v100-sxm2,h100-sxm5"]   # as `--over`
 //! metrics = ["dram__bytes_read.sum"]                            # optional: columns beside the cycles
 //! plot = { metric = "cycles", x = "block", log_x = true }       # optional: what --plot draws without its own options
+//! # plot = { launches = true }: a curve for each launch; launches = ["up", "down"]: for these
 //!
 //! [[sweep.assert]]
 //! metric = "cycles"
@@ -14,6 +15,7 @@
 use serde::Deserialize;
 
 use super::{Axis, CurveAssert};
+use crate::scenario::nearest;
 
 /// The table `[sweep]`.
 #[derive(Clone, PartialEq, Debug, Default, Deserialize)]
@@ -39,14 +41,50 @@ pub struct Spec {
 pub struct PlotSpec {
     /// The column along y. `None` draws the cycles.
     pub metric: Option<String>,
+    /// The launches with a curve each. `None` draws all launches together.
+    pub launches: Option<DrawnLaunches>,
     /// The axis along x.
     pub x: Option<String>,
+    /// The label of x. `None` gives the name of the axis, with its unit.
+    pub x_label: Option<String>,
     /// True for a logarithmic x axis.
     #[serde(default)]
     pub log_x: bool,
     /// True for a logarithmic y axis.
     #[serde(default)]
     pub log_y: bool,
+}
+
+/// The launches with a curve each.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged, expecting = "`true`, or names of launches")]
+pub enum DrawnLaunches {
+    /// `true`: all that count in totals. `false`: none.
+    All(bool),
+    /// These, by their names or by those of their kernels.
+    Named(Vec<String>),
+}
+
+impl DrawnLaunches {
+    /// The indices of the launches. `names` has the name of each launch, and `None` for one that only warms up.
+    ///
+    /// # Errors
+    /// If no launch has a name. The text says which.
+    pub fn indices(&self, names: &[Option<&str>]) -> Result<Vec<usize>, String> {
+        let counted = || (0..names.len()).filter(|&n| names[n].is_some());
+        match self {
+            DrawnLaunches::All(is_drawn) => Ok(counted().filter(|_| *is_drawn).collect()),
+            DrawnLaunches::Named(drawn) => {
+                let find = |name: &String| {
+                    let found = counted().find(|&n| names[n] == Some(name));
+                    let near = || nearest(name, names.iter().copied().flatten());
+                    let hint = || near().map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                    found.ok_or_else(|| format!("sweep.plot.launches: no launch is named `{name}`{}", hint()))
+                };
+                drawn.iter().map(find).collect()
+            }
+        }
+    }
 }
 
 impl Spec {
@@ -72,6 +110,25 @@ mod tests {
         spec.override_axes(&axes);
         let shown: Vec<_> = spec.over.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["block=128", "gpu=tiny", "n=1,2"]);
+    }
+
+    #[test]
+    fn launches_are_drawn_by_name_and_warm_ups_are_not() {
+        let names = [None, Some("up"), Some("down")];
+        let indices = |text: &str| {
+            let spec: PlotSpec = toml::from_str(&format!("launches = {text}")).unwrap();
+            spec.launches.unwrap().indices(&names)
+        };
+        assert_eq!(indices("true"), Ok(vec![1, 2]));
+        assert_eq!(indices("false"), Ok(vec![]));
+        assert_eq!(indices("[\"down\", \"up\"]"), Ok(vec![2, 1]));
+        let says = indices("[\"dawn\"]").unwrap_err();
+        assert_eq!(
+            says,
+            "sweep.plot.launches: no launch is named `dawn`; did you mean `down`?"
+        );
+        let says = toml::from_str::<PlotSpec>("launches = 3").unwrap_err().to_string();
+        assert!(says.contains("`true`, or names of launches"), "{says}");
     }
 
     #[test]

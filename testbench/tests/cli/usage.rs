@@ -130,3 +130,22 @@ fn value_of_the_wrong_type_is_described_in_plain_words() {
         &["`sm.lsu.queue_depth` cannot have this value", "a whole number from 0"],
     );
 }
+
+#[test]
+fn negative_count_is_answered_with_the_range() {
+    for (args, range) in [
+        (
+            &["sweep", "saxpy", "--over", "n=1", "--jobs", "-1"][..],
+            "-1 is not in 1..=1024",
+        ),
+        (&["test", "saxpy", "--jobs", "-1"], "-1 is not in 1..=1024"),
+        (&["run", "saxpy", "--threads", "-1"], "-1 is not in 1..=256"),
+    ] {
+        let option = args[args.len() - 2];
+        assert_fails(
+            &warpwave(args),
+            2,
+            &[&format!("invalid value '-1' for '{option} <N>': {range}")],
+        );
+    }
+}

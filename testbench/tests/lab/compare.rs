@@ -135,6 +135,18 @@ fn report_saved_without_lines_is_compared_by_its_metrics() {
     );
 }
 
+/// A device has no end, and its length is 0.
+#[test]
+#[cfg(unix)]
+fn report_without_an_end_is_refused_at_the_limit_of_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("endless.json")).unwrap();
+    let answer = warpwave_in(folder.path(), &["compare", "endless.json", "saxpy", "--gpu", "tiny"]);
+    assert_eq!(answer.code, 2);
+    let says = "cannot read endless.json: larger than 64 MiB, the limit of a text";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused() {
     let folder = two();

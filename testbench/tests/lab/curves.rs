@@ -121,6 +121,74 @@ fn plot_has_a_curve_for_each_series() {
 }
 
 #[test]
+fn plot_has_the_title_of_the_scenario_and_no_path() {
+    let folder = project("\n[sweep]\nover = [\"launch[0].args[1]=64,128,256\"]\nplot = { x_label = \"Elements\" }\n");
+    let path = folder.path().join("count.toml");
+    let draw = || {
+        let args = ["sweep", path.to_str().unwrap(), "--plot", "p.svg", "--store", "s"];
+        let answer = warpwave_in(folder.path(), &args);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        fs::read_to_string(folder.path().join("p.svg")).unwrap()
+    };
+    let plot = draw();
+    assert!(plot.contains("font-weight=\"bold\">count</text>"), "{plot}");
+    assert!(
+        plot.contains(">Elements</text>") && plot.contains(">Core cycles</text>"),
+        "{plot}"
+    );
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("title = \"Loads of a loop\"\n{text}")).unwrap();
+    let plot = draw();
+    assert!(plot.contains("font-weight=\"bold\">Loads of a loop</text>"), "{plot}");
+}
+
+#[test]
+fn each_launch_has_a_curve_if_the_scenario_or_the_command_wants_it() {
+    let launches = "
+name = \"short\"
+
+[[launch]]
+name = \"long\"
+grid = 1
+block = 64
+args = [\"data\", { u32 = 1024 }]
+
+[sweep]
+over = [\"block=32,64,128\"]
+";
+    let folder = project(launches);
+    let sweep = |more: &[&str]| {
+        let args = [&["sweep", "count.toml", "--plot", "p.svg"], more].concat();
+        let answer = warpwave_in(folder.path(), &args);
+        let plot = fs::read_to_string(folder.path().join("p.svg")).unwrap_or_default();
+        (answer, plot)
+    };
+    let (_, plot) = sweep(&[]);
+    assert_eq!(plot.matches("stroke-width=\"2\"").count(), 1);
+    let (answer, plot) = sweep(&["--by-launch"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(
+        plot.contains(">short</text>") && plot.contains(">long</text>"),
+        "{plot}"
+    );
+    assert!(answer.out.contains("launch[1].cycles"), "{}", answer.out);
+    let path = folder.path().join("count.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}plot = {{ launches = [\"long\"] }}\n")).unwrap();
+    let (answer, plot) = sweep(&[]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(
+        plot.contains(">long</text>") && !plot.contains(">short</text>"),
+        "{plot}"
+    );
+    fs::write(&path, format!("{text}plot = {{ launches = [\"lung\"] }}\n")).unwrap();
+    let (answer, _) = sweep(&[]);
+    assert_eq!(answer.code, 2);
+    let says = "count.toml: sweep.plot.launches: no launch is named `lung`; did you mean `long`?";
+    assert!(answer.err.contains(says), "{}", answer.err);
+}
+
+#[test]
 fn page_has_a_plot_for_each_column_and_the_verdict() {
     let folder = project(SWEEP);
     let answer = warpwave_in(folder.path(), &["sweep", "count.toml", "--html", "p.html", "--log-x"]);

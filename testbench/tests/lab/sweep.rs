@@ -118,6 +118,24 @@ fn metric_is_a_column_of_table_and_csv_with_its_exact_value() {
 }
 
 #[test]
+fn parquet_file_is_written_or_the_missing_feature_is_named() {
+    let folder = project("");
+    let args = ["sweep", "count.toml", "--over", "block=32,64", "--parquet", "t.parquet"];
+    let answer = warpwave_in(folder.path(), &args);
+    let file = fs::read(folder.path().join("t.parquet"));
+    if cfg!(feature = "parquet") {
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        // A Parquet file begins and ends with these bytes.
+        let bytes = file.unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        return;
+    }
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    let says = "--parquet needs a program with the feature `parquet`: cargo build --release --features parquet";
+    assert!(answer.err.contains(says) && file.is_err(), "{}", answer.err);
+}
+
+#[test]
 fn second_sweep_computes_only_what_is_new_and_another_input_is_computed_again() {
     let folder = project("");
     let sweep = |over: &str| {

@@ -80,8 +80,10 @@ impl Waveform {
         self.merge.take(now, &mut changes);
         self.links.take(now, &mut changes);
         for &(signal, value) in &changes {
-            self.markers.on_change(now, signal, value);
-            self.derived.on_change(now, signal, self.values[signal as usize], value);
+            if self.is_read[signal as usize] {
+                self.markers.on_change(now, signal, value);
+                self.derived.on_change(now, signal, self.values[signal as usize], value);
+            }
         }
         self.derived.take(now, &mut changes);
         self.schedule.take(now, &mut changes);
@@ -89,8 +91,13 @@ impl Waveform {
         if let Some(flight) = &mut self.flight {
             flight.record(now, &changes, &self.values);
         }
+        // Once the outputs have begun, only derived signals and the flight recorder read values.
+        let is_read = |signal: u32| self.is_read.get(signal as usize).is_some_and(|is_read| *is_read);
+        let keeps_all = self.first_shown.is_none() || self.flight.is_some();
         for &(signal, value) in &changes {
-            self.values[signal as usize] = value;
+            if keeps_all || is_read(signal) {
+                self.values[signal as usize] = value;
+            }
         }
         // After `values` have changed: the dump begins with the values that this cycle ends with.
         let result = match self.first_shown {
@@ -141,10 +148,8 @@ impl Waveform {
         // Counted once, not per output.
         self.n_changes += changes.len() as u64;
         for output in &mut self.outputs {
-            for &(signal, value) in changes {
-                let result = output.sink.change(now.0, signal, value);
-                result.map_err(|error| WaveError::io(&output.path, error))?;
-            }
+            let result = output.sink.changes(now.0, changes);
+            result.map_err(|error| WaveError::io(&output.path, error))?;
         }
         Ok(())
     }

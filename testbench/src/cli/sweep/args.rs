@@ -20,7 +20,7 @@ pub struct Sweep {
     #[command(flatten)]
     pub what: What,
     /// Points at the same time, each in its own process; as many as the host has cores if left out
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Run")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), allow_negative_numbers = true, help_heading = "Run")]
     pub jobs: Option<u16>,
     /// Hide the progress line
     #[arg(long, help_heading = "Run")]
@@ -34,6 +34,9 @@ pub struct Sweep {
     /// Write the table as CSV
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub csv: Option<PathBuf>,
+    /// Write the table as Parquet, with types (in a build with the feature `parquet`)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub parquet: Option<PathBuf>,
     /// Draw the first --metric, or the cycles, as SVG with one curve per series
     #[arg(long, value_name = "FILE", group = "drawn", help_heading = "Results")]
     pub plot: Option<PathBuf>,
@@ -43,6 +46,9 @@ pub struct Sweep {
     /// The axis along x of the plot; the first with numbers if left out
     #[arg(long, value_name = "AXIS", requires = "drawn", help_heading = "Results")]
     pub x: Option<String>,
+    /// Draw one curve per launch
+    #[arg(long, requires = "drawn", help_heading = "Results")]
+    pub by_launch: bool,
     /// Logarithmic x axis of the plot
     #[arg(long, requires = "drawn", help_heading = "Results")]
     pub log_x: bool,

@@ -34,6 +34,11 @@ pub fn of(state: &str) -> StallText {
             "could not issue a global or local access: the LSU queue was full",
             "use fewer and wider accesses",
         ),
+        "tex_throttle" => (
+            "#b8a07a",
+            "could not issue a texture fetch: the queue of the texture unit was full",
+            "use fewer texture fetches, or put arithmetic between them",
+        ),
         "mio_throttle" => (
             "#e69f00",
             "could not issue a shared-memory access: the LSU queue was full",

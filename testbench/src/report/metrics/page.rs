@@ -39,13 +39,13 @@ pub fn page() -> String {
     }
     out.push_str(STATES_HEAD);
     for (state, _) in STATES {
-        let _ = match stall::NAMES.contains(&state) {
-            true => {
-                let text = stall_text::of(state);
-                writeln!(out, "| `{state}` | {} | {} |", text.means, text.advice)
-            }
-            false => writeln!(out, "| `{state}` | not modelled | |"),
+        let text = stall_text::of(state);
+        let note = if stall::NAMES.contains(&state) {
+            ""
+        } else {
+            " (not modelled)"
         };
+        let _ = writeln!(out, "| `{state}`{note} | {} | {} |", text.means, text.advice);
     }
     // One state stands for all 18: their metrics differ only in the name.
     let [(state, counter), ..] = STATES;
@@ -57,13 +57,12 @@ pub fn page() -> String {
 /// The text about one warp state. `None` for a word that is no state.
 pub fn state(name: &str) -> Option<String> {
     let (state, counter) = STATES.into_iter().find(|(state, _)| *state == name)?;
-    let meaning = match stall::NAMES.contains(&state) {
-        true => {
-            let text = stall_text::of(state);
-            format!("A warp in it {}.\n\nwhat helps {}\n", text.means, text.advice)
-        }
-        false => "No part of this machine brings a warp into it.\n".to_owned(),
+    let text = stall_text::of(state);
+    let note = match stall::NAMES.contains(&state) {
+        true => "",
+        false => "This machine has no queue of its own for them, so no warp is in this state.\n\n",
     };
+    let meaning = format!("A warp in it {}.\n\n{note}what helps {}\n", text.means, text.advice);
     let metrics = stall_rows(state, counter).map(|metric| format!("metric     {}\n", metric.name));
     Some(format!("{state} (state of a warp)\n\n{meaning}{}", metrics.concat()))
 }
@@ -109,6 +108,21 @@ mod tests {
     }
 
     #[test]
+    fn every_state_has_a_meaning_and_an_advice() {
+        for (name, _) in STATES {
+            let text = state(name).unwrap();
+            assert!(!text.contains("A warp in it waited.\n"), "{text}");
+            let advice = text.lines().find_map(|line| line.strip_prefix("what helps "));
+            assert!(advice.is_some_and(|advice| !advice.is_empty()), "{text}");
+        }
+        let texture = state("tex_throttle").unwrap();
+        assert!(
+            texture.contains("texture fetch") && texture.contains("no warp is in this state"),
+            "{texture}"
+        );
+    }
+
+    #[test]
     fn every_metric_and_every_state_is_on_the_page() {
         let page = page();
         let metrics = table::parts().flat_map(|(_, metrics)| metrics);
@@ -116,7 +130,7 @@ mod tests {
             .map(|metric| metric.name)
             .chain(STATES.map(|(state, _)| state.to_owned()));
         for name in names {
-            assert!(page.contains(&format!("| `{name}` |")), "{name}");
+            assert!(page.contains(&format!("| `{name}`")), "{name}");
         }
     }
 }
