@@ -51,7 +51,7 @@ fn trial(n: u64, instances: u64) -> Trial {
     }
 }
 
-/// Runs at least so many instances of a file on a machine.
+/// Runs at least this number of instances of a file on a machine.
 fn run(file: &File, config: &GpuConfig, first: u64, instances: u64, column: &mut Column) -> Seen {
     let mut seen = Histogram::default();
     for n in first.. {
