@@ -1,10 +1,10 @@
-//! Runs one component with its world, and checks the contract that every component keeps.
+//! Runs one component with its world, and checks the contract that every component keeps. Components that belong together run as a group.
 //!
 //! ```text
 //!   world: sources --> [ component ] --> sinks
 //! ```
 //!
-//! The world is the other component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong message.
+//! The world is the last component of the tile. It sends random traffic, takes messages at a random pace, and panics at a wrong message.
 //! A run takes some microseconds, so a fuzzer can do thousands per second. `warpwave_hw::rig::check` checks the same contract in every
 //! cycle, but takes a thousand times longer.
 //!
@@ -70,21 +70,40 @@ pub enum SecondRun {
     ResetTwice(#[arbitrary(with = within(0..=400))] u16),
 }
 
-/// Creates the links between a component and its world.
+/// Creates the links between the components under test and their world.
 pub struct Wiring {
-    component: TileSlot,
+    components: Vec<TileSlot>,
     world: TileSlot,
 }
 
 impl Wiring {
-    /// A link from the world to the component.
+    /// A link from the world to the component, or to the first of a group.
     pub fn input<T: Send>(&self, latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
-        link(&config("input", latency, depth), &self.world, &self.component)
+        self.input_of(0, latency, depth)
     }
 
-    /// A link from the component to the world.
+    /// A link from the component to the world, or from the first of a group.
     pub fn output<T: Send>(&self, latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
-        link(&config("output", latency, depth), &self.component, &self.world)
+        self.output_of(0, latency, depth)
+    }
+
+    /// A link from the world to component `n` of a group.
+    pub fn input_of<T: Send>(&self, n: usize, latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
+        link(&config("input", latency, depth), &self.world, &self.components[n])
+    }
+
+    /// A link from component `n` of a group to the world.
+    pub fn output_of<T: Send>(&self, n: usize, latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
+        link(&config("output", latency, depth), &self.components[n], &self.world)
+    }
+
+    /// A link between two components of a group.
+    pub fn between<T: Send>(&self, [from, to]: [usize; 2], latency: u32, depth: u32) -> (OutPort<T>, InPort<T>) {
+        link(
+            &config("between", latency, depth),
+            &self.components[from],
+            &self.components[to],
+        )
     }
 }
 
@@ -268,20 +287,20 @@ impl<W: World> Component for Driver<W> {
     fn stats(&self, _: &mut dyn Report) {}
 }
 
-/// The counters of a component, and the largest value of each latency.
+/// The counters of the components, and the largest value of each latency.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Counters(Vec<(&'static str, u64)>);
 
 impl Counters {
-    fn of(component: &dyn Component) -> Counters {
+    fn of(components: &[Box<dyn Component>]) -> Counters {
         let mut counters = Counters::default();
-        component.stats(&mut counters);
+        components.iter().for_each(|component| component.stats(&mut counters));
         counters
     }
 
-    fn check_growth(&self, later: &Counters, path: &Path) {
+    fn check_growth(&self, later: &Counters) {
         for ((name, before), (_, after)) in self.0.iter().zip(&later.0) {
-            assert!(before <= after, "{path}: counter {name} falls from {before} to {after}");
+            assert!(before <= after, "counter {name} falls from {before} to {after}");
         }
     }
 }
@@ -295,20 +314,23 @@ impl Report for Counters {
     }
 }
 
-/// One machine of two components: component 0 is the one under test, component 1 its world.
+/// One machine: the components under test, and their world as the last component.
 struct Machine {
     clock: Clock,
 }
 
 impl Machine {
-    fn new<C: Component, W: World>(build: &impl Fn(&Wiring) -> (C, W)) -> Machine {
+    fn new<W: World>(n: usize, build: &impl Fn(&Wiring) -> (Group, W)) -> Machine {
         let mut tile = TileBuilder::new();
         let wiring = Wiring {
-            component: tile.slot(),
+            components: (0..n).map(|_| tile.slot()).collect(),
             world: tile.slot(),
         };
-        let (component, world) = build(&wiring);
-        tile.fill(&wiring.component, component);
+        let (components, world) = build(&wiring);
+        assert_eq!(components.len(), n, "one component for each slot");
+        for (slot, component) in wiring.components.iter().zip(components) {
+            tile.fill_boxed(slot, component);
+        }
         let path = Path::root("world");
         tile.fill(&wiring.world, Driver { path, world });
         Machine {
@@ -316,56 +338,63 @@ impl Machine {
         }
     }
 
-    fn component(&self) -> &dyn Component {
-        self.clock.tiles()[0].components()[0].as_ref()
-    }
-
-    fn world<W: World>(&self) -> &W {
-        let world: &dyn Any = self.clock.tiles()[0].components()[1].as_ref();
+    /// The components under test, and the world.
+    fn parts<W: World>(&self) -> (&[Box<dyn Component>], &W) {
+        let (world, components) = self.clock.tiles()[0]
+            .components()
+            .split_last()
+            .expect("a tile with a world");
+        let world: &dyn Any = world.as_ref();
         let driver = world.downcast_ref::<Driver<W>>();
-        &driver.expect("component 1 is the world").world
+        (components, &driver.expect("the last component is the world").world)
     }
 
-    /// Checks the end of a run: the component is quiescent, and the world finds nothing wrong. Returns true, or panics.
+    /// The messages of the world so far, and the counters of the components.
+    fn results<W: World>(&self) -> (u64, Counters) {
+        let (components, world) = self.parts::<W>();
+        (world.digest(), Counters::of(components))
+    }
+
+    /// Checks the end of a run: the components are quiescent, and the world finds nothing wrong. Returns true, or panics.
     fn is_done<W: World>(&self, cycles: u64) -> bool {
-        let component = self.component();
-        if !component.is_quiescent() {
-            let mut waits = Vec::new();
-            component.waits(&mut |wait| waits.push(wait));
+        let (components, world) = self.parts::<W>();
+        if let Some(component) = components.iter().find(|component| !component.is_quiescent()) {
             panic!(
                 "{}: not quiescent after {cycles} cycles: {}",
                 component.path(),
-                waits.join("; ")
+                waits(components)
             );
         }
-        self.world::<W>().check_end();
+        world.check_end();
         true
     }
 
-    /// Runs to the end, then ticks the idle machine. Returns the digest of the world, and the counters of the component.
+    /// Runs to the end, then ticks the idle machine. Returns the digest of the world, and the counters of the components.
     fn run<W: World>(&mut self, limit: u64) -> (u64, Counters) {
         // With idle-skipping the clock stops as soon as no component is due.
         let stop = self.clock.run(Cycle(limit), |_| false);
         let end = self.clock.now().0;
+        let components = self.parts::<W>().0;
         assert!(
             stop == Stop::Idle,
-            "{}: no end after {limit} cycles",
-            self.component().path()
+            "{}: no end after {limit} cycles: {}",
+            components[0].path(),
+            waits(components)
         );
         self.is_done::<W>(end);
         // After the end, so that a component that acts on ticks alone is found.
         self.tick_idle::<W>();
-        (self.world::<W>().digest(), Counters::of(self.component()))
+        self.results::<W>()
     }
 
     /// Ticks every component of the idle machine: nothing may be sent, and no counter may change.
     fn tick_idle<W: World>(&mut self) {
-        let before = (self.world::<W>().digest(), Counters::of(self.component()));
+        let before = self.results::<W>();
         self.clock.tiles_mut()[0].set_skipping(false);
         let end = self.clock.now() + IDLE_CYCLES;
         self.clock.run(end, |_| false);
-        let after = (self.world::<W>().digest(), Counters::of(self.component()));
-        assert_eq!(before, after, "{}: it acts without work", self.component().path());
+        let after = self.results::<W>();
+        assert_eq!(before, after, "{}: it acts without work", self.parts::<W>().0[0].path());
     }
 
     /// Runs every cycle without idle-skipping, until the world has ended. Checks that counters grow.
@@ -373,19 +402,25 @@ impl Machine {
         self.clock.tiles_mut()[0].set_skipping(false);
         let mut last = Counters::default();
         self.clock.run_observed(Cycle(end), |pause| {
-            pause.each_component(&mut |component| {
-                // The world has no counters.
-                if component.path().to_string() != "world" {
-                    let now = Counters::of(component);
-                    last.check_growth(&now, component.path());
-                    last = now;
-                }
-            });
+            // The world has no counters.
+            let mut now = Counters::default();
+            pause.each_component(&mut |component| component.stats(&mut now));
+            last.check_growth(&now);
+            last = now;
             false
         });
         self.is_done::<W>(end);
-        (self.world::<W>().digest(), Counters::of(self.component()))
+        self.results::<W>()
     }
+}
+
+/// What the components say that they wait for.
+fn waits(components: &[Box<dyn Component>]) -> String {
+    let mut waits = Vec::new();
+    components
+        .iter()
+        .for_each(|component| component.waits(&mut |wait| waits.push(wait)));
+    waits.join("; ")
 }
 
 /// Runs the component of `build` to its end, then a second time in another way, and compares.
@@ -393,16 +428,34 @@ impl Machine {
 /// # Panics
 /// If the world finds a wrong answer, if the component does not come to rest within `limit` cycles, or if it breaks the contract.
 pub fn check<C: Component, W: World>(build: impl Fn(&Wiring) -> (C, W), second: SecondRun, limit: u64) {
-    let mut first = Machine::new(&build);
+    let build = |wiring: &Wiring| {
+        let (component, world) = build(wiring);
+        (vec![Box::new(component) as Box<dyn Component>], world)
+    };
+    check_group(1, build, second, limit);
+}
+
+/// Components that run together.
+pub type Group = Vec<Box<dyn Component>>;
+
+/// Runs the `n` components of `build` as [`check`] runs one.
+///
+/// # Panics
+/// As [`check`].
+pub fn check_group<W: World>(n: usize, build: impl Fn(&Wiring) -> (Group, W), second: SecondRun, limit: u64) {
+    let mut first = Machine::new(n, &build);
     let expected = first.run::<W>(limit);
-    first.component().stats(&mut CounterFeatures);
-    let mut machine = Machine::new(&build);
+    let components = first.parts::<W>().0;
+    components
+        .iter()
+        .for_each(|component| component.stats(&mut CounterFeatures));
+    let mut machine = Machine::new(n, &build);
     let found = match second {
         SecondRun::None => return,
         // As many cycles as the first run took, since this machine is never idle.
         SecondRun::NoSkip => machine.run_unskipped::<W>(first.clock.now().0),
         SecondRun::OtherOrder => {
-            machine.clock.tiles_mut()[0].set_order(vec![1, 0]);
+            machine.clock.tiles_mut()[0].set_order((0..=n).rev().collect());
             machine.run::<W>(limit)
         }
         // The first run may stop anywhere: a reset must clear whatever is in flight.

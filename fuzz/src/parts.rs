@@ -52,7 +52,8 @@ pub enum Mask {
 }
 
 impl Mask {
-    fn byte_mask(self, sectors: u8) -> u128 {
+    /// The bytes in these sectors.
+    pub fn byte_mask(self, sectors: u8) -> u128 {
         let writes = |at: usize| {
             sectors >> (at / SECTOR) & 1 == 1
                 && match self {

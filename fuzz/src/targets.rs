@@ -22,6 +22,8 @@ pub mod l1;
 
 pub mod l2_slice;
 
+pub mod l2_twins;
+
 pub mod link_clock;
 
 pub mod lsu;
@@ -175,6 +177,13 @@ pub const ALL: &[Target] = &[
         l2_slice::Input,
         l2_slice::check,
         "requests for a sector take effect in order; a write-back leaves the newest bytes in memory",
+        &["components/src/l2"]
+    ),
+    target!(
+        "l2_twins",
+        l2_twins::Input,
+        l2_twins::check,
+        "a byte is one register to the SMs of both partitions; a write-back leaves the newest bytes in memory",
         &["components/src/l2"]
     ),
     target!(

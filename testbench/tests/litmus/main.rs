@@ -11,6 +11,7 @@ mod cluster;
 mod execution;
 mod kernel;
 mod machine;
+mod presets;
 mod program;
 mod races;
 mod random;

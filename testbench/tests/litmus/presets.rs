@@ -1,0 +1,171 @@
+//! Every litmus file on every preset, in order and with disorder on purpose.
+//!
+//! `WARPWAVE_LITMUS_INSTANCES=N` runs at least N instances of each file on each preset and in each mode. Without it each runs once.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::thread;
+
+use warpwave_components::config::GpuConfig;
+use warpwave_components::preset;
+
+use super::axioms::allowed;
+use super::machine::{DELAYS, LAYOUTS, Trial};
+use super::program::{Outcome, Program};
+use super::suite::{Histogram, WEAK, files, has_clusters, machine, stable_cells};
+
+/// Instances of each row of the page.
+const PAGE_INSTANCES: u64 = 10_000;
+
+/// A file and its allowed outcomes.
+struct File {
+    program: Program,
+    allowed: BTreeSet<Outcome>,
+}
+
+/// What a file showed on a preset.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    instances: u64,
+    /// Instances that meet the condition of the file.
+    in_question: u64,
+}
+
+/// What the files showed on a preset: for each file the machine in order and in disorder, or `None` if it needs clusters.
+struct Column {
+    gpu: &'static str,
+    seen: Vec<Option<[Seen; 2]>>,
+    /// The forbidden outcomes as text.
+    forbidden: Vec<String>,
+}
+
+/// Launch `n` of a file. A launch for many instances is larger.
+fn trial(n: u64, instances: u64) -> Trial {
+    let (warps, rounds) = if instances > 1 { (32, 4) } else { (16, 1) };
+    Trial {
+        layout: LAYOUTS[n as usize % LAYOUTS.len()],
+        delays: DELAYS[n as usize % DELAYS.len()],
+        seed: n,
+        warps,
+        rounds,
+    }
+}
+
+/// Runs at least this number of instances of a file on a machine.
+fn run(file: &File, config: &GpuConfig, first: u64, instances: u64, column: &mut Column) -> Seen {
+    let mut seen = Histogram::default();
+    for n in first.. {
+        seen.run(&file.program, config, [trial(n, instances)].into_iter());
+        if seen.instances() >= instances {
+            break;
+        }
+    }
+    let forbidden = seen.forbidden(&file.program, &file.allowed);
+    column.forbidden.extend(
+        forbidden
+            .iter()
+            .map(|line| format!("{}, check.weak={}: {line}", column.gpu, config.check.weak)),
+    );
+    Seen {
+        instances: seen.instances(),
+        in_question: seen.in_question(&file.program),
+    }
+}
+
+/// Runs all files on a preset.
+fn column(gpu: &'static str, number: usize, files: &[File], instances: u64) -> Column {
+    let configs = [machine(gpu, &[]), machine(gpu, &WEAK)];
+    let mut column = Column {
+        gpu,
+        seen: Vec::new(),
+        forbidden: Vec::new(),
+    };
+    for (n, file) in files.iter().enumerate() {
+        let can_run = !file.program.needs_clusters() || has_clusters(&configs[0]);
+        // Of a few launches each preset and file begins with another layout and delay.
+        let first = 101 * n as u64 + number as u64;
+        let seen = can_run.then(|| {
+            configs
+                .each_ref()
+                .map(|config| run(file, config, first, instances, &mut column))
+        });
+        column.seen.push(seen);
+    }
+    column
+}
+
+/// Runs all files on all presets, on the threads of the host.
+///
+/// # Panics
+/// If an outcome is forbidden.
+fn columns(instances: u64) -> Vec<Column> {
+    let file = |program: Program| File {
+        allowed: allowed(&program),
+        program,
+    };
+    let files: Vec<File> = files().into_iter().map(file).collect();
+    let gpus = preset::names();
+    let waiting = Mutex::new((0..gpus.len()).collect::<Vec<_>>());
+    let done = Mutex::new(Vec::new());
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let Some(number) = waiting.lock().unwrap().pop() else {
+                        break;
+                    };
+                    let column = column(gpus[number], number, &files, instances);
+                    done.lock().unwrap().push((number, column));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(number, _)| *number);
+    let columns: Vec<Column> = done.into_iter().map(|(_, column)| column).collect();
+    assert_eq!(columns.len(), gpus.len());
+    let forbidden: Vec<&str> = columns
+        .iter()
+        .flat_map(|column| &column.forbidden)
+        .map(String::as_str)
+        .collect();
+    assert!(forbidden.is_empty(), "{}", forbidden.join("\n"));
+    columns
+}
+
+#[test]
+fn every_preset_shows_only_allowed_outcomes() {
+    let given = std::env::var("WARPWAVE_LITMUS_INSTANCES");
+    let instances = given.map_or(1, |text| text.parse().expect("WARPWAVE_LITMUS_INSTANCES is a number"));
+    let columns = columns(instances);
+    for column in &columns {
+        let seen: Vec<&[Seen; 2]> = column.seen.iter().flatten().collect();
+        assert!(seen.len() >= 80, "{}: {} files", column.gpu, seen.len());
+        assert!(
+            seen.iter()
+                .flat_map(|both| *both)
+                .all(|seen| seen.instances >= instances)
+        );
+    }
+}
+
+/// The table of the page.
+pub fn table() -> String {
+    let columns = columns(PAGE_INSTANCES);
+    let names: Vec<String> = columns.iter().map(|column| format!("`{}`", column.gpu)).collect();
+    let mut table = format!(
+        "| Test | Condition | Outcomes allowed | {} |\n|{}\n",
+        names.join(" | "),
+        "---|".repeat(3 + columns.len())
+    );
+    for (n, program) in files().iter().enumerate() {
+        let cell = |column: &Column| match column.seen[n] {
+            None => String::new(),
+            Some([ordered, weak]) => format!("{} {}", ordered.in_question, weak.in_question),
+        };
+        let cells: Vec<String> = columns.iter().map(cell).collect();
+        table += &format!("| {} | {} |\n", stable_cells(program).join(" | "), cells.join(" | "));
+    }
+    table
+}
