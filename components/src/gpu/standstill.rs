@@ -5,8 +5,8 @@
 //! | watch | a period of `gigathread.standstill_cycles` passes without a sign of progress |
 //! | compare | every warp is stuck: a standstill; or there is progress, a warp computes, or there are [`SAMPLES`] samples: watch again |
 //!
-//! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, or bulk copies and products
-//! write shared memory.
+//! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, bulk copies move data,
+//! products write shared memory, or a clock is read.
 //! In the second phase the host samples the state of each warp every [`STRIDE`] cycles: program counters, registers and predicates. A
 //! warp is stuck in one of these cases:
 //!
@@ -15,7 +15,10 @@
 //! - It branches to itself.
 //!
 //! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
-//! end. A warp that reads a clock never returns to a state. A barrier that opens ends the wait of its warps, so they are not stuck.
+//! end. A barrier that opens ends the wait of its warps, so they are not stuck.
+//!
+//! A warp that reads a clock may return to a state: the time may be in no register. It leaves its loop later all the same. So each read of a
+//! clock counts as progress.
 //!
 //! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
 
@@ -34,18 +37,20 @@ use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::Warp;
 
 /// Counters that grow when a launch makes progress.
-const PROGRESS: [&str; 11] = [
+const PROGRESS: [&str; 13] = [
     "ctas",
     "ctas_done",
     "global_st_inst",
     "surface_st_inst",
     "remote_st_inst",
     "shared_st_inst",
+    "local_st_inst",
     "cluster_lines",
     "products",
     "atomic_sectors_changed",
     "atomic_words_changed",
     "atomic_lines_changed",
+    "clock_reads",
 ];
 
 /// Cycles between two samples: a prime, so that samples fall on all parts of a loop.

@@ -240,3 +240,57 @@ st.global.u32 [%x], %t;";
     assert_fails(&answer, 4, &["the cycle limit is reached in cycle"]);
     assert!(!answer.err.contains("poll"), "{}", answer.err);
 }
+
+/// Polls until a word is set or 60,000 cycles have passed. No register holds the time when a turn ends.
+const POLL_WITH_A_TIMEOUT: &str = "
+.reg .pred %late; .reg .b32 %end;
+mov.u32 %end, %clock;
+add.u32 %end, %end, 60000;
+SPIN:
+mov.u32 %t, %clock;
+setp.ge.u32 %late, %t, %end;
+ld.volatile.global.u32 %t, [%x];
+setp.ne.u32 %p, %t, 0;
+@%p bra DONE;
+nanosleep.u32 200;
+@!%late bra SPIN;
+DONE:
+st.global.u32 [%x+4], 1;";
+
+#[test]
+fn poll_with_a_timeout_is_no_standstill() {
+    let wide = POLL_WITH_A_TIMEOUT
+        .replace(".b32 %end", ".b64 %end, %now")
+        .replace("%end, %clock", "%end, %clock64")
+        .replace("add.u32 %end", "add.u64 %end")
+        .replace("mov.u32 %end", "mov.u64 %end")
+        .replace("mov.u32 %t, %clock", "mov.u64 %now, %clock64")
+        .replace("ge.u32 %late, %t", "ge.u64 %late, %now");
+    let timer = wide.replace("%clock64", "%globaltimer");
+    for body in [POLL_WITH_A_TIMEOUT, &wide, &timer] {
+        let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);
+        assert_eq!(answer.code, 0, "{body}\n{}", answer.err);
+    }
+}
+
+#[test]
+fn loop_that_counts_in_local_memory_is_no_standstill() {
+    // Each register is cleared before the turn ends. A turn takes some hundred cycles.
+    let body = "
+.local .align 4 .b8 counter[4];
+.reg .b64 %c;
+mov.u64 %c, counter;
+mov.u32 %t, 0;
+st.local.u32 [%c], %t;
+LOOP:
+ld.local.u32 %t, [%c];
+add.u32 %t, %t, 1;
+st.local.u32 [%c], %t;
+setp.lt.u32 %p, %t, 200;
+mov.u32 %t, 0;
+nanosleep.u32 200;
+@%p bra LOOP;
+st.global.u32 [%x], 1;";
+    let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
