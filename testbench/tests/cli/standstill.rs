@@ -294,3 +294,62 @@ st.global.u32 [%x], 1;";
     let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);
     assert_eq!(answer.code, 0, "{}", answer.err);
 }
+
+#[test]
+fn guarded_branch_to_itself_that_no_lane_takes_ends() {
+    // No thread has the index 40, so no lane stays.
+    let body = "mov.u32 %t, %tid.x;\nsetp.eq.u32 %p, %t, 40;\nL: @%p bra L;\nst.global.u32 [%x], 1;";
+    let answer = run(body, [1, 32], "tiny");
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn guarded_branch_to_itself_whose_guard_is_loaded_stands_still() {
+    let body = "ld.global.u32 %t, [%x];\nsetp.eq.u32 %p, %t, 0;\nL: @%p bra L;\nst.global.u32 [%x], 1;";
+    let says = [
+        "does not change its predicate",
+        "1 branches to itself for ever in line 9",
+    ];
+    for gpu in ["tiny", "m2070"] {
+        assert_fails(&run(body, [1, 32], gpu), 4, &says);
+    }
+}
+
+#[test]
+fn poll_of_shared_memory_by_a_generic_address_names_it() {
+    let body = "
+.shared .align 4 .b32 flag;
+.reg .b64 %g;
+mov.u32 %t, 3;
+st.shared.u32 [flag], %t;
+mov.u64 %g, flag;
+cvta.shared.u64 %g, %g;
+POLL:
+ld.volatile.u32 %t, [%g];
+setp.eq.u32 %p, %t, 3;
+@%p bra POLL;";
+    let says = [
+        "1 warp polls shared memory at 0x0 (value 3) in line 15: block (0, 0, 0) warp 0",
+        "the kernel's stores and atomics of shared memory are in line 11",
+    ];
+    assert_fails(&run(body, [1, 32], "tiny"), 4, &says);
+}
+
+#[test]
+fn every_warp_of_a_poll_with_a_long_sleep_is_named() {
+    // 4 of 6 blocks fit. Each turn sleeps for longer than the samples of the search take.
+    let body = "
+mov.u32 %n, %tid.x;
+setp.ne.u32 %p, %n, 0;
+@%p bra MET;
+atom.global.add.u32 %t, [%x], 1;
+WAIT:
+nanosleep.u32 20000;
+ld.volatile.global.u32 %t, [%x];
+setp.lt.u32 %p, %t, 6;
+@%p bra WAIT;
+MET:
+bar.sync 0;";
+    let says = ["4 warps poll memory at 0x10000000 (value 4) in line 14"];
+    assert_fails(&run(body, [6, 1024], "tiny"), 4, &says);
+}
