@@ -122,9 +122,9 @@ const HANGS: [(&str, &[&str]); 19] = [
     (
         "guard",
         &[
-            "guard.ptx:1: this branch to itself does not change its predicate: a thread that takes it never ends",
+            "guard.ptx:15: this branch to itself does not change its predicate: a thread that takes it never ends",
             "standstill",
-            "of 1 warp, 1 branches to itself for ever in line 1",
+            "of 1 warp, 1 branches to itself for ever in line 15",
         ],
     ),
     (
