@@ -371,7 +371,7 @@ impl Gpu {
             (None, Stop::Condition, _) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
             (None, _, Some(since)) => Err(LaunchError::Sim(SimError::Standstill {
                 since,
-                waits: self.explain_hang(&search.polls()),
+                waits: self.explain_hang(Some(&search.polls())),
             })),
             (None, Stop::Limit, None) if self.clock.now() >= cycles.end => Err(LaunchError::Sampled(cycles.end)),
             (None, Stop::Limit, None) => Err(LaunchError::Sim(SimError::CycleLimit {
@@ -380,7 +380,7 @@ impl Gpu {
             })),
             (None, _, None) => Err(LaunchError::Sim(SimError::Deadlock {
                 at: self.clock.now(),
-                waits: self.explain_hang(&Polls::new()),
+                waits: self.explain_hang(None),
             })),
         }
     }
@@ -432,8 +432,8 @@ impl Gpu {
         launch_log::slices_done(command, self.clock.now());
     }
 
-    /// Explains a launch that hangs: its wait-for graph, then what each component waits for.
-    fn explain_hang(&mut self, polls: &Polls) -> Vec<String> {
+    /// Explains a launch that hangs: its wait-for graph, then what each component waits for. `polls` are those of a standstill.
+    fn explain_hang(&mut self, polls: Option<&Polls>) -> Vec<String> {
         let n_sms = self.config.n_sms() as usize;
         let tiles = self.clock.tiles();
         // The front tile comes first, then one tile per SM.

@@ -258,13 +258,14 @@ fn names_at<'a>(reached: u64, path: &'a [&str]) -> impl Iterator<Item = &'a str>
 
 /// True if `name` matches `pattern`. A `*` matches any text.
 fn glob_matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, rest)) => name
-            .strip_prefix(before)
-            // The `*` takes any number of characters. Names are ASCII, so every index is a boundary.
-            .is_some_and(|name| (0..=name.len()).any(|n| glob_matches(rest, &name[n..]))),
-    }
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let inner = name.strip_prefix(first).and_then(|name| name.strip_suffix(last));
+    // The earliest place of each part leaves the most text for the later parts, so no other place has to be tried.
+    let after = |name, part| str::split_once(name, part).map(|(_, after)| after);
+    inner.is_some_and(|inner| middle.split('*').try_fold(inner, after).is_some())
 }
 
 #[cfg(test)]
@@ -308,6 +309,53 @@ mod tests {
         ] {
             assert!(!selects(pattern, pc), "{pattern}");
         }
+    }
+
+    /// Glob matching by its definition: a `*` takes no character, or one and then any number.
+    fn matches_by_definition(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern, name) {
+            ([], _) => name.is_empty(),
+            ([b'*', rest @ ..], _) => {
+                matches_by_definition(rest, name) || !name.is_empty() && matches_by_definition(pattern, &name[1..])
+            }
+            ([first, rest @ ..], [found, after @ ..]) => first == found && matches_by_definition(rest, after),
+            _ => false,
+        }
+    }
+
+    /// Every text of up to `length` characters of `alphabet`.
+    fn texts(alphabet: &str, length: usize) -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut begin = 0;
+        for _ in 0..length {
+            let longer: Vec<String> = all[begin..]
+                .iter()
+                .flat_map(|text| alphabet.chars().map(move |c| format!("{text}{c}")))
+                .collect();
+            begin = all.len();
+            all.extend(longer);
+        }
+        all
+    }
+
+    #[test]
+    fn globs_match_by_their_definition() {
+        let names = texts("ab", 5);
+        for pattern in texts("ab*", 5) {
+            for name in &names {
+                let want = matches_by_definition(pattern.as_bytes(), name.as_bytes());
+                assert_eq!(glob_matches(&pattern, name), want, "`{pattern}` and `{name}`");
+            }
+        }
+    }
+
+    #[test]
+    fn pattern_of_many_stars_is_matched_at_once() {
+        // 2^1000 ways to split the name, if each were tried.
+        let stars = "*a".repeat(1000);
+        let name = "a".repeat(2000);
+        assert!(glob_matches(&format!("{stars}*"), &name));
+        assert!(!glob_matches(&format!("{stars}*z"), &name));
     }
 
     fn no_match(pattern: &str) -> String {

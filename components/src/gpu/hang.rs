@@ -26,6 +26,7 @@ use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::scheduler::Scheduler;
 use place::{Place, each_place};
 
+pub(super) use place::branches_to_itself;
 pub(super) use poll::{Poll, find as find_poll, find_spin};
 
 /// What warps poll, by the number of the sub-core on the chip and the slot.
@@ -54,6 +55,8 @@ struct Sm<'a> {
     first_subcore: usize,
     manager: &'a CtaManager,
     shared: &'a SharedMemory,
+    /// True if every running warp has returned to an earlier state.
+    stands_still: bool,
     schedulers: Vec<&'a Scheduler>,
     dispatches: Vec<&'a Dispatch>,
 }
@@ -87,16 +90,19 @@ impl Sentences {
 }
 
 impl Hang {
-    /// Explains the state of the stopped machine. The SMs have one tile each. `polls` has what was seen of the warps that run.
-    pub(super) fn explain(giga: &Tile, sms: &[Tile], polls: &Polls) -> Self {
-        let sms: Vec<Sm> = sms.iter().enumerate().filter_map(|(n, tile)| Sm::of(n, tile)).collect();
+    /// Explains the state of the stopped machine. The SMs have one tile each. After a standstill, `polls` has what was seen of the warps
+    /// that run. A deadlock has none.
+    pub(super) fn explain(giga: &Tile, sms: &[Tile], polls: Option<&Polls>) -> Self {
+        let of = |(n, tile)| Sm::of(n, tile, polls.is_some());
+        let sms: Vec<Sm> = sms.iter().enumerate().filter_map(of).collect();
         let blocks: Vec<Block> = sms.iter().flat_map(Sm::blocks).collect();
         let mut hang = Hang {
             sms: sms.iter().map(|sm| sm.path.clone()).collect(),
             ..Hang::default()
         };
-        hang.explain_polls(&blocks, |place, find| polls.get(place).cloned().or_else(find));
-        if !polls.is_empty() || blocks.iter().any(spins) {
+        let seen = |place: &(usize, usize)| polls.and_then(|polls| polls.get(place).cloned());
+        hang.explain_polls(&blocks, |place, find| seen(place).or_else(find));
+        if polls.is_some() {
             hang.tell_places(&blocks);
         }
         hang.explain_barriers(&blocks);
@@ -106,7 +112,8 @@ impl Hang {
 
     /// Explains what the warps poll at the limit of cycles. Any other warp may make progress, so the report leaves it out.
     pub(super) fn explain_spins(sms: &[Tile], spins: &Polls) -> Self {
-        let sms: Vec<Sm> = sms.iter().enumerate().filter_map(|(n, tile)| Sm::of(n, tile)).collect();
+        let of = |(n, tile)| Sm::of(n, tile, false);
+        let sms: Vec<Sm> = sms.iter().enumerate().filter_map(of).collect();
         let blocks: Vec<Block> = sms.iter().flat_map(Sm::blocks).collect();
         let mut hang = Hang {
             sms: sms.iter().map(|sm| sm.path.clone()).collect(),
@@ -148,7 +155,7 @@ impl Hang {
 
 impl<'a> Sm<'a> {
     /// The SM of a tile, if it has a block.
-    fn of(number: usize, tile: &'a Tile) -> Option<Self> {
+    fn of(number: usize, tile: &'a Tile, stands_still: bool) -> Option<Self> {
         let manager = find::<CtaManager>(tile).next()?;
         // An SM without blocks has no part in a hang.
         manager.residents().next()?;
@@ -160,6 +167,7 @@ impl<'a> Sm<'a> {
             path: path.rsplit_once('.').map_or(path.clone(), |(sm, _)| sm.to_owned()),
             manager,
             shared: find(tile).next()?,
+            stands_still,
             schedulers,
             dispatches: find(tile).collect(),
         })
@@ -180,11 +188,6 @@ fn find<T: Component>(tile: &Tile) -> impl Iterator<Item = &T> {
         let block: &dyn Any = component.as_ref();
         block.downcast_ref()
     })
-}
-
-/// True if a warp of the block branches to itself.
-fn spins(block: &Block<'_>) -> bool {
-    each_place(block).any(|(.., place)| matches!(place, Place::BranchesToItself { .. }))
 }
 
 /// The blocks of a grid that have no room, if the resident ones have not ended.

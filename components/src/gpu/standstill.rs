@@ -5,17 +5,20 @@
 //! | watch | a period of `gigathread.standstill_cycles` passes without a sign of progress |
 //! | compare | every warp is stuck: a standstill; or there is progress, a warp computes, or there are [`SAMPLES`] samples: watch again |
 //!
-//! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, or bulk copies and products
-//! write shared memory.
+//! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, bulk copies move data,
+//! products write shared memory, or a clock is read.
 //! In the second phase the host samples the state of each warp every [`STRIDE`] cycles: program counters, registers and predicates. A
 //! warp is stuck in one of these cases:
 //!
 //! - It returns to its first state after another one.
 //! - It waits at a barrier, and the same wait has gone on since before the first state of every other warp.
-//! - It branches to itself.
+//! - It branches to itself, and nothing writes the guard of that branch.
 //!
 //! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
-//! end. A warp that reads a clock never returns to a state. A barrier that opens ends the wait of its warps, so they are not stuck.
+//! end. A barrier that opens ends the wait of its warps, so they are not stuck.
+//!
+//! A warp that reads a clock may return to a state: the time may be in no register. It leaves its loop later all the same. So each read of a
+//! clock counts as progress.
 //!
 //! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
 
@@ -26,7 +29,7 @@ use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 
-use super::hang::{Poll, Polls, find_poll};
+use super::hang::{Poll, Polls, branches_to_itself, find_poll};
 use crate::config::GpuConfig;
 use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
@@ -34,18 +37,21 @@ use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::warp::Warp;
 
 /// Counters that grow when a launch makes progress.
-const PROGRESS: [&str; 11] = [
+const PROGRESS: [&str; 14] = [
     "ctas",
     "ctas_done",
     "global_st_inst",
     "surface_st_inst",
     "remote_st_inst",
     "shared_st_inst",
-    "cluster_lines",
+    "local_st_inst",
+    "cluster_lines_stored",
+    "tma_pieces",
     "products",
     "atomic_sectors_changed",
     "atomic_words_changed",
     "atomic_lines_changed",
+    "clock_reads",
 ];
 
 /// Cycles between two samples: a prime, so that samples fall on all parts of a loop.
@@ -190,7 +196,7 @@ impl StandstillSearch {
                 return false;
             };
             if suspect.poll.is_none() {
-                suspect.poll = find_poll(place.1, warp, file).filter(Poll::is_complete);
+                suspect.poll = find_poll(place.1, warp, file, false).filter(Poll::is_complete);
             }
             a_wait_began |= suspect.look(warp, file);
             if suspect.changes == CHANGES {
@@ -222,7 +228,7 @@ impl Suspect {
             has_been_there: true,
             has_left: false,
             has_returned: false,
-            is_stuck: held_since.is_some() || branches_to_itself(warp),
+            is_stuck: held_since.is_some() || branches_to_itself(place.1, warp, file),
             changes: 0,
             poll: None,
         }
@@ -232,7 +238,7 @@ impl Suspect {
     fn look(&mut self, warp: &Warp, file: &RegFile) -> bool {
         let held_since = held_since(warp);
         let goes_on_waiting = held_since.is_some() && held_since == self.held_since;
-        self.is_stuck = self.has_returned || goes_on_waiting || branches_to_itself(warp);
+        self.is_stuck = self.has_returned || goes_on_waiting || branches_to_itself(self.place.1, warp, file);
         if self.is_stuck {
             return false;
         }
@@ -320,9 +326,4 @@ fn opening(config: &GpuConfig) -> u64 {
 /// Start of the warp's wait at a barrier. `None` for a warp whose stores are in flight: memory answers.
 fn held_since(warp: &Warp) -> Option<Cycle> {
     (warp.is_held_at_barrier() && warp.stores == 0).then_some(warp.since)
-}
-
-/// True if the next instruction of the warp branches to itself for ever.
-fn branches_to_itself(warp: &Warp) -> bool {
-    !warp.flow.active().is_empty() && warp.grid.program.branches_to_itself(warp.flow.pc())
 }

@@ -347,11 +347,10 @@ impl Program {
         &self.code
     }
 
-    /// True if the instruction at `pc` always branches to itself: a warp that gets there never ends.
+    /// True if the instruction at `pc` branches to itself: a lane that takes the branch never ends, as nothing changes its guard.
     pub fn branches_to_itself(&self, pc: u32) -> bool {
         let inst = &self.code[pc as usize];
-        // Without a guard no lane leaves the loop.
-        inst.op == Opcode::Bra && inst.guard == Guard::ALWAYS && inst.target == pc
+        inst.op == Opcode::Bra && inst.guard != Guard::NEVER && inst.target == pc
     }
 
     /// Returns the decoded instructions, indexed by program counter.

@@ -257,10 +257,10 @@ pub struct Run {
     /// Write launches, data and results to this folder, for `measure.py` on a real GPU
     #[arg(long, value_name = "DIR", help_heading = "Reports")]
     pub plan: Option<PathBuf>,
-    /// Check shared and global memory for races, and shared memory for reads of unwritten bytes (uninit)
+    /// Check shared and global memory for races, shared memory for reads of unwritten bytes (uninit), and the components (invariants)
     #[arg(
         long,
-        value_name = "races,uninit",
+        value_name = "races,uninit,invariants",
         value_delimiter = ',',
         hide_possible_values = true,
         help_heading = "Run"

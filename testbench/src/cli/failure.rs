@@ -1,6 +1,6 @@
 //! Failures of the command: exit code and error text.
 //!
-//! A text may quote any input. So control characters are escaped and long lines are cut before a terminal gets them.
+//! A text may quote any input. So control characters are escaped, and long lines and texts are cut, before a terminal gets them.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -92,29 +92,62 @@ pub fn tell(text: &str) {
 const MAX_LINE: usize = 600;
 const LINE_END: usize = 200;
 
-/// The text with its control characters escaped, and the middle of its long lines cut out.
+/// Maximum number of bytes of a text, and the ones kept of its end when it is cut.
+const MAX_TEXT: usize = 30 << 10;
+const TEXT_END: usize = 8 << 10;
+
+/// The text with its control characters escaped. The middle of a long line is cut out, and the middle lines of a long text.
 pub fn shown(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(shown_line).collect();
-    lines.join("\n")
+    let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
+    if bytes <= MAX_TEXT {
+        return lines.join("\n");
+    }
+    // Room for the line that tells the cut.
+    let start = count_within(lines.iter(), MAX_TEXT - TEXT_END - 100);
+    let end = count_within(lines.iter().rev(), TEXT_END).min(lines.len() - start);
+    let cut = lines.len() - start - end;
+    let told = format!("[... {cut} lines ...]");
+    let parts = [&lines[..start], &[told], &lines[lines.len() - end..]];
+    parts.concat().join("\n")
+}
+
+/// The number of first lines that fit into `bytes`.
+fn count_within<'l>(lines: impl Iterator<Item = &'l String>, bytes: usize) -> usize {
+    let sums = lines.scan(0, |sum, line| {
+        *sum += line.len() + 1;
+        Some(*sum)
+    });
+    sums.take_while(|&sum| sum <= bytes).count()
 }
 
 fn shown_line(line: &str) -> String {
-    let n = line.chars().count();
-    let escaped = |part: &mut dyn Iterator<Item = char>| -> String {
-        part.map(|c| match c {
-            // Quoted source lines may have tabs, which do no harm.
-            '\t' => c.to_string(),
-            c if c.is_control() => c.escape_default().to_string(),
-            c => c.to_string(),
-        })
-        .collect()
+    let escape = |c: char| match c {
+        // Quoted source lines may have tabs, which do no harm.
+        '\t' => c.to_string(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
     };
-    if n <= MAX_LINE {
-        return escaped(&mut line.chars());
+    let escaped: Vec<String> = line.chars().map(escape).collect();
+    // An escaped character takes several, so the length of the escaped line counts.
+    let length = |part: &[String]| part.iter().map(|c| c.chars().count()).sum::<usize>();
+    if length(&escaped) <= MAX_LINE {
+        return escaped.concat();
     }
-    let start = escaped(&mut line.chars().take(MAX_LINE - LINE_END));
-    let end = escaped(&mut line.chars().skip(n - LINE_END));
-    format!("{start}[... {} characters ...]{end}", n - MAX_LINE)
+    let start = count_fitting(escaped.iter(), MAX_LINE - LINE_END);
+    let end = count_fitting(escaped.iter().rev(), LINE_END);
+    let cut = escaped.len() - start - end;
+    let (start, end) = (escaped[..start].concat(), escaped[escaped.len() - end..].concat());
+    format!("{start}[... {cut} characters ...]{end}")
+}
+
+/// The number of first escaped characters that fit into `length`.
+fn count_fitting<'c>(escaped: impl Iterator<Item = &'c String>, length: usize) -> usize {
+    let sums = escaped.scan(0, |sum, c| {
+        *sum += c.chars().count();
+        Some(*sum)
+    });
+    sums.take_while(|&sum| sum <= length).count()
 }
 
 /// Combines two results: prints the first failure and returns the second with the greater code.
@@ -155,5 +188,27 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("[... 999409 characters ...]"), "{text}");
+    }
+
+    #[test]
+    fn line_of_control_characters_is_cut_after_they_are_escaped() {
+        // Each takes 5 characters, so 80 fit before the cut and 40 after it.
+        let nul = "\\u{0}";
+        let text = shown(&"\0".repeat(1000));
+        let want = format!("{}[... 880 characters ...]{}", nul.repeat(80), nul.repeat(40));
+        assert_eq!(text, want);
+        assert_eq!(shown(&"\0".repeat(120)), nul.repeat(120));
+    }
+
+    #[test]
+    fn long_text_keeps_its_first_and_its_last_lines() {
+        let lines: Vec<String> = (0..1000).map(|n| format!("{n:0>99}")).collect();
+        let text = shown(&lines.join("\n"));
+        assert!(text.len() <= MAX_TEXT, "{} bytes", text.len());
+        // Lines of 100 bytes: 224 fit into 22,428 bytes and 81 into 8,192.
+        let want = [&lines[..224], &["[... 695 lines ...]".to_owned()], &lines[919..]].concat();
+        assert!(text == want.join("\n"), "{text}");
+        let few = lines[..300].join("\n");
+        assert!(shown(&few) == few);
     }
 }

@@ -15,6 +15,7 @@ use warpwave::verdict;
 use warpwave_components::gpu::LaunchError;
 use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::reg::Guard;
 
 use super::args;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
@@ -212,13 +213,18 @@ fn warn_of_endless_loops(bench: &Bench, scenario: &Scenario) {
     let lines = bench.programs().iter().flat_map(|program| {
         let pcs = 0..program.code().len() as u32;
         let endless = pcs.filter(|&pc| program.branches_to_itself(pc));
-        endless.map(|pc| program.code()[pc as usize].line)
+        endless.map(|pc| {
+            let inst = &program.code()[pc as usize];
+            (inst.line, inst.guard == Guard::ALWAYS)
+        })
     });
-    for line in lines.collect::<BTreeSet<u32>>() {
+    for (line, is_always) in lines.collect::<BTreeSet<(u32, bool)>>() {
         let (path, line) = scenario.ptx_place(line);
-        warn(&format!(
-            "{path}:{line}: this branch to itself has no exit: a warp that gets there never ends"
-        ));
+        let why = match is_always {
+            true => "has no exit: a warp that gets there never ends",
+            false => "does not change its predicate: a thread that takes it never ends",
+        };
+        warn(&format!("{path}:{line}: this branch to itself {why}"));
     }
 }
 

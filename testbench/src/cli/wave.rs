@@ -17,6 +17,7 @@ use warpwave_waveforms::waveform::Waveform;
 use super::args::{self, TraceTime};
 use super::failure::{Failure, tell, warn};
 use super::trigger;
+use super::write::await_reader;
 
 /// Cycles that the flight recorder keeps.
 const FLIGHT_CYCLES: u64 = 20_000;
@@ -130,6 +131,7 @@ impl Wave {
         let (Some(waveform), Some(file)) = (&mut self.waveform, &self.flight) else {
             return Ok(());
         };
+        let _reader = await_reader(file).map_err(|error| Failure::write(file, error))?;
         let written = waveform.write_flight(file, what).map_err(failure)?;
         if let Some(span) = written {
             tell(&format!(
@@ -222,6 +224,9 @@ fn waveforms(args: &args::Run) -> impl Iterator<Item = &PathBuf> {
     allow(unused_variables, reason = "the other format needs no more than the waveform knows")
 )]
 fn add_files(args: &args::Run, about: &RunInfo, waveform: &mut Waveform) -> Result<(), Failure> {
+    // Held until the files are open, so the readers of pipes stay.
+    let reader = |file: &PathBuf| await_reader(file).map_err(|error| Failure::write(file, error));
+    let _readers: Vec<_> = waveforms(args).map(reader).collect::<Result<_, _>>()?;
     if let Some(file) = &args.vcd {
         waveform.add_vcd(file).map_err(failure)?;
     }

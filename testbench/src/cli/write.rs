@@ -1,17 +1,24 @@
 //! Writes output files. A path is tested before the run. A file is written under a temporary name and renamed once complete.
 //!
 //! Symbolic links are followed: the target is replaced and the link stays. Devices, pipes and standard output are written
-//! directly.
+//! directly. A named pipe needs a reader: Ctrl-C ends the wait for one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::thread;
+use std::time::Duration;
 
-use super::failure::Failure;
+use super::failure::{Failure, tell};
+use super::progress::is_stopped;
 
 /// Maximum number of symbolic links in one path.
 const MAX_LINKS: usize = 40;
+
+/// Host time between two looks for the reader of a pipe, and looks before the user is told.
+const PIPE_POLL: Duration = Duration::from_millis(10);
+const QUIET_POLLS: u32 = 50;
 
 /// Maximum number of temporary files of one process in one folder.
 const MAX_TEMPORARY: u32 = 100;
@@ -90,13 +97,54 @@ pub fn replace(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>)
         // A second handle of the path would write at position 0 of a redirected file.
         Some("/dev/stdout") => fill(&mut io::stdout()),
         Some("/dev/stderr") => fill(&mut io::stderr()),
-        _ if is_special(path) => OpenOptions::new()
-            .write(true)
-            .open(path)
-            .and_then(|file| filled(file, fill)),
+        _ if is_special(path) => open_special(path).and_then(|file| filled(file, fill)),
         _ => rename(&resolve(path), fill),
     };
     written.map_err(|error| Failure::write(path, error))
+}
+
+fn open_special(path: &Path) -> io::Result<File> {
+    // Held until the file is open, so the reader of a pipe stays.
+    let _reader = await_reader(path)?;
+    OpenOptions::new().write(true).open(path)
+}
+
+/// Waits until a process reads a named pipe, with a note on standard error. Returns a handle that keeps the reader. `None` for any other
+/// file. To open such a pipe without this would wait too, and no signal would end the wait.
+#[cfg(unix)]
+pub fn await_reader(path: &Path) -> io::Result<Option<File>> {
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+
+    use rustix::io::Errno;
+
+    if !fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+        return Ok(None);
+    }
+    let no_reader = Some(Errno::NXIO.raw_os_error());
+    let mut polls = 0;
+    loop {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        match OpenOptions::new().write(true).custom_flags(flags).open(path) {
+            Err(error) if error.raw_os_error() == no_reader && !is_stopped() => thread::sleep(PIPE_POLL),
+            Err(error) if error.raw_os_error() == no_reader => {
+                return Err(io::Error::new(error.kind(), "no process reads this pipe"));
+            }
+            opened => return opened.map(Some),
+        }
+        if polls == QUIET_POLLS {
+            tell(&format!(
+                "note: waiting for a process that reads the pipe {}",
+                path.display()
+            ));
+        }
+        polls += 1;
+    }
+}
+
+/// Other systems have no named pipes among their files.
+#[cfg(not(unix))]
+pub fn await_reader(_path: &Path) -> io::Result<Option<File>> {
+    Ok(None)
 }
 
 fn rename(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

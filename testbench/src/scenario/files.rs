@@ -1,6 +1,5 @@
 //! Access to the files beside a scenario: in a folder on disk, or in the folder built into the program.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
@@ -25,7 +24,7 @@ impl Files {
     /// Opens a file.
     pub fn open(&self, path: &str) -> Result<Box<dyn Read>, Fault> {
         match self {
-            Files::Disk(folder) => match File::open(folder.join(path)) {
+            Files::Disk(folder) => match text_file::open(&folder.join(path)) {
                 Ok(file) => Ok(Box::new(file)),
                 Err(error) => Err(unreadable(path, error.to_string())),
             },

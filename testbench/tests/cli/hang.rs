@@ -3,7 +3,7 @@
 use crate::{assert_fails, warpwave, warpwave_in};
 
 /// The scenarios of `tests/hangs`, with parts of their error texts in order.
-const HANGS: [(&str, &[&str]); 14] = [
+const HANGS: [(&str, &[&str]); 19] = [
     (
         "ended",
         &[
@@ -118,6 +118,43 @@ const HANGS: [(&str, &[&str]); 14] = [
             "standstill",
             "of 1 warp, 1 branches to itself for ever in line 9",
         ],
+    ),
+    (
+        "guard",
+        &[
+            "guard.ptx:15: this branch to itself does not change its predicate: a thread that takes it never ends",
+            "standstill",
+            "of 1 warp, 1 branches to itself for ever in line 15",
+        ],
+    ),
+    (
+        "remote_flag",
+        &[
+            "1 warp polls shared memory at 0x0 of the block with rank 0 in the cluster (value 0) in line 21: block \
+             (1, 0, 0) warp 0",
+            "1 warp polls shared memory at 0x0 of the block with rank 1 in the cluster (value 0) in line 21: block \
+             (0, 0, 0) warp 0",
+            "the kernel's stores and atomics of shared memory are in line 17",
+        ],
+    ),
+    (
+        "sleep",
+        &[
+            "1 warp polls memory at 0x10000000 (value 0) in line 15: block (0, 0, 0) warp 0",
+            "the kernel does not write global memory",
+            "memory at 0x10000000 (`data`): no kernel has written it",
+        ],
+    ),
+    (
+        "constant",
+        &[
+            "1 warp polls constant memory at 0x0 (value 7) in line 20: block (0, 0, 0) warp 0",
+            "constant memory does not change during a launch",
+        ],
+    ),
+    (
+        "idle",
+        &["of 1 warp, 1 repeats the loop in lines 11 to 12, which polls nothing"],
     ),
 ];
 

@@ -323,6 +323,37 @@ fn devices_and_pipes_are_written_directly() {
     assert!(reader.join().unwrap().starts_with("{\n  \"scenario\": \"s\","));
 }
 
+#[cfg(unix)]
+#[test]
+fn wait_for_the_reader_of_a_pipe_is_told_and_ends_at_an_interrupt() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    for option in ["--json", "--vcd"] {
+        let folder = project();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut run = Command::new(env!("CARGO_BIN_EXE_warpwave"))
+            .current_dir(folder.path())
+            .args(["run", "s.toml", "--quiet", option, "pipe"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut err = BufReader::new(run.stderr.take().unwrap()).lines();
+        let says = "note: waiting for a process that reads the pipe pipe";
+        assert_eq!(err.next().unwrap().unwrap(), says, "{option}");
+        let killed = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+        assert!(killed.unwrap().success());
+        let rest: Vec<String> = err.map(Result::unwrap).collect();
+        assert!(
+            rest.join("\n")
+                .contains("cannot write pipe: no process reads this pipe"),
+            "{rest:?}"
+        );
+        assert_eq!(run.wait().unwrap().code(), Some(2), "{option}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn trap_decides_the_exit_code_when_an_output_cannot_be_written_after_it() {

@@ -240,3 +240,116 @@ st.global.u32 [%x], %t;";
     assert_fails(&answer, 4, &["the cycle limit is reached in cycle"]);
     assert!(!answer.err.contains("poll"), "{}", answer.err);
 }
+
+/// Polls until a word is set or 60,000 cycles have passed. No register holds the time when a turn ends.
+const POLL_WITH_A_TIMEOUT: &str = "
+.reg .pred %late; .reg .b32 %end;
+mov.u32 %end, %clock;
+add.u32 %end, %end, 60000;
+SPIN:
+mov.u32 %t, %clock;
+setp.ge.u32 %late, %t, %end;
+ld.volatile.global.u32 %t, [%x];
+setp.ne.u32 %p, %t, 0;
+@%p bra DONE;
+nanosleep.u32 200;
+@!%late bra SPIN;
+DONE:
+st.global.u32 [%x+4], 1;";
+
+#[test]
+fn poll_with_a_timeout_is_no_standstill() {
+    let wide = POLL_WITH_A_TIMEOUT
+        .replace(".b32 %end", ".b64 %end, %now")
+        .replace("%end, %clock", "%end, %clock64")
+        .replace("add.u32 %end", "add.u64 %end")
+        .replace("mov.u32 %end", "mov.u64 %end")
+        .replace("mov.u32 %t, %clock", "mov.u64 %now, %clock64")
+        .replace("ge.u32 %late, %t", "ge.u64 %late, %now");
+    let timer = wide.replace("%clock64", "%globaltimer");
+    for body in [POLL_WITH_A_TIMEOUT, &wide, &timer] {
+        let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);
+        assert_eq!(answer.code, 0, "{body}\n{}", answer.err);
+    }
+}
+
+#[test]
+fn loop_that_counts_in_local_memory_is_no_standstill() {
+    // Each register is cleared before the turn ends. A turn takes some hundred cycles.
+    let body = "
+.local .align 4 .b8 counter[4];
+.reg .b64 %c;
+mov.u64 %c, counter;
+mov.u32 %t, 0;
+st.local.u32 [%c], %t;
+LOOP:
+ld.local.u32 %t, [%c];
+add.u32 %t, %t, 1;
+st.local.u32 [%c], %t;
+setp.lt.u32 %p, %t, 200;
+mov.u32 %t, 0;
+nanosleep.u32 200;
+@%p bra LOOP;
+st.global.u32 [%x], 1;";
+    let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn guarded_branch_to_itself_that_no_lane_takes_ends() {
+    // No thread has the index 40, so no lane stays.
+    let body = "mov.u32 %t, %tid.x;\nsetp.eq.u32 %p, %t, 40;\nL: @%p bra L;\nst.global.u32 [%x], 1;";
+    let answer = run(body, [1, 32], "tiny");
+    assert_eq!(answer.code, 0, "{}", answer.err);
+}
+
+#[test]
+fn guarded_branch_to_itself_whose_guard_is_loaded_stands_still() {
+    let body = "ld.global.u32 %t, [%x];\nsetp.eq.u32 %p, %t, 0;\nL: @%p bra L;\nst.global.u32 [%x], 1;";
+    let says = [
+        "does not change its predicate",
+        "1 branches to itself for ever in line 9",
+    ];
+    for gpu in ["tiny", "m2070"] {
+        assert_fails(&run(body, [1, 32], gpu), 4, &says);
+    }
+}
+
+#[test]
+fn poll_of_shared_memory_by_a_generic_address_names_it() {
+    let body = "
+.shared .align 4 .b32 flag;
+.reg .b64 %g;
+mov.u32 %t, 3;
+st.shared.u32 [flag], %t;
+mov.u64 %g, flag;
+cvta.shared.u64 %g, %g;
+POLL:
+ld.volatile.u32 %t, [%g];
+setp.eq.u32 %p, %t, 3;
+@%p bra POLL;";
+    let says = [
+        "1 warp polls shared memory at 0x0 (value 3) in line 15: block (0, 0, 0) warp 0",
+        "the kernel's stores and atomics of shared memory are in line 11",
+    ];
+    assert_fails(&run(body, [1, 32], "tiny"), 4, &says);
+}
+
+#[test]
+fn every_warp_of_a_poll_with_a_long_sleep_is_named() {
+    // 4 of 6 blocks fit. Each turn sleeps for longer than the samples of the search take.
+    let body = "
+mov.u32 %n, %tid.x;
+setp.ne.u32 %p, %n, 0;
+@%p bra MET;
+atom.global.add.u32 %t, [%x], 1;
+WAIT:
+nanosleep.u32 20000;
+ld.volatile.global.u32 %t, [%x];
+setp.lt.u32 %p, %t, 6;
+@%p bra WAIT;
+MET:
+bar.sync 0;";
+    let says = ["4 warps poll memory at 0x10000000 (value 4) in line 14"];
+    assert_fails(&run(body, [6, 1024], "tiny"), 4, &says);
+}

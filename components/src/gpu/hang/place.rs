@@ -1,6 +1,10 @@
 //! Where a warp is when its launch hangs.
 
+use warpwave_isa::exec::guard;
+use warpwave_isa::reg::Pred;
+
 use super::{Block, poll};
+use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::stall::NAMES;
 use crate::sm::subcore::warp::Warp;
 
@@ -28,6 +32,10 @@ pub(super) enum Place {
     BranchesToItself {
         line: u32,
     },
+    /// A loop that polls nothing, with its first and its last line.
+    Repeats {
+        lines: [u32; 2],
+    },
     Stalled {
         reason: &'static str,
         line: u32,
@@ -54,6 +62,16 @@ impl Place {
                 "{} for ever in line {line}",
                 verb("branches to itself", "branch to themselves")
             ),
+            Place::Repeats { lines: [first, last] } if first == last => {
+                format!(
+                    "{} a loop in line {first}, which polls nothing",
+                    verb("repeats", "repeat")
+                )
+            }
+            Place::Repeats { lines: [first, last] } => format!(
+                "{} the loop in lines {first} to {last}, which polls nothing",
+                verb("repeats", "repeat")
+            ),
             Place::Stalled { reason, line } => format!("{wait} for {reason} in line {line}"),
         }
     }
@@ -68,6 +86,7 @@ impl Place {
             | Place::Held { line }
             | Place::Polls { line }
             | Place::BranchesToItself { line }
+            | Place::Repeats { lines: [_, line] }
             | Place::Stalled { line, .. } => Some(line),
         }
     }
@@ -121,18 +140,34 @@ impl<'a> Block<'a> {
             return Place::Held { line };
         }
         let registers = self.sm.dispatches[subcore].registers();
-        if warp.grid.program.branches_to_itself(flow.pc()) {
+        if branches_to_itself(slot, warp, registers) {
             let line = line(warp, flow.pc());
             return Place::BranchesToItself { line };
         }
-        match poll::find(slot, warp, registers) {
-            Some(poll) => Place::Polls { line: poll.line },
+        if let Some(poll) = poll::find(slot, warp, registers, self.sm.stands_still) {
+            return Place::Polls { line: poll.line };
+        }
+        match poll::lines_of_loop(warp).filter(|_| self.sm.stands_still) {
+            Some(lines) => Place::Repeats { lines },
             None => Place::Stalled {
                 reason: warp.stall.map_or("its turn", |state| NAMES[state as usize]),
                 line: line(warp, flow.pc()),
             },
         }
     }
+}
+
+/// True if some running lanes of the warp branch to themselves for ever: no instruction in flight writes the guard of the branch.
+pub(in crate::gpu) fn branches_to_itself(slot: usize, warp: &Warp, file: &RegFile) -> bool {
+    let (active, pc) = (warp.flow.active(), warp.flow.pc());
+    // A warp without active lanes may have a program counter beyond the code.
+    if active.is_empty() || !warp.grid.program.branches_to_itself(pc) {
+        return false;
+    }
+    let inst = warp.inst(pc);
+    let Pred(number) = inst.guard.pred;
+    let is_settled = warp.board.pending().1 >> number & 1 == 0;
+    is_settled && !guard(inst, file.predicates(slot), active).is_empty()
 }
 
 /// Every warp of a block: the block's position, the warp's index, and where it is.

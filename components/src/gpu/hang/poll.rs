@@ -8,7 +8,7 @@ use warpwave_isa::inst::{AtomOp, CacheOp, Inst};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Program, WordSource};
 use warpwave_isa::reg::{Reg, RegSet};
-use warpwave_isa::space::Space;
+use warpwave_isa::space::{LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOWS_BYTES, Space, WINDOW_BYTES, split_window};
 
 use super::lists::list;
 use super::{Block, Hang, Sentences};
@@ -31,23 +31,50 @@ pub(in crate::gpu) struct Poll {
     value: Option<u32>,
 }
 
-/// The last load or atomic before the program counter of a running warp, and the loop around both.
-fn locate(warp: &Warp) -> Option<(usize, RangeInclusive<usize>)> {
+/// The access that a running warp polls, and the loop around it and the program counter. Once the warp `has_repeated` its loop, an access
+/// behind the program counter counts too.
+fn locate(warp: &Warp, has_repeated: bool) -> Option<(usize, RangeInclusive<usize>)> {
     // A warp without active lanes waits or has ended. Its program counter may be beyond the code.
     warp.flow.active().lowest()?;
-    let pc = warp.flow.pc() as usize;
-    let code = warp.grid.program.code().get(..=pc)?;
-    let is_poll = |inst: &Inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs);
+    let (program, pc) = (&warp.grid.program, warp.flow.pc() as usize);
+    let code = program.code();
+    let before = code.get(..=pc)?;
     // Backwards from the program counter: the access that this round has made.
-    let at = pc - code.iter().rev().take(LOOP_REACH).position(is_poll)?;
-    let body = loop_around(&warp.grid.program, at).filter(|body| body.contains(&pc))?;
-    Some((at, body))
+    let this_round = |is_poll: fn(&Inst) -> bool| {
+        let at = pc - before.iter().rev().take(LOOP_REACH).position(is_poll)?;
+        let body = loop_around(program, at).filter(|body| body.contains(&pc))?;
+        Some((at, body))
+    };
+    // Backwards from the end of the loop: the access that the round before has made.
+    let earlier_round = |is_poll: fn(&Inst) -> bool| {
+        let body = loop_around(program, pc)?;
+        let at = (pc + 1..=*body.end()).rev().find(|&at| is_poll(&code[at]))?;
+        Some((at, body))
+    };
+    let find = |is_poll| this_round(is_poll).or_else(|| earlier_round(is_poll).filter(|_| has_repeated));
+    // A constant never changes, so it is looked at last.
+    find(|inst| matches!(inst.op, Opcode::Ld | Opcode::Atom | Opcode::Syncs))
+        .or_else(|| find(|inst| inst.op == Opcode::Ldc))
+}
+
+/// First and last line of the loop around the program counter of a running warp.
+pub(super) fn lines_of_loop(warp: &Warp) -> Option<[u32; 2]> {
+    warp.flow.active().lowest()?;
+    let program = &warp.grid.program;
+    let body = loop_around(program, warp.flow.pc() as usize)?;
+    // Instructions without a line stand for no text, and scheduling may have changed their order.
+    let lines = program.code()[body]
+        .iter()
+        .map(|inst| inst.line)
+        .filter(|&line| line > 0);
+    Some([lines.clone().min()?, lines.max()?])
 }
 
 /// The polling access of a running warp, if its loop branches on the value.
 pub(in crate::gpu) fn find_spin(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
-    let (at, body) = locate(warp)?;
-    let poll = find(slot, warp, file)?;
+    let (at, body) = locate(warp, false)?;
+    // A loop that compares with a constant may make progress.
+    let poll = find(slot, warp, file, false).filter(|poll| poll.space != Space::Const)?;
     decides_a_branch(&warp.grid.program, at, body).then_some(poll)
 }
 
@@ -68,11 +95,12 @@ fn decides_a_branch(program: &Program, at: usize, body: RangeInclusive<usize>) -
     })
 }
 
-/// The polling access of a running warp, if it is in a loop around the program counter.
-pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<Poll> {
+/// The polling access of a running warp, if it is in a loop around the program counter. `has_repeated` is true once the warp has returned
+/// to an earlier state.
+pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile, has_repeated: bool) -> Option<Poll> {
     let lane = warp.flow.active().lowest()?;
     let code = warp.grid.program.code();
-    let (at, body) = locate(warp)?;
+    let (at, body) = locate(warp, has_repeated)?;
     let inst = &code[at];
     let access = Access {
         warp,
@@ -82,22 +110,38 @@ pub(in crate::gpu) fn find(slot: usize, warp: &Warp, file: &RegFile) -> Option<P
         slot,
         lane,
     };
-    // An address in these windows has one word, any other two.
-    let is_narrow = matches!(inst.mods.space, Space::Shared | Space::Local);
+    // An address in these spaces has one word, any other two.
+    let is_narrow = !matches!(inst.mods.space, Space::Global | Space::Generic);
     let low = access.address_word(0);
     let base = if is_narrow {
         low
     } else {
         low | access.address_word(1) << 32
     };
+    let (space, address) = in_space(inst.mods.space, base.wrapping_add(inst.mods.offset as i64 as u64));
     Some(Poll {
         line: inst.line,
         op: inst.op,
-        space: inst.mods.space,
+        space,
         cache: inst.mods.cache,
-        address: base.wrapping_add(inst.mods.offset as i64 as u64),
+        address,
         value: access.value(),
     })
+}
+
+/// The state space that an address lies in, and the address there.
+fn in_space(space: Space, address: u64) -> (Space, u64) {
+    let shared = SHARED_WINDOW..SHARED_WINDOW + SHARED_WINDOWS_BYTES;
+    let local = LOCAL_WINDOW..LOCAL_WINDOW + WINDOW_BYTES;
+    let (space, address) = match space {
+        Space::Generic if shared.contains(&address) => (Space::Cluster, address - SHARED_WINDOW),
+        Space::Generic if local.contains(&address) => (Space::Local, address - LOCAL_WINDOW),
+        space => (space, address),
+    };
+    match split_window(address) {
+        (None, own) if space == Space::Cluster => (Space::Shared, own),
+        _ => (space, address),
+    }
 }
 
 /// The loop around an instruction: to the first branch back to it or before it.
@@ -198,15 +242,23 @@ impl Poll {
 
     /// What is polled, with its value.
     fn what(&self) -> String {
+        let (rank, address) = match self.space {
+            Space::Cluster => split_window(self.address),
+            _ => (None, self.address),
+        };
+        let of = rank.map_or(String::new(), |rank| {
+            format!(" of the block with rank {rank} in the cluster")
+        });
         let space = match self.space {
-            Space::Shared => "shared memory",
+            Space::Shared | Space::Cluster => "shared memory",
             Space::Local => "local memory",
+            Space::Const => "constant memory",
             _ => "memory",
         };
         match (self.op, self.value) {
-            (Opcode::Syncs, _) => format!("the mbarrier at {:#x} of {space}", self.address),
-            (_, None) => format!("{space} at {:#x}", self.address),
-            (_, Some(value)) => format!("{space} at {:#x} (value {value})", self.address),
+            (Opcode::Syncs, _) => format!("the mbarrier at {address:#x} of {space}{of}"),
+            (_, None) => format!("{space} at {address:#x}{of}"),
+            (_, Some(value)) => format!("{space} at {address:#x}{of} (value {value})"),
         }
     }
 
@@ -214,7 +266,9 @@ impl Poll {
     fn writer(&self) -> Writer {
         match (self.op, self.space) {
             (Opcode::Syncs, _) => Writer::Arrivals,
-            (_, Space::Shared) => Writer::Shared,
+            (_, Space::Shared | Space::Cluster) => Writer::Shared,
+            (_, Space::Local) => Writer::Local,
+            (_, Space::Const) => Writer::Nothing,
             _ => Writer::Global,
         }
     }
@@ -226,6 +280,9 @@ enum Writer {
     Arrivals,
     Shared,
     Global,
+    Local,
+    /// Constants do not change during a launch.
+    Nothing,
 }
 
 impl Writer {
@@ -240,6 +297,8 @@ impl Writer {
             Writer::Arrivals => is_atomic && is_arrival || to_shared,
             Writer::Shared => is_write && is_shared || inst.op == Opcode::Ldgsts || to_shared,
             Writer::Global => is_write && matches!(inst.mods.space, Space::Global | Space::Generic) || to_global,
+            Writer::Local => is_write && matches!(inst.mods.space, Space::Local | Space::Generic),
+            Writer::Nothing => false,
         }
     }
 
@@ -255,6 +314,8 @@ impl Writer {
                 "stores and atomics of global memory are",
                 "does not write global memory",
             ],
+            Writer::Local => ["stores of local memory are", "does not write local memory"],
+            Writer::Nothing => return "constant memory does not change during a launch".to_owned(),
         };
         let numbers: Vec<String> = lines.iter().map(u32::to_string).collect();
         match numbers.len() {
@@ -287,7 +348,7 @@ impl Hang {
                 match writer {
                     Writer::Arrivals => drop(states.insert(poll.address, mbarrier_at(block, poll.address))),
                     Writer::Global => drop(self.polled.insert(poll.address)),
-                    Writer::Shared => {}
+                    Writer::Shared | Writer::Local | Writer::Nothing => {}
                 }
                 self.lines.insert(poll.line);
                 stale.extend(poll.may_be_stale().then_some(poll.line));
@@ -332,7 +393,14 @@ fn polls_of<'b>(
     let warps = (0..block.cta.grid.warps()).filter_map(|index| block.warp(index));
     let running = warps.filter(|(.., warp)| !warp.flow.active().is_empty());
     running.filter_map(move |(subcore, slot, warp)| {
-        let now = || find(slot, warp, block.sm.dispatches[subcore].registers());
+        let now = || {
+            find(
+                slot,
+                warp,
+                block.sm.dispatches[subcore].registers(),
+                block.sm.stands_still,
+            )
+        };
         Some((choose(&(block.sm.first_subcore + subcore, slot), &now)?, warp))
     })
 }

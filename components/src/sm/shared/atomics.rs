@@ -34,11 +34,15 @@ fn first_bytes(word: &[u8]) -> [u8; 16] {
     std::array::from_fn(|n| word.get(n).copied().unwrap_or(0))
 }
 
-/// Applies the lanes of a packet to its line. Each lane gets its old value.
-pub(super) fn apply_packet(lanes: &mut AtomicLanes, line: &mut [u8]) {
+/// Applies the lanes of a packet to its line. Each lane gets its old value. Returns the lanes that changed their word.
+pub(super) fn apply_packet(lanes: &mut AtomicLanes, line: &mut [u8]) -> u64 {
     let (op, ty) = (lanes.op, lanes.ty);
+    let mut changed = 0;
     for lane in &mut lanes.lanes[..lanes.n] {
         let word = &mut line[lane.offset as usize..][..ty.bytes() as usize];
+        let before = first_bytes(word);
         lane.value = apply_atomic(AtomicUnit::Shared, word, op, ty, (lane.value, lane.compare));
+        changed += u64::from(first_bytes(word) != before);
     }
+    changed
 }

@@ -139,11 +139,12 @@ impl SharedMemory {
                 let masked = line.iter_mut().take(LINE).enumerate();
                 let masked = masked.filter(|(n, _)| packet.byte_mask >> n & 1 == 1);
                 masked.for_each(|(n, byte)| *byte = packet.bytes[n]);
+                self.state.stats.lines_stored += 1;
                 1
             }
             PacketKind::Atomic | PacketKind::Reduction => {
                 let lanes = packet.atomic.as_mut().expect("an atomic packet has lanes");
-                apply_packet(lanes, line);
+                self.state.stats.atomic_words_changed += apply_packet(lanes, line);
                 busiest_word(&lanes.lanes[..lanes.n])
             }
             PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation goes to the L1", self.path),

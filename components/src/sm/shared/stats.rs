@@ -44,6 +44,8 @@ pub struct Stats {
     pub busy_cycles: u64,
     /// Line accesses of other SMs and of the bulk copy engine.
     pub lines: u64,
+    /// Of `lines`, those with a store.
+    pub lines_stored: u64,
     /// Products of warp groups: one per warp and 8 columns.
     pub products: u64,
     /// Issue to use of accesses, in cycles. Shuffles are left out.
@@ -121,6 +123,7 @@ impl Stats {
         report.count("shuffles", self.shuffles);
         report.count("busy_cycles", self.busy_cycles);
         report.count("cluster_lines", self.lines);
+        report.count("cluster_lines_stored", self.lines_stored);
         report.count("products", self.products);
         report.latency("shared", &self.latency);
     }

@@ -1,8 +1,9 @@
 //! Counters of a dispatch unit.
 
 use warpwave_hw::stats::Report;
-use warpwave_isa::inst::{Inst, Ty};
+use warpwave_isa::inst::{Inst, Source, Ty};
 use warpwave_isa::opcode::{Opcode, Pipe};
+use warpwave_isa::reg::Special;
 
 /// Counters of a dispatch unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -15,6 +16,8 @@ pub struct Stats {
     tensor_multiply_adds: u64,
     /// Operations on half-precision floats outside the tensor pipe. A multiply-add is two.
     half_operations: u64,
+    /// Reads of a clock. A warp that reads one may leave its loop after any number of turns.
+    clock_reads: u64,
     /// Cycles lost to register-bank conflicts.
     pub bank_conflict_cycles: u64,
     /// Results written.
@@ -118,6 +121,9 @@ impl Stats {
             let operations = if class == HALF_FUSED { 2 } else { 1 };
             self.half_operations += u64::from(lanes * halves * operations);
         }
+        if inst.op == Opcode::S2r {
+            self.clock_reads += u64::from(reads_clock(inst));
+        }
     }
 
     /// Reports every counter.
@@ -128,11 +134,20 @@ impl Stats {
         report.count("writebacks", self.writebacks);
         report.count("tensor_multiply_adds", self.tensor_multiply_adds);
         report.count("half_operations", self.half_operations);
+        report.count("clock_reads", self.clock_reads);
         NAMES
             .iter()
             .zip(self.lanes)
             .for_each(|(name, lanes)| report.count(name, lanes));
     }
+}
+
+/// True if an S2R reads a clock.
+fn reads_clock(inst: &Inst) -> bool {
+    matches!(
+        inst.src[0].source,
+        Source::Special(Special::ClockLo | Special::ClockHi | Special::GlobaltimerLo | Special::GlobaltimerHi)
+    )
 }
 
 #[cfg(test)]
