@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::wording;
-use warpwave_ptx::PassSet;
+use warpwave_ptx::{MIN_REGISTER_CAP, PassSet};
 
 use super::files::Files;
 use super::pointers::Named;
@@ -260,7 +260,8 @@ impl Draft {
             .collect();
         let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
         // An instruction names registers by 8 bits, and R255 reads as zero.
-        let registers = |n: Quantity| constants.size(&n, 1, u8::MAX.into()).map(|n| n as u8);
+        let least = MIN_REGISTER_CAP.into();
+        let registers = |n: Quantity| constants.size(&n, least, u8::MAX.into()).map(|n| n as u8);
         let max_registers = file.max_registers.map(registers);
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
