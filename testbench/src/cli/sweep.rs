@@ -89,7 +89,10 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let written = |error| Failure::write(store.folder(), error);
     for (_, job, key) in &points {
         let record = store.record(key);
-        let is_retried = what.retry_failed && record.as_ref().is_some_and(|record| record.outcome.has_failed());
+        let is_retried = record.as_ref().is_some_and(|record| {
+            let outcome = &record.outcome;
+            what.retry_failed && outcome.has_failed() || outcome.failed_below(&what.limits.limits())
+        });
         if is_retried {
             // Without its record the point counts as missing.
             store.forget(key).map_err(written)?;
