@@ -186,6 +186,21 @@ impl Draft {
         self.file.constants.iter().map(text).collect()
     }
 
+    /// The value of each named constant as text, if the texts of some are replaced. `None` if one of them has no value.
+    pub fn constant_values(&self, replaced: &[(String, String)]) -> Option<Vec<(String, String)>> {
+        let mut table = self.file.constants.clone();
+        for (name, text) in replaced {
+            table.insert(name.clone(), Quantity::parse(text).ok()?);
+        }
+        let values = Constants::new(&table).ok()?.into_values();
+        Some(
+            values
+                .into_iter()
+                .map(|(name, value)| (name, value.to_string()))
+                .collect(),
+        )
+    }
+
     /// Reads the files and generates the elements. If `gpu` is given, the data must fit its memory.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{MIN_REGISTER_CAP, Module};
 
 use crate::scenario::dtype::Number;
-use crate::scenario::{Arg, Launch, Scenario, nearest};
+use crate::scenario::{Arg, Launch, Scenario, nearest, whole};
 
 /// Names of the settings that every launch has.
 const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
@@ -107,6 +107,16 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
             .try_for_each(|launch| set_arg(launch, arg, name, value));
     }
     set_parameter(scenario, launches, (name, key), value)
+}
+
+/// The value of a setting in one form for all its spellings: `64`, `64x1` and `64x1x1` are one size, and `1e3` is 1000.
+pub(super) fn canonical(name: &str, value: &str) -> String {
+    let key = indexed("launch", name).map_or(name, |(_, rest)| rest.strip_prefix('.').unwrap_or(rest));
+    match key {
+        "grid" | "block" | "cluster" => sizes(value).map(|[x, y, z]| format!("{x}x{y}x{z}")),
+        _ => number(value).map(|number| whole(number).to_string()),
+    }
+    .unwrap_or_else(|| value.to_owned())
 }
 
 /// `("launch", "launch[2].block")` gives 2 and `.block`.
