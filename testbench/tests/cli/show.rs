@@ -13,7 +13,11 @@ fn list_shows_every_built_in_scenario_with_its_claim() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names, warpwave::scenario::builtin::names());
+    // After the scenarios come the lessons, in the order of the course.
+    assert_eq!(
+        names,
+        [&warpwave::scenario::builtin::names()[..], &warpwave::lesson::NAMES].concat()
+    );
     for line in answer.out.lines() {
         assert!(line.split_whitespace().count() > 3, "says what it is: {line}");
     }
