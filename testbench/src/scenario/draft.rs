@@ -278,6 +278,9 @@ impl Draft {
         let least = MIN_REGISTER_CAP.into();
         let registers = |n: Quantity| constants.size(&n, least, u8::MAX.into()).map(|n| n as u8);
         let max_registers = file.max_registers.map(registers);
+        if file.expect_failure.as_ref().is_some_and(|failure| failure.exit == 0) {
+            return Err(at("expect_failure")(Fault::NotAFailure));
+        }
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
             title: file.title,

@@ -194,8 +194,8 @@ pub enum Fault {
         /// Index of the element.
         index: u64,
     },
-    /// Mean or deviation of random elements is infinite or not a number.
-    #[error("normal elements need a finite `mean` and a finite `deviation`, not {mean} and {deviation}")]
+    /// Mean or deviation of random elements is infinite or not a number, or the deviation is negative.
+    #[error("normal elements need a finite `mean` and a finite `deviation` of at least 0, not {mean} and {deviation}")]
     NotNormal {
         /// The mean.
         mean: Number,
