@@ -15,8 +15,8 @@ use std::time::Instant;
 use warpwave::report::saved::{CYCLES, is_column, launch_of};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, Job, JobError, Key, Keys, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, page, plot,
-    points, script, shown,
+    self, Call, Job, JobError, Key, Keys, Outcome, PlotOptions, PlotSpec, Point, Row, Spec, Status, Store, Table, page,
+    plot, points, script, shown,
 };
 use warpwave_components::preset;
 
@@ -136,6 +136,29 @@ impl Planned {
         self.points.iter().filter(is_missing).collect()
     }
 
+    /// Refuses a column of a launch that no point has. Swept constants may change the number of launches, so only results show it.
+    fn check_launches(&self, columns: &[String]) -> Result<(), Failure> {
+        let launches = self
+            .points
+            .iter()
+            .filter_map(|(_, _, key)| match self.store.record(key)?.outcome {
+                Outcome::Done { report, .. } => report["launches"].as_array().map(Vec::len),
+                Outcome::Failed { .. } => None,
+            });
+        let beyond = |most: usize| {
+            let is_beyond = |name: &&String| launch_of(name).is_some_and(|(launch, _)| launch >= most);
+            columns.iter().find(is_beyond).map(|name| no_launch(name, most))
+        };
+        // Without constants, the columns are checked before the first point.
+        let has_launches = columns.iter().any(|name| launch_of(name).is_some());
+        let most = if self.launches.is_none() && has_launches {
+            launches.max()
+        } else {
+            None
+        };
+        most.and_then(beyond).map_or(Ok(()), Err)
+    }
+
     /// The results so far.
     fn table(&self, columns: Vec<String>) -> Table {
         let row =
@@ -196,6 +219,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         args.what.limits.limits(),
         !args.no_progress && !args.quiet,
     )?;
+    planned.check_launches(&columns)?;
     let table = planned.table(columns);
     let (all, left) = (
         table.rows.len(),
@@ -247,15 +271,19 @@ fn columns(args: &Sweep, planned: &Planned) -> Result<Vec<String>, Failure> {
         if let (Some((launch, _)), Some(n)) = (launch_of(name), planned.launches)
             && launch >= n
         {
-            return Err(Failure::input(format!(
-                "{name}: launches are counted from 0, and the scenario has {n}"
-            )));
+            return Err(no_launch(name, n));
         }
         if !columns.contains(name) {
             columns.push(name.clone());
         }
     }
     Ok(columns)
+}
+
+fn no_launch(column: &str, n: usize) -> Failure {
+    Failure::input(format!(
+        "{column}: launches are counted from 0, and the scenario has {n}"
+    ))
 }
 
 /// The options of the command, or else those of the scenario.

@@ -212,6 +212,21 @@ fn column_of_an_absent_launch_is_refused() {
         warpwave_in(folder.path(), &[&args[..], &["launch[0].cycles"]].concat()).code,
         0
     );
+    // A constant may change the number of launches, so the results decide.
+    let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    let text = text.replace("buffers.data", "constants.elements = 64\nbuffers.data");
+    fs::write(
+        folder.path().join("constant.toml"),
+        text.replace("u32 = 64 }", "u32 = \"elements\" }"),
+    )
+    .unwrap();
+    let args = ["sweep", "constant.toml", "--over", "elements=64,128", "--metric"];
+    let answer = warpwave_in(folder.path(), &[&args[..], &["launch[1].cycles"]].concat());
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    assert!(answer.err.contains(says), "{}", answer.err);
+    let answer = warpwave_in(folder.path(), &[&args[..], &["launch[0].cycles"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("2 points: 0 computed"), "{}", answer.out);
 }
 
 #[test]
