@@ -39,7 +39,7 @@ use std::sync::LazyLock;
 use toml::Value;
 use tracing::info;
 
-use crate::config::{GpuConfig, keys};
+use crate::config::{GpuConfig, doc, keys};
 use crate::text_file;
 use crate::wording;
 use layer::{Entry, Layer};
@@ -117,7 +117,7 @@ pub fn source_titles() -> BTreeMap<String, String> {
 }
 
 /// Loads a built-in preset by name or a file by path, applies `sets`, and checks the result. Each of `sets` is a dotted key and a TOML
-/// value. Words need no quotes.
+/// value. Words need no quotes, and a number of bytes may have a unit, such as `1MiB`.
 ///
 /// # Errors
 ///
@@ -272,12 +272,32 @@ fn refuse_unknown<'a>(id: &str, given: impl Iterator<Item = &'a String>) -> Resu
 fn set(entries: &mut BTreeMap<String, Entry>, sets: &[(String, String)]) -> Result<(), PresetError> {
     refuse_unknown(SET, sets.iter().map(|(key, _)| key))?;
     for (key, text) in sets {
+        let has_bytes = || doc::key_doc(key).is_some_and(|doc| doc.unit == "bytes");
+        let size = bytes(text).filter(|_| has_bytes()).map(Value::Integer);
         // A word without quotes is not TOML: it is taken as text.
-        let mut entry = Entry::new(text.parse().unwrap_or_else(|_| Value::String(text.clone())));
+        let value = size.or_else(|| text.parse().ok());
+        let mut entry = Entry::new(value.unwrap_or_else(|| Value::String(text.clone())));
         entry.src = SET.to_owned();
         entries.insert(key.clone(), entry);
     }
     Ok(())
+}
+
+/// Units of a number of bytes.
+const UNITS: [(&str, i64); 6] = [
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+/// Reads a number with a unit, such as `1 MiB`. `None` for any other text, and for a fraction of a byte.
+fn bytes(text: &str) -> Option<i64> {
+    let split = |&(unit, factor): &(&str, i64)| Some((text.strip_suffix(unit)?.trim_end(), factor));
+    let (number, factor) = UNITS.iter().find_map(split)?;
+    number.replace('_', "").parse::<i64>().ok()?.checked_mul(factor)
 }
 
 /// Builds the configuration from its entries.

@@ -56,6 +56,7 @@ pub use error::{Fault, ScenarioError};
 pub use format::LaunchName;
 pub use image::{Image, Tiles};
 pub use modules::Modules;
+pub(crate) use quantity::whole;
 pub use similar::nearest;
 
 use dtype::{Dtype, Number};

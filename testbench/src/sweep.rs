@@ -56,5 +56,5 @@ pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, script};
 pub use setting::{SettingError, apply};
 pub use spec::{DrawnLaunches, PlotSpec, Spec};
-pub use store::{Outcome, Record, Store};
+pub use store::{Outcome, Reached, Record, Store};
 pub use table::{Row, Status, Table, shown};

@@ -366,6 +366,37 @@ fn conflict_of_atomics_has_its_own_remedy_and_its_words_are_explained() {
 }
 
 #[test]
+fn parts_of_the_speed_of_light_have_the_basis_of_the_whole() {
+    let scenario = builtin::load("transpose_naive").unwrap();
+    let run = run(&scenario, "tiny");
+    let [diagnosis] = &diagnosis::of_run(&run)[..] else {
+        panic!("one launch")
+    };
+    let speed = &diagnosis.speed_of_light;
+    for part in [speed.l1, speed.l2, speed.dram] {
+        assert!(part <= speed.memory * (1.0 + 1e-9), "{speed:?}");
+    }
+    // The L1 by hand: its busiest stage in all cycles of all SMs.
+    let counts = &run.launches[0].counts;
+    let stages = [("l1", "tag_cycles"), ("l1", "data_cycles"), ("shared", "busy_cycles")];
+    let busiest = stages
+        .map(|(block, counter)| counts.sum(block, counter).unwrap_or(0))
+        .into_iter()
+        .max()
+        .unwrap();
+    let all = run.launches[0].cycles * u64::from(run.config.n_sms());
+    let l1 = busiest as f64 / all as f64 * 100.0;
+    assert!((speed.l1 - l1).abs() < 1e-9 && l1 > 0.0, "{} is not {l1}", speed.l1);
+    // A launch that is bound by latency has no busy unit among its causes.
+    let busy = diagnosis.causes.iter().any(|cause| cause.kind == "busy_unit");
+    assert!(
+        diagnosis.bound != diagnosis::Bound::Latency || !busy,
+        "{:?}",
+        diagnosis.causes
+    );
+}
+
+#[test]
 fn phases_of_a_launch_are_those_of_its_blocks() {
     let scenario = builtin::load("saxpy").unwrap();
     let run = run(&scenario, "tiny");

@@ -133,6 +133,14 @@ mod tests {
         });
         let without: Vec<_> = without.map(|row| &row.key).collect();
         assert!(without.is_empty(), "{without:?}");
+        // A name of the source says nothing to the user of a key.
+        let with_names = tiny
+            .sources
+            .iter()
+            .filter_map(|row| key_doc(&row.key))
+            .filter(|doc| doc.text.contains("[`"));
+        let with_names: Vec<_> = with_names.map(|doc| doc.text).collect();
+        assert!(with_names.is_empty(), "{with_names:?}");
     }
 
     #[test]

@@ -182,7 +182,7 @@ pub struct Hbm {
     pub row_bytes: u32,
     /// Mapping of lines to the channels of a group, and of a channel's lines to its banks.
     pub mapping: Mapping,
-    /// Depth of the request queue of a channel, at most [`MAX_CHANNEL_QUEUE`].
+    /// Depth of the request queue of a channel, at most 64.
     pub queue_depth: u32,
     /// Policy that chooses the next request.
     pub scheduler: DramScheduler,

@@ -219,7 +219,10 @@ impl GigaThread {
                 }
                 SmEvent::Trap(trap) => {
                     // A trap ends the launch: no further CTA is sent, and the host resets the machine.
-                    self.state.running = None;
+                    let State { running, stats, .. } = &mut self.state;
+                    if let Some(running) = running.take() {
+                        stats.phases[running.phase as usize] += now.since(running.phase_since);
+                    }
                     self.ports.event.send(now, GridEvent::Trap(trap));
                 }
             }

@@ -191,6 +191,20 @@ fn set_changes_numbers_lists_and_words_and_is_their_source() {
 }
 
 #[test]
+fn number_of_bytes_may_have_a_unit() {
+    let size = |value: &str| load("tiny", &set("l2.size", value)).map(|preset| preset.config.l2.size);
+    assert_eq!(
+        [size("128KiB"), size("128 KiB"), size("1MiB")],
+        [Ok(131_072), Ok(131_072), Ok(1 << 20)]
+    );
+    let refused = |key: &str, value: &str| load("tiny", &set(key, value)).unwrap_err().to_string();
+    // Neither a number of bytes, nor a whole one, nor one that fits.
+    assert!(refused("sm.subcores", "4KiB").contains("string \"4KiB\""));
+    assert!(refused("l2.size", "0.5MiB").contains("string \"0.5MiB\""));
+    assert!(refused("l2.size", "64GiB").contains("`l2.size` cannot have this value"));
+}
+
+#[test]
 fn set_of_an_unknown_key_names_the_nearest() {
     let error = load("tiny", &set("lsu.queue_depth", "8")).unwrap_err().to_string();
     let expected = "preset `--set` has 1 fault:\n  `lsu.queue_depth` is not a preset key: \

@@ -158,10 +158,13 @@ pub fn load(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<Arc<Module>,
     kept::load(text, Options::default(), is_wanted)
 }
 
+/// The least cap on the registers of a thread. The vendor's assembler raises a smaller cap to it.
+pub const MIN_REGISTER_CAP: u8 = 16;
+
 /// Options of the compiler. Results of a kernel do not depend on them, but whether it ends may depend on `reconvergence`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Most registers per thread, as nvcc's `--maxrregcount`. Further values are spilled to local memory. The limits of the kernel's own
+    /// Most registers per thread, as nvcc's `--maxrregcount`. At least [`MIN_REGISTER_CAP`]. Further values are spilled to local memory. The limits of the kernel's own
     /// directives apply too.
     pub max_registers: Option<u8>,
     /// Progress of diverged lanes on the GPU. With a stack, lanes that leave a spin loop wait for the others at its end.

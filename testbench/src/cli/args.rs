@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use warpwave::fault::LinkFault;
 use warpwave::reference::Checks;
 use warpwave::watch::transaction::Wanted;
-use warpwave_ptx::OPTIONAL_PASSES;
+use warpwave_ptx::{MIN_REGISTER_CAP, OPTIONAL_PASSES};
 
 use super::sweep::args::STORE;
 
@@ -177,8 +177,8 @@ pub struct Run {
     /// Count cycles A to B - 1 alone, such as 1e6..2e6, then stop; the exit code is 0
     #[arg(long, value_name = "A..B", value_parser = sample, help_heading = "Run")]
     pub sample: Option<Range<u64>>,
-    /// Most registers of a thread; further values are spilled to local memory
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..), help_heading = "Run")]
+    /// Most registers of a thread, 16 to 255; further values are spilled to local memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(i64::from(MIN_REGISTER_CAP)..), help_heading = "Run")]
     pub maxrregcount: Option<u8>,
     /// Leave out a pass of the compiler, to see what it is worth: the values stay the same
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OPTIONAL_PASSES), help_heading = "Run")]

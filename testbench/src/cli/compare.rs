@@ -94,6 +94,7 @@ pub fn compare(args: &Compare) -> Result<(), Failure> {
     let outputs = [("--json", args.json.as_deref()), ("--html", args.html.as_deref())];
     check_outputs(&outputs, &inputs)?;
     [&a, &b].into_iter().try_for_each(refuse_changes)?;
+    refuse_unused(args, [&a, &b])?;
     progress::catch_interrupt();
     // The sides are independent, so each has a thread.
     let (a, b) = thread::scope(|scope| {
@@ -127,6 +128,21 @@ fn refuse_changes(request: &Request<'_>) -> Result<(), Failure> {
     let name = request.name;
     Err(Failure::input(format!(
         "{name} is a saved report: --gpu-a, --gpu-b, --set-a and --set-b cannot change it"
+    )))
+}
+
+/// Refuses `--gpu` and `--set` if both sides are saved reports: no side could use them.
+fn refuse_unused(args: &Compare, sides: [&Request<'_>; 2]) -> Result<(), Failure> {
+    let option = match (&args.gpu, args.set.is_empty()) {
+        (Some(_), _) => "--gpu",
+        (None, false) => "--set",
+        (None, true) => return Ok(()),
+    };
+    if !sides.into_iter().all(is_saved) {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "{option} cannot change a saved report, and both sides are saved reports; name a scenario as B"
     )))
 }
 

@@ -1,8 +1,8 @@
-//! `warpwave explain`: a metric, a warp state or a preset key.
+//! `warpwave explain`: a metric, a warp state, a preset key, or a word of a report.
 
 use std::fmt::Write;
 
-use warpwave::report::metrics;
+use warpwave::report::{glossary, metrics};
 use warpwave::scenario::nearest;
 use warpwave_components::config::doc::{KeyDoc, key_doc};
 use warpwave_components::preset::{self, SourcedValue};
@@ -20,9 +20,18 @@ pub fn explain(word: Option<&str>) -> Result<(), Failure> {
             "{}\n\n{}\n\nunit       {}\nformula    {}\ncomponent  {}\n",
             metric.name, metric.definition, metric.unit, metric.formula, metric.component
         )),
-        None => metrics::state(word).or(preset_key(word)?),
+        // A report may write a state in capitals, as the profiler does.
+        None => metrics::state(&word.to_ascii_lowercase()).or(preset_key(word)?),
     };
-    print(&text.ok_or_else(|| unknown(word))?)
+    // A word may be a state and a path of latencies.
+    let meanings = glossary::meanings(word)
+        .into_iter()
+        .map(|meaning| format!("{word} ({meaning})\n"));
+    let all: Vec<String> = text.into_iter().chain(meanings).collect();
+    match all.is_empty() {
+        true => Err(unknown(word)),
+        false => print(&all.join("\n")),
+    }
 }
 
 /// The meaning of a key, and its value in every built-in preset with its source and grade. `None` if no preset has the key.
@@ -57,16 +66,21 @@ fn preset_key(key: &str) -> Result<Option<String>, Failure> {
 
 /// The failure for a word that is nothing known, with the most similar one.
 fn unknown(word: &str) -> Failure {
+    let (metrics, words) = (metrics::all(), glossary::words().collect::<Vec<_>>());
     let states = metrics::states();
     // All presets have the same keys, so any one serves.
     let keys = preset::load(preset::names()[0], &[]).map_or_else(|_| Vec::new(), |preset| preset.sources);
     let known = states.into_iter().chain(keys.iter().map(|row| row.key.as_str()));
-    match nearest(word, known) {
-        Some(name) => Failure::input(format!(
-            "no metric, warp state or preset key is named `{word}`; did you mean `{name}`?"
-        )),
-        None => unknown_metric(word),
-    }
+    let known = known
+        .chain(words)
+        .chain(metrics.iter().map(|metric| metric.name.as_str()));
+    let hint = nearest(word, known).map_or_else(
+        || "; `explain --all` lists the metrics, and `gpus tiny` the keys".to_owned(),
+        |name| format!("; did you mean `{name}`?"),
+    );
+    Failure::input(format!(
+        "no metric, warp state, preset key or word of a report is named `{word}`{hint}"
+    ))
 }
 
 /// The failure for an unknown metric, with the most similar name.

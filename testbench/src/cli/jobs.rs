@@ -10,7 +10,7 @@ use warpwave_components::preset;
 use warpwave_ptx::PassSet;
 
 use super::args::{self, DEFAULT_GPU};
-use super::failure::Failure;
+use super::failure::{Failure, warn};
 use super::lab;
 
 /// A scenario with its GPU.
@@ -69,10 +69,18 @@ fn unlike(seen: &BTreeSet<String>, name: &str) -> String {
 /// The scenarios of a folder or pattern. The name itself for a scenario.
 fn paths(name: &str, args: &args::Run) -> Result<Vec<String>, Failure> {
     let path = Path::new(name);
+    let inside = builtin::in_folder(name);
     // With an output file, a name that a built-in scenario shares with a folder is that of the scenario: the file keeps its name.
-    let is_one = path.is_file() || args.writes_files() && builtin::exists(name);
-    let is_folder = path.is_dir() || name.contains(['*', '?', '[']) || !builtin::in_folder(name).is_empty();
-    if is_one || !is_folder {
+    let is_shared = !path.is_file() && args.writes_files() && builtin::exists(name);
+    if is_shared && inside.len() > 1 {
+        warn(&format!(
+            "with an output option, `{name}` is the scenario of this name alone; its folder has {}: {}",
+            inside.len(),
+            inside.join(", ")
+        ));
+    }
+    let is_folder = path.is_dir() || name.contains(['*', '?', '[']) || !inside.is_empty();
+    if is_shared || path.is_file() || !is_folder {
         return Ok(vec![name.to_owned()]);
     }
     regression::find(name).map_err(Failure::input)

@@ -8,6 +8,7 @@ use std::thread;
 
 use warpwave::bench::Bench;
 use warpwave::report::metrics;
+use warpwave::report::saved::CYCLES;
 use warpwave::scenario::{Draft, Scenario};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
@@ -82,7 +83,12 @@ pub fn in_parallel(n: usize, jobs: NonZeroUsize, work: impl Fn(usize) + Sync) {
 /// Checks that every metric, run and CSV row of the assertions exists. `gpu` and `set` are those of this run.
 pub fn check_names(scenario: &Scenario, gpu: &str, set: &[(String, String)]) -> Result<(), Failure> {
     for assert in &scenario.asserts {
-        metrics::find(&assert.metric).ok_or_else(|| unknown_metric(&assert.metric))?;
+        let unknown = || match assert.metric.as_str() {
+            CYCLES => "`cycles` is no metric of the profiler; write that = \"cycles < 1000\" instead".to_owned(),
+            name => unknown_metric(name).text,
+        };
+        let known = metrics::find(&assert.metric).ok_or_else(unknown);
+        known.map_err(|fault| Failure::input(format!("{}: assert: {fault}", scenario.name)))?;
     }
     verdict::check_names(scenario, gpu, set).map_err(|fault| Failure::input(format!("{}: {fault}", scenario.name)))
 }

@@ -238,7 +238,7 @@ fn stuck(scenario: &Scenario, hang: Option<&Hang>, error: &SimError, writes: &st
             "check which thread must change what the others wait for, and whether it can run",
         ),
         SimError::CycleLimit { limit, waits } => (
-            format!("the cycle limit is reached in cycle {limit}"),
+            format!("the cycle limit is reached in cycle {limit} of the clock, which begins before the first launch"),
             waits,
             "raise --max-cycles, or check the kernel for an endless loop",
         ),

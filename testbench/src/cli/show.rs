@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use warpwave::lesson;
 use warpwave::scenario::builtin;
 use warpwave_components::occupancy::{self, Limiter};
 use warpwave_components::preset::{self, Preset};
@@ -10,7 +11,7 @@ use super::args::Shape;
 use super::failure::Failure;
 use super::print;
 
-/// `warpwave list`: every built-in scenario with its claim.
+/// `warpwave list`: every built-in scenario with its claim, then the lessons.
 pub fn list() -> Result<(), Failure> {
     let mut out = String::new();
     for name in builtin::names() {
@@ -21,6 +22,10 @@ pub fn list() -> Result<(), Failure> {
             entry.claim
         };
         let _ = writeln!(out, "{}", format!("{name:<24} {says}").trim_end());
+    }
+    for name in lesson::NAMES {
+        let lesson = lesson::find(name).map_err(Failure::input)?;
+        let _ = writeln!(out, "{name:<24} lesson {}: {}", lesson.number, lesson.claim);
     }
     print(&out)
 }

@@ -15,7 +15,7 @@ use std::time::Instant;
 use warpwave::report::saved::{CYCLES, is_column, launch_of};
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, DrawnLaunches, Job, JobError, Key, Keys, PlotOptions, Point, Row, Spec, Status, Store, Table,
+    self, Call, DrawnLaunches, Job, JobError, Key, Keys, Outcome, PlotOptions, Point, Row, Spec, Status, Store, Table,
     launch_names, page, plot, points, script, shown,
 };
 use warpwave_components::preset;
@@ -101,7 +101,10 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let written = |error| Failure::write(store.folder(), error);
     for (_, job, key) in &points {
         let record = store.record(key);
-        let is_retried = what.retry_failed && record.as_ref().is_some_and(|record| record.outcome.has_failed());
+        let is_retried = record.as_ref().is_some_and(|record| {
+            let outcome = &record.outcome;
+            what.retry_failed && outcome.has_failed() || outcome.failed_below(&what.limits.limits())
+        });
         if is_retried {
             // Without its record the point counts as missing.
             store.forget(key).map_err(written)?;
@@ -159,6 +162,29 @@ impl Planned {
     fn missing(&self) -> Vec<&(Point, Job, Key)> {
         let is_missing = |(_, _, key): &&(Point, Job, Key)| self.store.record(key).is_none();
         self.points.iter().filter(is_missing).collect()
+    }
+
+    /// Refuses a column of a launch that no point has. Swept constants may change the number of launches, so only results show it.
+    fn check_launches(&self, columns: &[String]) -> Result<(), Failure> {
+        let launches = self
+            .points
+            .iter()
+            .filter_map(|(_, _, key)| match self.store.record(key)?.outcome {
+                Outcome::Done { report, .. } => report["launches"].as_array().map(Vec::len),
+                Outcome::Failed { .. } => None,
+            });
+        let beyond = |most: usize| {
+            let is_beyond = |name: &&String| launch_of(name).is_some_and(|(launch, _)| launch >= most);
+            columns.iter().find(is_beyond).map(|name| no_launch(name, most))
+        };
+        // Without constants, the columns are checked before the first point.
+        let has_launches = columns.iter().any(|name| launch_of(name).is_some());
+        let most = if !self.launches.are_fixed && has_launches {
+            launches.max()
+        } else {
+            None
+        };
+        most.and_then(beyond).map_or(Ok(()), Err)
     }
 
     /// The results so far.
@@ -231,6 +257,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         args.what.limits.limits(),
         !args.no_progress && !args.quiet,
     )?;
+    planned.check_launches(&columns)?;
     let table = planned.table(columns);
     let (all, left) = (
         table.rows.len(),
@@ -292,15 +319,19 @@ fn columns(args: &Sweep, planned: &Planned, drawn: &PlotOptions) -> Result<Vec<S
             && planned.launches.are_fixed
             && launch >= n
         {
-            return Err(Failure::input(format!(
-                "{name}: launches are counted from 0, and the scenario has {n}"
-            )));
+            return Err(no_launch(name, n));
         }
         if !columns.contains(name) {
             columns.push(name.clone());
         }
     }
     Ok(columns)
+}
+
+fn no_launch(column: &str, n: usize) -> Failure {
+    Failure::input(format!(
+        "{column}: launches are counted from 0, and the scenario has {n}"
+    ))
 }
 
 /// The options of the command, or else those of the scenario.

@@ -198,15 +198,24 @@ fn run_all(args: &Test, scenarios: &[String], baseline: Option<&Baseline>) -> Re
         done.1[n] = Some(ran);
         // Lines appear in the order of the scenarios: a result waits for all before it.
         while let Some(Some(ran)) = done.1.get(done.0) {
-            if !args.quiet || ran.case.failed.is_some() {
+            if is_shown(args, &ran.case) {
                 // A closed pipe does not end the suite: the files of the results remain to be written.
                 let _ = print(&line(&ran.case, width));
             }
             done.0 += 1;
         }
     });
-    let (_, ran) = done.into_inner().expect("no worker panicked");
+    let (printed, ran) = done.into_inner().expect("no worker panicked");
+    // After Ctrl-C, a result may wait for one that does not come.
+    let late = ran.iter().skip(printed).flatten().map(|ran| &ran.case);
+    late.filter(|case| is_shown(args, case))
+        .for_each(|case| drop(print(&line(case, width))));
     Ok(ran.into_iter().flatten().collect())
+}
+
+/// With --quiet, only failed scenarios have a line.
+fn is_shown(args: &Test, case: &Case) -> bool {
+    !args.quiet || case.failed.is_some()
 }
 
 /// The line of a scenario.

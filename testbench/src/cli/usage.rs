@@ -49,6 +49,8 @@ pub fn exit(mut error: Error) -> ! {
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
         && let Some(tip) = tip(word)
     {
+        // clap has a hint of its own, which is the same or worse.
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(
             ContextKind::Suggested,
             ContextValue::StyledStrs(vec![StyledStr::from(tip)]),

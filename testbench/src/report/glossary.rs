@@ -30,6 +30,15 @@ const TERMS: [(&str, &str); 6] = [
     ("LSU", "the unit of an SM that executes all memory accesses"),
 ];
 
+/// Words of a report that no other table has.
+const WORDS: [(&str, &str); 2] = [
+    (
+        "cycles",
+        "cycles of the core clock, from the launch until the host knows of its end; in an assertion, an expression or a sweep a name",
+    ),
+    ("sector", "a unit of 32 bytes, which caches move"),
+];
+
 /// Paths of latencies.
 const PATHS: [(&str, &str); 10] = [
     (
@@ -49,6 +58,21 @@ const PATHS: [(&str, &str); 10] = [
     ("cluster", "latency: an access to the shared memory of another block"),
     ("barrier", "latency: a barrier, from its last arrival to its release"),
 ];
+
+/// The meanings of a word of a report, in capitals or not: a phase, a term, a path of latencies. Empty for any other word.
+pub fn meanings(word: &str) -> Vec<String> {
+    let found = all().filter(|(known, _)| known.eq_ignore_ascii_case(word));
+    found.map(|(_, meaning)| meaning.to_owned()).collect()
+}
+
+/// The words that [`meanings`] knows.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    all().map(|(word, _)| word)
+}
+
+fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    [&PHASES[..], &TERMS, &WORDS, &PATHS].into_iter().flatten().copied()
+}
 
 /// The phases with their meanings, in order.
 pub fn phases() -> impl Iterator<Item = (&'static str, String)> {
@@ -96,6 +120,14 @@ mod tests {
         assert!(state.contains("other warps of its block") && path.contains("release"));
         assert!(super::path("cta").unwrap().1.contains("thread block"));
         assert_eq!(super::path("saxpy"), None);
+    }
+
+    #[test]
+    fn words_of_a_report_are_found_in_capitals_too() {
+        assert!(meanings("LSU")[0].contains("memory accesses") && meanings("lsu") == meanings("LSU"));
+        assert!(meanings("l1_hit")[0].starts_with("latency: ") && meanings("tail")[0].starts_with("phase: "));
+        assert_eq!(meanings("saxpy"), [""; 0]);
+        assert!(words().all(|word| meanings(word).len() == 1));
     }
 
     #[test]

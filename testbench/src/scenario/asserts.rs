@@ -24,11 +24,13 @@ pub(super) fn read(
                 if has_bounds || text.launch.is_some() {
                     return Err(at(Fault::TwoAssertions));
                 }
-                let comparison = compare(&expr, text.within, constants, launches).map_err(at)?;
-                comparisons.push(Comparison {
-                    points: text.points,
-                    ..comparison
-                });
+                for part in parts(expr.root()) {
+                    let comparison = compare((&expr, part), text.within, constants, launches).map_err(at)?;
+                    comparisons.push(Comparison {
+                        points: text.points,
+                        ..comparison
+                    });
+                }
             }
             (None, Some(metric)) if text.within.is_none() => {
                 let bound = |bound: Option<Quantity>| bound.map(|bound| read_bound(&bound, constants)).transpose();
@@ -47,12 +49,30 @@ pub(super) fn read(
                 if [assert.min, assert.max, assert.equal] == [None; 3] {
                     return Err(at(Fault::NothingAsserted));
                 }
+                if !can_hold(&assert) {
+                    return Err(at(Fault::CannotHold));
+                }
                 asserts.push(assert);
             }
             _ => return Err(at(Fault::TwoAssertions)),
         }
     }
     Ok((asserts, comparisons))
+}
+
+/// True if some value is within all bounds.
+fn can_hold(assert: &Assert) -> bool {
+    let least = assert.min.into_iter().chain(assert.equal).fold(0.0, f64::max);
+    let most = assert.max.into_iter().chain(assert.equal).fold(f64::INFINITY, f64::min);
+    least <= most
+}
+
+/// The comparisons that `and` joins: each is an assertion of its own.
+fn parts(node: &Node) -> Vec<&Node> {
+    match node {
+        Node::Binary(Binary::And, left, right) => [parts(left), parts(right)].concat(),
+        node => vec![node],
+    }
 }
 
 fn read_bound(bound: &Quantity, constants: &Constants) -> Result<f64, Fault> {
@@ -65,35 +85,45 @@ fn read_bound(bound: &Quantity, constants: &Constants) -> Result<f64, Fault> {
     }
 }
 
-/// Resolves a comparison. It must name a metric, or it would hold or fail whatever the kernel does.
+/// Resolves a comparison: a part of an expression. It must name a metric, and its sides must differ, or it would hold or fail whatever the
+/// kernel does.
 fn compare(
-    expr: &Expr,
+    (expr, part): (&Expr, &Node),
     within: Option<Within>,
     constants: &Constants,
     launches: &LaunchIndex,
 ) -> Result<Comparison, Fault> {
-    let Node::Binary(operator, left, right) = expr.root() else {
+    let Node::Binary(operator, left, right) = part else {
         return Err(Fault::NoComparison);
     };
-    if !operator.compares() {
-        return Err(Fault::NoComparison);
+    match operator {
+        Binary::Or => return Err(Fault::EitherOr),
+        operator if !operator.compares() => return Err(Fault::NoComparison),
+        _ if left == right => return Err(Fault::EqualSides),
+        _ => {}
     }
+    // With 100 % of the right side, a left side of 0 would always pass.
+    let fixed = right
+        .value(constants)
+        .map_or(f64::INFINITY, |number| number.value().abs());
+    let is_narrow = |distance: f64| distance < fixed || fixed == 0.0;
     let tolerance = match within {
         None => Tolerance::Distance(0.0),
         Some(_) if *operator != Binary::Equal => return Err(Fault::WithinWithoutEqual),
-        // With 100 % of the right side, a left side of 0 would always pass.
         Some(Within::Part(part)) if (0.0..1.0).contains(&part) => Tolerance::Part(part),
-        Some(Within::Distance(distance)) if (0.0..MAX_BOUND).contains(&distance) => Tolerance::Distance(distance),
+        Some(Within::Distance(distance)) if (0.0..MAX_BOUND).contains(&distance) && is_narrow(distance) => {
+            Tolerance::Distance(distance)
+        }
         Some(_) => return Err(Fault::BadWithin),
     };
     // Every name that is no constant is a metric, `cycles`, another run or a number of the GPU.
     let mut names = Vec::new();
-    expr.root().names(&mut names);
+    part.names(&mut names);
     let is_fixed = |name: &&str| constants.names().any(|constant| constant == *name);
     if names.iter().all(is_fixed) {
         return Err(Fault::NothingMeasured);
     }
-    check_launches(expr.root(), launches)?;
+    check_launches(part, launches)?;
     Ok(Comparison {
         text: expr.text().to_owned(),
         left: Node::clone(left),

@@ -86,7 +86,7 @@ pub(super) fn bytes(
         SourceTable::Normal(normal) => {
             let seed = constants.size(&normal.seed, 0, u64::MAX)?;
             let [mean, deviation] = [constants.number(&normal.mean)?, constants.number(&normal.deviation)?];
-            if ![mean, deviation].iter().all(|number| number.value().is_finite()) {
+            if !mean.value().is_finite() || !(0.0..f64::INFINITY).contains(&deviation.value()) {
                 return Err(Fault::NotNormal { mean, deviation });
             }
             let (mean, deviation) = (mean.value(), deviation.value());
@@ -316,6 +316,7 @@ mod tests {
             (f64::INFINITY, 1.0),
             (0.0, f64::NAN),
             (0.0, f64::NEG_INFINITY),
+            (0.0, -2.0),
         ] {
             for dtype in [Dtype::I32, Dtype::U8, Dtype::F32] {
                 let normal = SourceTable::Normal(Normal {

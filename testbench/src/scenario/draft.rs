@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use warpwave_components::config::GpuConfig;
 use warpwave_components::wording;
-use warpwave_ptx::PassSet;
+use warpwave_ptx::{MIN_REGISTER_CAP, PassSet};
 
 use super::files::Files;
 use super::pointers::Named;
@@ -186,6 +186,21 @@ impl Draft {
         self.file.constants.iter().map(text).collect()
     }
 
+    /// The value of each named constant as text, if the texts of some are replaced. `None` if one of them has no value.
+    pub fn constant_values(&self, replaced: &[(String, String)]) -> Option<Vec<(String, String)>> {
+        let mut table = self.file.constants.clone();
+        for (name, text) in replaced {
+            table.insert(name.clone(), Quantity::parse(text).ok()?);
+        }
+        let values = Constants::new(&table).ok()?.into_values();
+        Some(
+            values
+                .into_iter()
+                .map(|(name, value)| (name, value.to_string()))
+                .collect(),
+        )
+    }
+
     /// Reads the files and generates the elements. If `gpu` is given, the data must fit its memory.
     ///
     /// # Errors
@@ -260,8 +275,12 @@ impl Draft {
             .collect();
         let limit = file.max_cycles.map(|limit| constants.size(&limit, 1, u64::MAX));
         // An instruction names registers by 8 bits, and R255 reads as zero.
-        let registers = |n: Quantity| constants.size(&n, 1, u8::MAX.into()).map(|n| n as u8);
+        let least = MIN_REGISTER_CAP.into();
+        let registers = |n: Quantity| constants.size(&n, least, u8::MAX.into()).map(|n| n as u8);
         let max_registers = file.max_registers.map(registers);
+        if file.expect_failure.as_ref().is_some_and(|failure| failure.exit == 0) {
+            return Err(at("expect_failure")(Fault::NotAFailure));
+        }
         Ok(Scenario {
             name: name.to_string_lossy().into_owned(),
             title: file.title,

@@ -194,8 +194,8 @@ pub enum Fault {
         /// Index of the element.
         index: u64,
     },
-    /// Mean or deviation of random elements is infinite or not a number.
-    #[error("normal elements need a finite `mean` and a finite `deviation`, not {mean} and {deviation}")]
+    /// Mean or deviation of random elements is infinite or not a number, or the deviation is negative.
+    #[error("normal elements need a finite `mean` and a finite `deviation` of at least 0, not {mean} and {deviation}")]
     NotNormal {
         /// The mean.
         mean: Number,
@@ -423,6 +423,12 @@ pub enum Fault {
     /// A `that` is not a comparison.
     #[error("compares nothing; write two expressions with <, <=, >, >=, == or != between them")]
     NoComparison,
+    /// A `that` joins comparisons by `or`.
+    #[error("`or` joins comparisons; write one comparison, or several with `and`")]
+    EitherOr,
+    /// Both sides of a comparison are the same expression.
+    #[error("compares an expression with itself; it holds or fails whatever the kernel does")]
+    EqualSides,
     /// A comparison names no metric.
     #[error("measures nothing; name a metric or `cycles`")]
     NothingMeasured,
@@ -430,11 +436,17 @@ pub enum Fault {
     #[error("`within` needs ==; put the tolerance into the expression instead")]
     WithinWithoutEqual,
     /// A tolerance of a comparison is out of range.
-    #[error("a tolerance is from 0 % to below 100 %, or a finite distance of at least 0")]
+    #[error("a tolerance is from 0 % to below 100 %, or a distance from 0 to below the right side")]
     BadWithin,
     /// An assertion has neither `min` nor `max` nor `equal`.
     #[error("asserts nothing; add min, max or equal")]
     NothingAsserted,
+    /// The exit code of an expected failure is that of a success.
+    #[error("`exit` is the code of a failure, from 1 to 255, not 0")]
+    NotAFailure,
+    /// No value is within all bounds of an assertion.
+    #[error("cannot hold: min is above max, or equal is outside them")]
+    CannotHold,
 }
 
 impl From<ExprError> for Fault {

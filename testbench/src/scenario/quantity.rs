@@ -184,7 +184,7 @@ impl Scope for Constants {
 }
 
 /// Converts a float without fraction to an integer, if it is exact.
-pub(super) fn whole(number: Number) -> Number {
+pub(crate) fn whole(number: Number) -> Number {
     match number {
         // Above 2^53 a float does not show which integer was meant. -0 is kept for buffers of floats.
         Number::Float(value) if value.fract() == 0.0 && value.abs() < 2f64.powi(53) && !is_negative_zero(value) => {

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `shape = "rising"`, `"falling"` | each value is above, or below, the one before; `within` also accepts a step back |
 //! | `shape = "flat"` | the greatest value is at most `within` above the least |
-//! | `knee = X` | the curve bends most at X (Kneedle: the point farthest from the chord of the curve) |
+//! | `knee = X` | the curve bends most at X (Kneedle: the point farthest from the chord), and there by at least 10 % of its height |
 //! | `slope = S` | the least-squares line has this slope; with `log = true`, the power law has this exponent |
 //! | `csv = FILE`, `column = NAME` | each value is that of the row with the same settings |
 //!
@@ -217,8 +217,12 @@ impl CurveAssert {
             return shape.failure(&curve.points, within);
         }
         if let Some(wanted) = self.knee {
-            let found = knee(&curve.points, self.log);
-            return (!is_near(found, wanted, within)).then(|| format!("the knee is at {found}, not at {wanted}"));
+            return match knee(&curve.points, self.log) {
+                None => Some("has no knee: no point is 10 % of the curve's height off its chord".to_owned()),
+                Some(found) => {
+                    (!is_near(found, wanted, within)).then(|| format!("the knee is at {found}, not at {wanted}"))
+                }
+            };
         }
         if let Some(wanted) = self.slope {
             let found = slope(&curve.points, self.log);
@@ -274,21 +278,23 @@ fn coordinates(points: &[CurvePoint], log: bool) -> Vec<(f64, f64)> {
     points.iter().map(|point| (scale(point.x), scale(point.y))).collect()
 }
 
-/// The x of the point farthest from the chord, with both axes scaled to 0 to 1. NaN for a curve that ends at its first height.
+/// The least distance of a knee from the chord, in heights of the curve. A straight line bends nowhere. Assumed.
+const MIN_BEND: f64 = 0.1;
+
+/// The x of the point farthest from the chord, with both axes scaled to 0 to 1. `None` for a line, and for a curve that ends at its first
+/// height.
 ///
 /// Satopaa, Albrecht, Irwin, Raghavan: Finding a "Kneedle" in a haystack (2011).
-fn knee(points: &[CurvePoint], log: bool) -> f64 {
+fn knee(points: &[CurvePoint], log: bool) -> Option<f64> {
     let scaled = coordinates(points, log);
-    let (Some(&(x0, y0)), Some(&(x1, y1))) = (scaled.first(), scaled.last()) else {
-        return f64::NAN;
-    };
+    let (&(x0, y0), &(x1, y1)) = (scaled.first()?, scaled.last()?);
     // Scaled, the chord is y = x, and the distance to it is |y - x| up to a constant factor.
     let distance = |&(x, y): &(f64, f64)| ((y - y0) / (y1 - y0) - (x - x0) / (x1 - x0)).abs();
     let distances = scaled.iter().map(distance);
     // A curve that ends at its first height divides by 0.
-    let farthest = distances.zip(points).filter(|(distance, _)| distance.is_finite());
-    let farthest = farthest.max_by(|a, b| a.0.total_cmp(&b.0));
-    farthest.map_or(f64::NAN, |(_, point)| point.x)
+    let bends = distances.zip(points).filter(|(distance, _)| distance.is_finite());
+    let (distance, point) = bends.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (distance >= MIN_BEND).then_some(point.x)
 }
 
 /// The slope of the least-squares line.
@@ -402,8 +408,20 @@ mod tests {
         assert_eq!(failures(&["n=1..16+1"], &ys, "knee = 8\nwithin = 0.01"), [""; 0]);
         let says = failures(&["n=1..16+1"], &ys, "knee = 4\nwithin = 0.5");
         assert_eq!(says, ["cycles along n: the knee is at 8, not at 4"]);
-        // A constant curve has no knee.
-        assert_eq!(failures(&["n=1,2,3"], &[5.0; 3], "knee = 2\nwithin = 0.9").len(), 1);
+        // Neither a constant curve nor a straight line has a knee, and a line with noise of 5 % of its height has none either.
+        let none = "cycles along n: has no knee: no point is 10 % of the curve's height off its chord";
+        for (ys, knee) in [
+            ([5.0; 5], 2),
+            ([1.0, 2.0, 3.0, 4.0, 5.0], 5),
+            ([1.0, 2.2, 3.0, 3.8, 5.0], 2),
+        ] {
+            let says = failures(&["n=1..5+1"], &ys, &format!("knee = {knee}\nwithin = 0.9"));
+            assert_eq!(says, [none], "{ys:?}");
+        }
+        assert_eq!(
+            failures(&["n=1..5+1"], &[1.0, 2.6, 3.4, 4.2, 5.0], "knee = 2\nwithin = 0"),
+            [""; 0]
+        );
     }
 
     #[test]

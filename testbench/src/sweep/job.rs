@@ -7,12 +7,15 @@
 //! The essential keys of a scenario leave out its descriptions, its GPU, its sweep, and assertions without `points = true`.
 //! If assertions for each point compare with other runs, the key has their scenarios, files and GPUs too.
 //!
+//! Constants and settings go into the key by their values, so another spelling of a value is the same point.
+//!
 //! A built-in scenario is part of the build, so its name stands for its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -185,6 +188,8 @@ struct Known {
     set: Vec<(String, String)>,
     /// The runs that assertions for each point compare with.
     runs: Vec<OtherRun>,
+    /// For the values of its constants.
+    draft: Arc<Draft>,
 }
 
 /// The name of a built-in preset as it is, or the absolute path of a preset's file.
@@ -219,7 +224,15 @@ impl Keys {
             let gpu = run.gpu.as_ref().unwrap_or(&job.gpu);
             inputs.extend([other.hash.as_bytes().to_vec(), self.gpu(gpu, sets)?.into()]);
         }
-        let settings = job.settings.iter().flat_map(|(name, value)| [name, value]);
+        // The same value may be written in several ways, such as `1e3` and `1000`.
+        let (constants, settings) = split_constants(&scenario.draft, &job.settings);
+        let constants = scenario.draft.constant_values(&constants).unwrap_or(constants);
+        let settings = settings.into_iter().map(|(name, value)| {
+            let value = setting::canonical(&name, &value);
+            (name, value)
+        });
+        let settings: Vec<_> = constants.into_iter().chain(settings).collect();
+        let settings = settings.iter().flat_map(|(name, value)| [name, value]);
         let limits = format!("{} {:?}", job.ignore_target, job.max_cycles);
         let parts = inputs.iter().map(Vec::as_slice);
         let parts = parts.chain(settings.map(|text| text.as_bytes()));
@@ -252,6 +265,7 @@ impl Keys {
             hash: hasher.finalize(),
             set: draft.settings(),
             runs: draft.runs_of_points(),
+            draft: Arc::new(draft),
         };
         self.scenarios.insert(name.to_owned(), known.clone());
         Ok(known)

@@ -4,17 +4,17 @@
 //! |---|---|
 //! | `grid`, `block`, `cluster` | `64`, `16x16` or `8x8x4` |
 //! | `dynamic_shared_bytes` | bytes |
-//! | `max_registers` | most registers of a thread, for all launches |
+//! | `max_registers` | most registers of a thread, 16 to 255, for all launches |
 //! | `args[N]`, or the kernel's name of the parameter | a number of the argument's type |
 //!
 //! `launch[N].` before a name selects one launch. Without it, all launches change.
 
 use thiserror::Error;
 use warpwave_isa::flow::Reconvergence;
-use warpwave_ptx::Module;
+use warpwave_ptx::{MIN_REGISTER_CAP, Module};
 
 use crate::scenario::dtype::Number;
-use crate::scenario::{Arg, Launch, Scenario, nearest};
+use crate::scenario::{Arg, Launch, Scenario, nearest, whole};
 
 /// Names of the settings that every launch has.
 const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
@@ -93,11 +93,11 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
     }
     if name == REGISTERS {
         // The type `u8` ends at 255, the most registers of a thread.
-        let registers = value.parse().ok().filter(|&n| n > 0);
+        let registers = value.parse().ok().filter(|&n| n >= MIN_REGISTER_CAP);
         scenario.max_registers = Some(registers.ok_or_else(|| SettingError::BadValue {
             name: name.to_owned(),
             value: value.to_owned(),
-            form: "a number of registers from 1 to 255".to_owned(),
+            form: format!("a number of registers from {MIN_REGISTER_CAP} to 255"),
         })?);
         return Ok(());
     }
@@ -107,6 +107,16 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
             .try_for_each(|launch| set_arg(launch, arg, name, value));
     }
     set_parameter(scenario, launches, (name, key), value)
+}
+
+/// The value of a setting in one form for all its spellings: `64`, `64x1` and `64x1x1` are one size, and `1e3` is 1000.
+pub(super) fn canonical(name: &str, value: &str) -> String {
+    let key = indexed("launch", name).map_or(name, |(_, rest)| rest.strip_prefix('.').unwrap_or(rest));
+    match key {
+        "grid" | "block" | "cluster" => sizes(value).map(|[x, y, z]| format!("{x}x{y}x{z}")),
+        _ => number(value).map(|number| whole(number).to_string()),
+    }
+    .unwrap_or_else(|| value.to_owned())
 }
 
 /// `("launch", "launch[2].block")` gives 2 and `.block`.
@@ -265,6 +275,8 @@ mod tests {
         assert!(says("saxpy_param_9", "1").contains("did you mean `saxpy_param_0`?"));
         assert!(says("block", "0").contains("`block` cannot be `0`; write one to three sizes"));
         assert!(says("block", "1x2x3x4").contains("`block` cannot be"));
+        assert!(says("max_registers", "15").contains("write a number of registers from 16 to 255"));
+        assert!(apply(&mut saxpy(), "max_registers", "16").is_ok());
         assert!(says("args[0]", "1.5").contains("write a number of the type i32"));
         assert!(says("args[2]", "1").contains("`args[2]` is no scalar argument of saxpy"));
         assert!(says("saxpy_param_2", "1").contains("only scalars"));

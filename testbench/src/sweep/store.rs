@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::job::BUILD;
-use super::{Job, Key};
+use super::{Job, Key, Limits};
 
 /// A folder of records. `J` describes a point, and `O` is its result.
 #[derive(Clone, Debug)]
@@ -59,10 +59,38 @@ pub enum Outcome {
         code: u8,
         /// The reason.
         reason: String,
+        /// The limit of the point that was reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<Reached>,
     },
 }
 
+/// A limit of a point that ended it.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reached {
+    /// Wall time in seconds.
+    Time(f64),
+    /// Address space in bytes.
+    Memory(u64),
+}
+
 impl Outcome {
+    /// True if the point failed at a limit that `limits` raises or lifts.
+    pub fn failed_below(&self, limits: &Limits) -> bool {
+        match self {
+            Outcome::Failed {
+                limit: Some(Reached::Time(seconds)),
+                ..
+            } => limits.time.is_none_or(|time| time.as_secs_f64() > *seconds),
+            Outcome::Failed {
+                limit: Some(Reached::Memory(bytes)),
+                ..
+            } => limits.memory.is_none_or(|memory| memory > *bytes),
+            _ => false,
+        }
+    }
+
     /// True if the point has no result.
     pub fn has_failed(&self) -> bool {
         matches!(self, Outcome::Failed { .. })
@@ -178,6 +206,8 @@ fn put(path: &Path, value: &impl Serialize) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn job() -> Job {
@@ -200,6 +230,7 @@ mod tests {
         let failed = Outcome::Failed {
             code: 3,
             reason: "a trap".to_owned(),
+            limit: None,
         };
         let record = Record::new(job(), failed, 0.5);
         store.put(&key, &record).unwrap();
@@ -211,6 +242,30 @@ mod tests {
         assert_eq!(store.record(&key), None);
         fs::write(store.path("points", &key), "{\"job\":").unwrap();
         assert_eq!(store.record(&key), None);
+    }
+
+    #[test]
+    fn point_that_failed_at_a_limit_has_another_chance_below_a_higher_one() {
+        let failed = |limit| Outcome::Failed {
+            code: 4,
+            reason: String::new(),
+            limit,
+        };
+        let time = |seconds: Option<u64>| Limits {
+            time: seconds.map(Duration::from_secs),
+            memory: None,
+        };
+        let memory = |memory| Limits { time: None, memory };
+        let (slow, large) = (failed(Some(Reached::Time(2.0))), failed(Some(Reached::Memory(64))));
+        assert_eq!(
+            [Some(1), Some(2), Some(3), None].map(|s| slow.failed_below(&time(s))),
+            [false, false, true, true]
+        );
+        assert_eq!(
+            [Some(63), Some(64), Some(65), None].map(|m| large.failed_below(&memory(m))),
+            [false, false, true, true]
+        );
+        assert!(!failed(None).failed_below(&Limits::default()));
     }
 
     #[test]

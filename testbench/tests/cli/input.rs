@@ -73,7 +73,11 @@ fn faulty_scenario_is_refused_with_key_and_remedy() {
     let answer = run_text(&format!(
         "ptx = \"k.ptx\"\n{buffer}{launch}[[assert]]\nmetric = \"cycles\"\nmax = 1\n"
     ));
-    assert_fails(&answer, 2, &["no metric is named `cycles`"]);
+    assert_fails(
+        &answer,
+        2,
+        &["s: assert: `cycles` is no metric of the profiler; write that = \"cycles < 1000\" instead"],
+    );
     let answer = run_text(&format!(
         "ptx = \"k.ptx\"\n{buffer}{launch}[globals.table]\ndtype = \"u32\"\nshape = [8]\n"
     ));

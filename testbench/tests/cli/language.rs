@@ -150,6 +150,20 @@ fn run_is_compared_with_another_run() {
 }
 
 #[test]
+fn comparisons_joined_by_and_are_assertions_each() {
+    let that = |text: &str| run(&format!("{}[[assert]]\nthat = \"{text}\"\n", filled("")), &[]);
+    let answer = that("cycles > 5 and cycles < 1e9 && 2 < cycles");
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    assert!(
+        answer.out.contains("all held (buffers expected: 1, assertions: 3)"),
+        "{}",
+        answer.out
+    );
+    let answer = that("cycles > 5 and cycles < 6");
+    assert_fails(&answer, 5, &["1 did not hold", "cycles > 5 and cycles < 6: ", " < 6"]);
+}
+
+#[test]
 fn wrong_assertion_is_refused_before_the_run() {
     for (assert, says) in [
         (
@@ -179,6 +193,30 @@ fn wrong_assertion_is_refused_before_the_run() {
         (
             "that = \"cycles < 9\"\nwithin = 1",
             "assert[0]: `within` needs ==; put the tolerance into the expression instead",
+        ),
+        (
+            "that = \"cycles < 9 or cycles > 90\"",
+            "assert[0]: `or` joins comparisons; write one comparison, or several with `and`",
+        ),
+        (
+            "that = \"cycles > 9 and n\"",
+            "assert[0]: compares nothing; write two expressions",
+        ),
+        (
+            "that = \"cycles == cycles\"",
+            "assert[0]: compares an expression with itself",
+        ),
+        (
+            "that = \"cycles == 4 * n\"\nwithin = 1e9",
+            "assert[0]: a tolerance is from 0 % to below 100 %, or a distance from 0 to below the right side",
+        ),
+        (
+            "metric = \"smsp__inst_executed.sum\"\nmin = 5\nmax = 3",
+            "assert[0]: cannot hold: min is above max, or equal is outside them",
+        ),
+        (
+            "metric = \"smsp__inst_executed.sum\"\nmax = 3\nequal = 5",
+            "assert[0]: cannot hold: min is above max, or equal is outside them",
         ),
         (
             "that = \"cycles == 9\"\nwithin = \"100 %\"",

@@ -179,6 +179,28 @@ fn each_of_several_scenarios_writes_files_of_its_own() {
     }
 }
 
+#[test]
+fn name_of_a_scenario_and_a_folder_says_what_an_output_option_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("r.json").display().to_string();
+    let run = |args: &[&str]| warpwave(&[&["run", "scheduler-timeline"], args].concat());
+    let inside = warpwave::scenario::builtin::in_folder("scheduler-timeline");
+    assert!(inside.len() > 1, "{inside:?}");
+    let one = run(&["--json", &json]);
+    assert_eq!(one.code, 0, "{}", one.err);
+    let note = format!(
+        "with an output option, `scheduler-timeline` is the scenario of this name alone; its folder has {}: ",
+        inside.len()
+    );
+    assert!(one.err.contains(&note), "{}", one.err);
+    let all = run(&[]);
+    assert!(
+        !all.err.contains("output option") && all.out.contains(&format!("{0} of {0} scenarios held", inside.len())),
+        "{}",
+        all.out
+    );
+}
+
 /// A scenario that fills `out` with the index of each element.
 fn fill_text() -> String {
     "ptx = \"k.ptx\"\n[buffers.out]\ndtype = \"u32\"\nshape = [64]\n[[launch]]\ngrid = 1\nblock = 64\nargs = [\"out\"]\n".to_owned()

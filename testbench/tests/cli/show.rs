@@ -13,7 +13,11 @@ fn list_shows_every_built_in_scenario_with_its_claim() {
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert_eq!(names, warpwave::scenario::builtin::names());
+    // After the scenarios come the lessons, in the order of the course.
+    assert_eq!(
+        names,
+        [&warpwave::scenario::builtin::names()[..], &warpwave::lesson::NAMES].concat()
+    );
     for line in answer.out.lines() {
         assert!(line.split_whitespace().count() > 3, "says what it is: {line}");
     }
@@ -134,12 +138,50 @@ fn explain_knows_warp_states_and_preset_keys() {
     assert_fails(
         &warpwave(&["explain", "sm.l1.sizes"]),
         2,
-        &["no metric, warp state or preset key is named `sm.l1.sizes`; did you mean `sm.l1.size`?"],
+        &["no metric, warp state, preset key or word of a report is named `sm.l1.sizes`; did you mean `sm.l1.size`?"],
     );
     assert_fails(
         &warpwave(&["explain", "long_scorebord"]),
         2,
-        &["no metric, warp state or preset key is named `long_scorebord`; did you mean `long_scoreboard`?"],
+        &[
+            "no metric, warp state, preset key or word of a report is named `long_scorebord`; did you mean `long_scoreboard`?",
+        ],
+    );
+}
+
+#[test]
+fn explain_knows_the_words_of_a_report() {
+    for (word, says) in [
+        ("cta", "cta (latency: a thread block"),
+        (
+            "waves",
+            "waves (blocks of the grid per blocks that the SMs hold at once)",
+        ),
+        ("l1_hit", "l1_hit (latency: a load whose data were in the L1)"),
+        ("occupancy", "resident warps in per cent of the warp slots"),
+        ("cycles", "cycles of the core clock"),
+        ("tail", "tail (phase: blocks end"),
+        ("mshrs", "entries of the L1"),
+        ("LONG_SCOREBOARD", "long_scoreboard (state of a warp)"),
+    ] {
+        let answer = warpwave(&["explain", word]);
+        assert!(
+            answer.code == 0 && answer.out.contains(says),
+            "{word}: {}{}",
+            answer.out,
+            answer.err
+        );
+    }
+    let barrier = warpwave(&["explain", "barrier"]).out;
+    assert!(
+        barrier.contains("barrier (state of a warp)") && barrier.contains("barrier (latency: "),
+        "{barrier}"
+    );
+    assert_fails(&warpwave(&["explain", "wavs"]), 2, &["did you mean `waves`?"]);
+    assert_fails(
+        &warpwave(&["explain", "sm__throughput.avg"]),
+        2,
+        &["word of a report is named `sm__throughput.avg`"],
     );
 }
 

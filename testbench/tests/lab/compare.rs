@@ -174,6 +174,8 @@ fn what_cannot_be_compared_is_refused() {
     ] {
         assert!(fails(2, &["no.json", option[0], option[1]]).contains("no.json is a saved report: "));
     }
+    assert!(fails(2, &["no.json", "--gpu", "tiny"]).contains("--gpu cannot change a saved report, and both sides are"));
+    assert!(fails(2, &["no.json", "--set", "sm.scheduler=lrr"]).contains("--set cannot change a saved report"));
     let stopped = ["run", "count.toml", "--max-cycles", "50", "--json", "stopped.json"];
     assert_eq!(warpwave_in(folder.path(), &stopped).code, 4);
     let says = "stopped.json is the report of a run that stopped early (limit); save one of a whole run";

@@ -230,6 +230,21 @@ fn column_of_an_absent_launch_is_refused() {
         warpwave_in(folder.path(), &[&args[..], &["launch[0].cycles"]].concat()).code,
         0
     );
+    // A constant may change the number of launches, so the results decide.
+    let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    let text = text.replace("buffers.data", "constants.elements = 64\nbuffers.data");
+    fs::write(
+        folder.path().join("constant.toml"),
+        text.replace("u32 = 64 }", "u32 = \"elements\" }"),
+    )
+    .unwrap();
+    let args = ["sweep", "constant.toml", "--over", "elements=64,128", "--metric"];
+    let answer = warpwave_in(folder.path(), &[&args[..], &["launch[1].cycles"]].concat());
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    assert!(answer.err.contains(says), "{}", answer.err);
+    let answer = warpwave_in(folder.path(), &[&args[..], &["launch[0].cycles"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("2 points: 0 computed"), "{}", answer.out);
 }
 
 #[test]
@@ -331,6 +346,34 @@ fn interrupt_keeps_what_is_done_and_says_how_to_go_on() {
 }
 
 #[test]
+fn value_written_otherwise_is_the_same_point() {
+    let constants = "[constants]\nelements = \"2 * 50\"\nhalf = \"elements / 2\"\n";
+    let folder = project("");
+    let count = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    let text = format!("{constants}{}", count.replace("u32 = 64 }", "u32 = \"elements\" }"))
+        .replace("ptx = \"count.ptx\"\ngpu = \"tiny\"\nbuffers.data", "[buffers]\ndata");
+    let text = format!("ptx = \"count.ptx\"\ngpu = \"tiny\"\n{text}");
+    fs::write(folder.path().join("constant.toml"), text).unwrap();
+    let computed = |over: &[&str]| {
+        let over = over.iter().flat_map(|axis| ["--over", *axis]);
+        let args: Vec<&str> = ["sweep", "constant.toml"].into_iter().chain(over).collect();
+        let answer = warpwave_in(folder.path(), &args);
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        let line = answer.out.lines().find(|line| line.contains(" computed in "));
+        line.and_then(|line| line.split_whitespace().nth(2)).unwrap().to_owned()
+    };
+    assert_eq!(computed(&["elements=100,200"]), "2");
+    assert_eq!(computed(&["elements=1e2,2e2"]), "0");
+    assert_eq!(computed(&["elements=10*10,0xC8"]), "0");
+    assert_eq!(computed(&["half=25"]), "1");
+    assert_eq!(computed(&["half=elements / 4"]), "0");
+    assert_eq!(computed(&["block=32,64"]), "2");
+    assert_eq!(computed(&["block=32x1,64x1x1"]), "0");
+    assert_eq!(computed(&["args[1]=8,1_6"]), "2");
+    assert_eq!(computed(&["args[1]=8,16"]), "0");
+}
+
+#[test]
 fn failed_point_keeps_its_reason_until_it_is_retried() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = error_scenario("endless");
@@ -395,7 +438,8 @@ fn point_that_traps_or_needs_too_much_memory_fails_alone() {
         "{}",
         answer.out
     );
-    let answer = warpwave_in(folder.path(), &[&args[..5], &["2GiB", "--retry-failed"]].concat());
+    // A higher limit is enough: the point needs no --retry-failed.
+    let answer = warpwave_in(folder.path(), &[&args[..5], &["2GiB"]].concat());
     assert_eq!(answer.code, 0, "{}", answer.out);
 }
 

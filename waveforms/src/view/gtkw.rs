@@ -10,8 +10,11 @@ use super::names::NameTables;
 use crate::file::RunInfo;
 use crate::signal::{Kind, Signal};
 
-/// The largest number of rows. Other signals are still in the viewer's tree.
-pub const MAX_ROWS: usize = 4000;
+/// The largest number of rows. Other signals are in the viewer's tree only.
+///
+/// Measured with GTKWave 3.3.118 on a dump of an H100: a view of 4,000 rows opens in 2.3 s, and one of 30,000 rows in 2.5 s. The first SM
+/// and the memory system of an H100 have 15,000 rows.
+pub const MAX_ROWS: usize = 30_000;
 
 /// Markers that GTKWave can show, one for each letter.
 const MARKERS: usize = 26;
@@ -169,5 +172,51 @@ impl SaveFile<'_> {
             let _ = write!(self.text, "{}\n-\n", flag::MORE_HEIGHT);
             self.flag = "";
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signal::Kind;
+
+    #[test]
+    fn memory_system_has_its_rows_however_many_sms_there_are() {
+        // Each SM has 2,000 signals, as on an H100, so 16 SMs have more than the view has rows.
+        let mut signals = vec![Signal::new("gpu.cycle", Kind::Vector(48))];
+        for sm in 0..16 {
+            let path = |n| format!("gpu.gpc[0].sm[{sm}].l1.counter_{n}");
+            signals.extend((0..2_000).map(|n| Signal::new(&path(n), Kind::Vector(8))));
+        }
+        let memory = [
+            "memory.dram_gb_per_s",
+            "xbar.requests",
+            "l2_slice[0].tag",
+            "channel[0].reads",
+        ];
+        signals.extend(memory.map(|name| Signal::new(&format!("gpu.{name}"), Kind::Vector(8))));
+        let layout = Layout::new(&signals, &[]);
+        assert!(layout.n_rows() > MAX_ROWS);
+        let files = FileNames {
+            dump: "h.vcd",
+            stem: "h",
+        };
+        let run = RunInfo::new(1_000_000, Vec::new());
+        let tables = NameTables::new(&signals, &run.code);
+        let save = save_file(&layout, &signals, &tables, &files, &run, &ViewRange::EMPTY);
+        let at = |line: &str| save.find(line).unwrap_or_else(|| panic!("`{line}` is not in the view"));
+        for name in memory {
+            at(&format!(" gpu.{name}[7:0]\n"));
+        }
+        for group in ["-memory\n", "-crossbar\n", "-L2\n", "-HBM\n"] {
+            assert!(
+                at("-gpc[0].sm[0]\n") < at(group) && at(group) < at("-gpc[0].sm[1]\n"),
+                "{group}"
+            );
+        }
+        assert!(save.ends_with(&format!(
+            "-{} more signals are in the tree\n",
+            layout.n_rows() - MAX_ROWS
+        )));
     }
 }

@@ -1,13 +1,12 @@
 //! The layout of a dump, for any viewer: groups of rows, and the format of each row.
 //!
 //! 1. The transaction that the user has chosen: an open group for each of its requests.
-//! 2. For each SM a summary: curves, the top stall, issued instructions, the state of memory, and the warps of the first sub-core.
-//! 3. For each SM closed groups: schedulers, other warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks, L1,
-//!    CTAs, links.
-//! 4. Curves of the memory system: crossbar, L2 and HBM.
-//! 5. Closed groups of the front end, the crossbar, the L2 and the HBM.
-//!
-//! Of the SMs, only the group of the first one is open at first.
+//! 2. The first SM, open, with a summary: curves, the top stall, issued instructions, the state of memory, and the warps of the first
+//!    sub-core. Then its closed groups: schedulers, other warps, dispatch and collectors, pipes, LSU and coalescer, shared-memory banks,
+//!    L1, CTAs, links.
+//! 3. Curves of the memory system: crossbar, L2 and HBM.
+//! 4. Closed groups of the front end, the crossbar, the L2 and the HBM.
+//! 5. The other SMs, closed. They come last, since a viewer with a limit of rows shows only some SMs of a large GPU.
 
 use crate::derived::is_warp_state;
 use crate::signal::{Kind, Scope, Signal};
@@ -148,9 +147,10 @@ impl LayoutBuilder<'_> {
         items.extend(transaction.and_then(|scope| self.transaction(scope)));
         // GPCs are flattened: an SM's group has its whole path as title.
         let (sms, others): (Vec<_>, Vec<_>) = top.scopes.iter().partition(|scope| has_sm(scope));
-        for scope in sms {
-            items.extend(self.sms(scope, &scope.name));
-        }
+        let mut sms: Vec<Item> = sms.into_iter().flat_map(|scope| self.sms(scope, &scope.name)).collect();
+        let first_sm = sms.iter().position(|item| matches!(item, Item::Group { .. }));
+        let other_sms = sms.split_off(first_sm.map_or(sms.len(), |at| at + 1));
+        items.extend(sms);
         items.extend(memory.and_then(|scope| group(MEMORY, true, self.contents(scope))));
         // Scopes without a title of their own, such as the front end.
         for scope in others
@@ -165,6 +165,7 @@ impl LayoutBuilder<'_> {
             let parts = parts.filter_map(|scope| self.scope_group(scope, &scope.name)).collect();
             items.extend(group(title, false, parts));
         }
+        items.extend(other_sms);
         items
     }
 

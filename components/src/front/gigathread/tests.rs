@@ -75,9 +75,8 @@ fn ten_ctas_on_three_sms_of_two_slots_are_sent_breadth_first_and_then_as_slots_f
     assert_eq!(times(&events, "event"), [604]);
 }
 
-#[test]
-fn trap_on_one_sm_is_reported_and_no_further_cta_is_sent() {
-    let trap = Trap {
+fn trap() -> SmEvent {
+    SmEvent::Trap(Box::new(Trap {
         kind: TrapKind::Trapped,
         pc: 0,
         line: 0,
@@ -86,10 +85,14 @@ fn trap_on_one_sm_is_reported_and_no_further_cta_is_sent() {
         address: None,
         bytes: 0,
         space: "",
-    };
+    }))
+}
+
+#[test]
+fn trap_on_one_sm_is_reported_and_no_further_cta_is_sent() {
     let build = |rig: &mut Rig| {
         let mut engine = engine(rig, 10, [&[], &[], &[400]]);
-        engine.ports.sm[1] = rig.input("trap", 1, 2, vec![(300, SmEvent::Trap(Box::new(trap.clone())))]);
+        engine.ports.sm[1] = rig.input("trap", 1, 2, vec![(300, trap())]);
         engine
     };
     let events = check(build, 600).unwrap();
@@ -173,12 +176,12 @@ fn grid_ends_after_the_stores_of_its_ctas() {
     assert_eq!(times(&events, "event"), [454]);
 }
 
-#[test]
-fn phases_of_a_launch_add_up_to_its_cycles() {
+/// The phases of a launch of three CTAs on an SM with two slots. The SM sends `events`, each with the cycle in which it is sent.
+fn phases_with(events: impl IntoIterator<Item = (u64, SmEvent)>) -> [u64; 4] {
     let (mut to_engine, from_host) = wire();
     let (event, _to_host) = wire();
     let (launch, _to_sm) = wire_of(3, 8);
-    let (mut ends, from_sm) = wire_of(3, 8);
+    let (mut to_front, from_sm) = wire_of(3, 8);
     let ports = Ports {
         grid: from_host,
         event,
@@ -188,22 +191,35 @@ fn phases_of_a_launch_add_up_to_its_cycles() {
     let mut engine = GigaThread::new(Path::root("gigathread"), CONFIG, std::iter::once(0..1).collect(), ports);
     let mut now = Cycle::ZERO;
     to_engine.send(now, grid("EXIT", 3));
-    // Three CTAs on two slots. Their ends are received three cycles after they are sent, in cycles 100, 150 and 210.
-    for (sent, slot) in [(97, 0), (147, 1), (207, 0)] {
+    for (sent, event) in events {
         run(&mut engine, &mut now, sent);
-        ends.send(
-            now,
-            SmEvent::CtaDone {
-                index: 0,
-                slot,
-                is_storing: false,
-            },
-        );
+        to_front.send(now, event);
     }
     run(&mut engine, &mut now, 300);
+    engine.state.stats.phases
+}
+
+#[test]
+fn phases_of_a_launch_add_up_to_its_cycles() {
+    // The ends are received three cycles after they are sent, in cycles 100, 150 and 210.
+    let ended = |(sent, slot)| {
+        let end = SmEvent::CtaDone {
+            index: 0,
+            slot,
+            is_storing: false,
+        };
+        (sent, end)
+    };
     // The grid arrives in cycle 1. The first CTA is sent 20 cycles later, and 10 cycles later the second one fills the SM. The third
     // one takes the place of the first. The second one ends in cycle 150, and no CTA is left for its slot.
-    assert_eq!(engine.state.stats.phases, [20, 10, 119, 60]);
+    let phases = phases_with([(97, 0), (147, 1), (207, 0)].map(ended));
+    assert_eq!(phases, [20, 10, 119, 60]);
+}
+
+#[test]
+fn trap_ends_the_phase_in_which_it_arrives() {
+    // The trap is received in cycle 100. The SM is full since cycle 31.
+    assert_eq!(phases_with([(97, trap())]), [20, 10, 69, 0]);
 }
 
 #[test]

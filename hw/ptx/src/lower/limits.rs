@@ -1,5 +1,6 @@
 //! Limits from a kernel's directives: block size and number of registers.
 
+use crate::MIN_REGISTER_CAP;
 use crate::ast::Function;
 use warpwave_isa::reg::Reg;
 
@@ -7,8 +8,6 @@ use warpwave_isa::reg::Reg;
 const SM_REGISTERS: u64 = 1 << 16;
 /// Allocation unit of registers per thread.
 const ALLOCATION_UNIT: u64 = 8;
-/// Minimum registers per thread, as in the vendor's assembler.
-const MIN_REGISTERS: u64 = 16;
 
 /// Returns the block size of `.maxntid 256, 1, 1` or `.reqntid`. Omitted dimensions are 1.
 pub(super) fn block_size(function: &Function<'_>, name: &str) -> Option<[u32; 3]> {
@@ -36,7 +35,7 @@ pub(super) fn max_registers(function: &Function<'_>, option: Option<u8>) -> usiz
     let direct = number(".maxnreg").into_iter().chain(option.map(u64::from));
     let allowed = by_occupancy.into_iter().chain(direct).min();
     allowed.map_or(Reg::COUNT, |allowed| {
-        (allowed.max(MIN_REGISTERS) as usize).min(Reg::COUNT)
+        (allowed.max(MIN_REGISTER_CAP.into()) as usize).min(Reg::COUNT)
     })
 }
 

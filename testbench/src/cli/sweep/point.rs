@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use warpwave::bench::Options;
 use warpwave::report::json;
 use warpwave::scenario::OtherRun;
-use warpwave::sweep::{Job, Keys, Limits, Outcome, Prepared, Record, Store};
+use warpwave::sweep::{Job, Keys, Limits, Outcome, Prepared, Reached, Record, Store};
 use warpwave::verdict;
 
 use super::super::failure::{Failure, STUCK};
@@ -57,7 +57,7 @@ pub fn run(args: &RunPoint) -> Result<(), Failure> {
     let outcome = outcome(&job).unwrap_or_else(failed);
     let ended = match &outcome {
         Outcome::Done { .. } => Ok(()),
-        Outcome::Failed { code, reason } => Err(Failure {
+        Outcome::Failed { code, reason, .. } => Err(Failure {
             code: *code,
             text: reason.clone(),
         }),
@@ -72,6 +72,7 @@ fn failed(failure: Failure) -> Outcome {
     Outcome::Failed {
         code: failure.code,
         reason: failure.text,
+        limit: None,
     }
 }
 
@@ -108,7 +109,12 @@ fn timed_out(job: &Job, limit: Duration) -> Record {
     let seconds = limit.as_secs_f64();
     let reason =
         format!("the time limit of {seconds} s is reached; raise --point-time-limit, or make the point smaller");
-    Record::new(job.clone(), Outcome::Failed { code: STUCK, reason }, seconds)
+    let outcome = Outcome::Failed {
+        code: STUCK,
+        reason,
+        limit: Some(Reached::Time(seconds)),
+    };
+    Record::new(job.clone(), outcome, seconds)
 }
 
 /// Stores the record of a computed point with `record`. From then on the time limit has no effect.

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Mutex;
 
-use warpwave::sweep::{Job, Key, Limits, Outcome, Point, Record, Store, shown};
+use warpwave::sweep::{Job, Key, Limits, Outcome, Point, Reached, Record, Store, shown};
 
 use super::super::failure::Failure;
 use super::super::lab::in_parallel;
@@ -60,13 +60,13 @@ fn record(store: &Store, job: &Job, key: &Key, output: &Output, limits: Limits) 
         return Ok(());
     }
     match crash(output.status, &String::from_utf8_lossy(&output.stderr), limits) {
-        Some((code, reason)) => store.put(key, &Record::new(job.clone(), Outcome::Failed { code, reason }, 0.0)),
+        Some(outcome) => store.put(key, &Record::new(job.clone(), outcome, 0.0)),
         None => Ok(()),
     }
 }
 
-/// Exit code and reason of a process that ended without a record. `None` if it was interrupted.
-fn crash(status: ExitStatus, err: &str, limits: Limits) -> Option<(u8, String)> {
+/// The outcome of a process that ended without a record. `None` if it was interrupted.
+fn crash(status: ExitStatus, err: &str, limits: Limits) -> Option<Outcome> {
     let signal = signal(status);
     if signal.is_some_and(|signal| INTERRUPTS.contains(&signal)) {
         return None;
@@ -76,15 +76,16 @@ fn crash(status: ExitStatus, err: &str, limits: Limits) -> Option<(u8, String)> 
         .and_then(|code| u8::try_from(code).ok())
         .unwrap_or(CRASHED);
     let says = err.trim();
-    let reason = match limits.memory {
+    let (reason, limit) = match limits.memory {
         // Rust aborts when an allocation fails, and says so.
         Some(bytes) if signal == Some(ABORT) && says.contains("memory allocation") => {
             let first = says.lines().next().unwrap_or_default();
-            format!("the memory limit of {bytes} bytes is reached; raise --point-memory ({first})")
+            let reason = format!("the memory limit of {bytes} bytes is reached; raise --point-memory ({first})");
+            (reason, Some(Reached::Memory(bytes)))
         }
-        _ => format!("its process ended with {status}: {says}"),
+        _ => (format!("its process ended with {status}: {says}"), None),
     };
-    Some((code, reason))
+    Some(Outcome::Failed { code, reason, limit })
 }
 
 #[cfg(unix)]
@@ -111,14 +112,18 @@ mod tests {
         };
         assert_eq!(crash(ExitStatus::from_raw(2), "", limits), None);
         let aborted = ExitStatus::from_raw(ABORT);
-        let (code, reason) = crash(aborted, "memory allocation of 99 bytes failed\n", limits).unwrap();
-        assert_eq!(code, CRASHED);
+        let failed = |status, err| match crash(status, err, limits) {
+            Some(Outcome::Failed { code, reason, limit }) => (code, reason, limit),
+            other => panic!("{other:?}"),
+        };
+        let (code, reason, limit) = failed(aborted, "memory allocation of 99 bytes failed\n");
+        assert_eq!((code, limit), (CRASHED, Some(Reached::Memory(64))));
         assert!(
             reason.starts_with("the memory limit of 64 bytes is reached"),
             "{reason}"
         );
-        let (code, reason) = crash(ExitStatus::from_raw(101 << 8), "panicked at x\n", limits).unwrap();
-        assert_eq!(code, 101);
+        let (code, reason, limit) = failed(ExitStatus::from_raw(101 << 8), "panicked at x\n");
+        assert_eq!((code, limit), (101, None));
         assert!(reason.ends_with("101: panicked at x"), "{reason}");
     }
 }

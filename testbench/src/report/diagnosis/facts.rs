@@ -37,6 +37,22 @@ impl<'a> Facts<'a> {
         metric.value(&self.launch.inputs(self.config)).number().unwrap_or(0.0)
     }
 
+    /// A metric in per cent of the peak over all cycles of the launch, on all SMs. One over active cycles is scaled to this basis.
+    pub fn use_of_launch(&self, name: &str) -> f64 {
+        let used = self.metric(name);
+        if !name.ends_with("_active") {
+            return used;
+        }
+        // The L1 and the LSU count cycles of their SM, all other units cycles of a scheduler.
+        let is_of_sm = name.starts_with("l1tex__") || name.contains("_pipe_lsu.");
+        let (block, per_sm) = match is_of_sm {
+            true => ("cta", 1),
+            false => ("scheduler", self.config.sm.subcores),
+        };
+        let all = self.launch.cycles * u64::from(self.config.n_sms() * per_sm);
+        used * ratio(self.sum(block, "active_cycles"), all)
+    }
+
     pub fn sum(&self, block: &str, counter: &str) -> u64 {
         self.launch.counts.sum(block, counter).unwrap_or(0)
     }

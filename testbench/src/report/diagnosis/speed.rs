@@ -1,4 +1,8 @@
 //! Speed of light: the use of the SMs and of the memory path in per cent of their peaks, and the bound that follows.
+//!
+//! All parts have one basis: all cycles of the launch, on all SMs. The profiler's `sm__throughput` and
+//! `gpu__compute_memory_throughput` have it too. So no part exceeds its whole. `l1tex__throughput` counts the active cycles of the SMs
+//! alone, and is scaled.
 
 use serde::Serialize;
 
@@ -15,7 +19,7 @@ pub struct SpeedOfLight {
     pub sm: f64,
     /// The memory path's busiest stage.
     pub memory: f64,
-    /// The L1s, in cycles in which an SM held warps.
+    /// The L1s.
     pub l1: f64,
     /// The L2.
     pub l2: f64,
@@ -42,7 +46,7 @@ impl SpeedOfLight {
         SpeedOfLight {
             sm: facts.metric("sm__throughput.avg.pct_of_peak_sustained_elapsed"),
             memory: facts.metric("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
-            l1: facts.metric("l1tex__throughput.avg.pct_of_peak_sustained_active"),
+            l1: facts.use_of_launch("l1tex__throughput.avg.pct_of_peak_sustained_active"),
             l2: facts.metric("lts__throughput.avg.pct_of_peak_sustained_elapsed"),
             dram: facts.metric("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
         }

@@ -2,7 +2,7 @@
 
 use super::access::MEMORY;
 use super::facts::Facts;
-use super::{BUSY, Bound, Cause, MATTERS, SpeedOfLight};
+use super::{BUSY, Cause, MATTERS};
 use crate::report::html::stall_text;
 use crate::report::stalls::Stall;
 use crate::report::units::scaled;
@@ -61,7 +61,7 @@ const UNITS: [Unit; 10] = [
     (
         "special-function pipe",
         "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",
-        "use fewer special functions and conversions, or polynomials on the FP32 pipe",
+        "use fewer special functions, conversions and reads of special registers, or polynomials on the FP32 pipe",
     ),
     (
         "LSU",
@@ -83,25 +83,15 @@ pub(super) fn saturated(facts: &Facts<'_>) -> Vec<Cause> {
     dram.into_iter().chain(busiest).collect()
 }
 
-/// The cause of a busy unit. A metric over active cycles is scaled by the part of the launch in which SMs ran.
+/// The cause of a busy unit: 60 % of its peak over the whole launch, as for the bound.
 fn saturation(facts: &Facts<'_>, (name, metric, advice): &Unit) -> Option<Cause> {
-    let used = facts.metric(metric);
-    let is_active = metric.ends_with("_active");
-    let running = match is_active {
-        true => facts.metric("sm__cycles_active.max") / facts.launch.cycles.max(1) as f64,
-        false => 1.0,
-    };
-    // The bound counts all cycles of the launch and all SMs, so it may be latency nevertheless.
-    let when = match is_active && SpeedOfLight::of(facts).bound() == Bound::Latency {
-        true => " while the SMs run",
-        false => "",
-    };
+    let used = facts.use_of_launch(metric);
     (used >= BUSY).then(|| Cause {
         kind: "busy_unit",
-        text: format!("{name}: {used:.0} % of the peak is used{when}"),
+        text: format!("{name}: {used:.0} % of the peak is used"),
         advice: (*advice).to_owned(),
         at: None,
-        share: used / 100.0 * running,
+        share: used / 100.0,
         states: match *name {
             "memory bandwidth" | "L2 bandwidth" => MEMORY,
             "LSU" | "L1 bandwidth" => &["lg_throttle", "mio_throttle"],

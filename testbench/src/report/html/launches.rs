@@ -121,7 +121,7 @@ fn speed(diagnosis: &Diagnosis) -> Markup {
             "the SMs' busiest resource: issue slots, a pipe or the LSU",
         ),
         ("memory", speed.memory, "the busiest stage of the memory path"),
-        ("L1", speed.l1, "the L1s, while an SM holds warps"),
+        ("L1", speed.l1, "the L1s"),
         ("L2", speed.l2, "the L2 slices"),
         ("device memory", speed.dram, "the data buses of the memory channels"),
     ];

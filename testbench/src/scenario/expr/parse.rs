@@ -215,7 +215,7 @@ impl Parser<'_> {
     fn number(&mut self) -> Result<Number, ExprError> {
         let length = number_length(self.rest());
         let digits = self.rest()[..length].replace('_', "");
-        let number = read_number(&digits).ok_or_else(|| self.expected("a number below 2^127"))?;
+        let number = read_number(&digits).ok_or_else(|| self.expected("an integer below 2^127, or a finite number"))?;
         self.at += length;
         self.skip_spaces();
         let unit = word(self.rest());
@@ -276,7 +276,12 @@ fn read_number(digits: &str) -> Option<Number> {
             return Some(Number::Int(value));
         }
     }
-    digits.parse().ok().map(Number::Float)
+    // Beyond the range of f64, `parse` gives infinity.
+    digits
+        .parse()
+        .ok()
+        .filter(|value: &f64| value.is_finite())
+        .map(Number::Float)
 }
 
 /// The name at the start of `text`. Empty if there is none. The names of metrics have dots.

@@ -109,7 +109,11 @@ fn wrong_text_is_refused_with_its_column() {
         ("'ab", "`'ab` is not an expression: a closed text expected at column 1"),
         (
             "0x",
-            "`0x` is not an expression: a number below 2^127 expected at column 1",
+            "`0x` is not an expression: an integer below 2^127, or a finite number expected at column 1",
+        ),
+        (
+            "1e400",
+            "`1e400` is not an expression: an integer below 2^127, or a finite number expected at column 1",
         ),
         (
             "1 < 2 < 3",
