@@ -307,7 +307,7 @@ pub struct Mods {
     /// Shape of a tensor product.
     pub mma: MmaShape,
     /// A small number. LDSM: matrices (1, 2, 4). DEPBAR: groups that may stay pending.
-    /// SYNCS: 1 if it may wait. WARPSYNC: 1 if it also orders memory. MEMBAR: 1 if it is sequentially consistent.
+    /// SYNCS: 1 if it may wait. WARPSYNC: 1 if it also orders memory.
     pub count: u8,
     /// Transposes the matrices (LDSM).
     pub trans: bool,

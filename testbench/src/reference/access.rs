@@ -17,7 +17,7 @@ use warpwave_isa::space::{
 use super::cta::Cta;
 use super::memory::Memory;
 use super::race_detector::global::{GlobalAccess, shared_word};
-use super::race_detector::{Kind, LaneAccess, Strength, is_sequential};
+use super::race_detector::{Kind, LaneAccess, Strength};
 use super::step;
 
 /// True if the opcode accesses memory or constants.
@@ -74,11 +74,6 @@ impl Lsu<'_, '_> {
             // The reference has no caches, and each access is performed at once. So fences and cache controls change no memory.
             Opcode::Cctl | Opcode::FenceView => Ok(()),
             Opcode::CctlIvall | Opcode::Membar => {
-                if let Some(detector) = &mut self.cta.detector
-                    && is_sequential(self.inst)
-                {
-                    detector.sequential_fence(self.warp, lanes);
-                }
                 if let Some(detector) = &mut self.cta.global {
                     detector.fence(self.warp, lanes, self.inst);
                 }

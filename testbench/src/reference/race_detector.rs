@@ -211,9 +211,6 @@ pub(super) struct LaneAccess<'a> {
     pub new: Option<&'a [u8]>,
 }
 
-/// The place in [`Order`] of the order of all `fence.sc`: no access has this address.
-const FENCE_SC: (bool, u64) = (false, u64::MAX);
-
 /// The race detector of one CTA.
 pub(super) struct RaceDetector {
     checks: Checks,
@@ -261,12 +258,6 @@ impl RaceDetector {
     /// A block barrier releases its waiting warps.
     pub fn open(&mut self, barrier: usize, waiting: impl Iterator<Item = usize>) {
         self.order.open(barrier, waiting);
-    }
-
-    /// Lanes execute a `fence.sc`. Every scope includes all threads of the CTA.
-    pub fn sequential_fence(&mut self, warp: usize, lanes: LaneMask) {
-        lanes.iter().for_each(|lane| self.order.acquire(warp, lane, FENCE_SC));
-        self.order.release(warp, FENCE_SC);
     }
 
     /// Lanes commit their open copies as a group.
@@ -396,11 +387,6 @@ fn kind(inst: &Inst) -> Kind {
         Opcode::Ublkcp | Opcode::Ublkred => Kind::Write,
         _ => Kind::Atomic,
     }
-}
-
-/// True for a `fence.sc`. The reference executes all of them in one order.
-pub(super) fn is_sequential(inst: &Inst) -> bool {
-    inst.op == Opcode::Membar && inst.mods.count == 1
 }
 
 /// True for a strong access: it does not race with other strong ones, and it orders its threads with theirs.

@@ -135,33 +135,6 @@ fn scope_of_a_block_does_not_order_two_blocks() {
 }
 
 #[test]
-fn fence_sc_of_one_block_orders_the_later_one_of_another() {
-    let found = |first: &str, second: &str| {
-        let body = format!(
-            "setp.ne.u32 %p1, %tid, 0;\n@%p1 bra OVER;\nsetp.ne.u32 %p1, %cta, 0;\n@%p1 bra LATER;\n\
-             st.global.u32 [data], 42;\n{first}\nbra OVER;\nLATER:\n{second}\nld.global.u32 %r2, [data];\nOVER:"
-        );
-        races([2, 32], &body)
-    };
-    for [first, second] in [
-        ["fence.sc.gpu;", "fence.sc.sys;"],
-        ["membar.gl;", "membar.sys;"],
-        ["membar.sys;", "fence.sc.gpu;"],
-    ] {
-        assert_eq!(found(first, second), [], "{first} {second}");
-    }
-    assert_eq!(found("fence.sc.gpu;", "fence.sc.cta;"), lacks(Missing::FenceScope));
-    assert_eq!(found("membar.cta;", "membar.gl;"), lacks(Missing::FenceScope));
-    for [first, second] in [[FENCE, FENCE], ["fence.sc.gpu;", FENCE], [FENCE, "fence.sc.gpu;"]] {
-        assert_eq!(
-            found(first, second),
-            lacks(Missing::Synchronization),
-            "{first} {second}"
-        );
-    }
-}
-
-#[test]
 fn weak_flag_orders_nothing() {
     let found = message("st.global.u32 [flag], 1;", "ld.global.u32 %r1, [flag]", "");
     let both = [lacks(Missing::Synchronization), lacks(Missing::Synchronization)].concat();

@@ -252,20 +252,6 @@ fn volatile_flag_orders_earlier_writes() {
 }
 
 #[test]
-fn fence_sc_of_one_warp_orders_the_later_one_of_another() {
-    let body = |fence: &str| {
-        format!(
-            "setp.ge.u32 %p1, %tid, 32;\n@%p1 bra LATER;\nst.shared.u32 [s], 7;\n{fence}\nbra OVER;\nLATER:\nmov.u32 %r1, 50;\n\
-             MORE:\nsub.u32 %r1, %r1, 1;\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 bra MORE;\n{fence}\nld.shared.u32 %r2, [s];\nOVER:"
-        )
-    };
-    for fence in ["fence.sc.cta;", "fence.sc.gpu;", "membar.cta;", "membar.gl;"] {
-        assert_eq!(findings(&body(fence)), Findings::default(), "{fence}");
-    }
-    assert_eq!(races(&body("fence.acq_rel.cta;")), [(Kind::Write, Kind::Read)]);
-}
-
-#[test]
 fn flag_is_ordered_before_the_weak_reads_of_a_lane_that_has_seen_it() {
     let body = "setp.eq.u32 %p1, %tid, 0;\n@%p1 st.volatile.shared.u32 [s], 7;\nbar.sync 1;\n@%p1 st.volatile.shared.u32 [s], 8;\n\
                 setp.ne.u32 %p2, %tid, 1;\n@%p2 bra OVER;\nld.volatile.shared.u32 %r1, [s];\nld.shared.u32 %r2, [s];\nOVER:";

@@ -162,10 +162,6 @@ impl<'a> GlobalDetector<'a> {
         let wide = inst.mods.scope != Scope::Cta;
         let acquires = !is_membar || !wide;
         for order in &mut self.orders {
-            if super::is_sequential(inst) {
-                // First: the release of the fence has what came before it in the order of all `fence.sc`.
-                order.sequential_fence(warp, lanes, wide);
-            }
             order.fence(warp, lanes, wide, is_membar, acquires);
         }
     }

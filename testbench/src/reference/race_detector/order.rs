@@ -6,7 +6,6 @@
 //! | `bar.warp.sync` | the lanes of its mask |
 //! | a block barrier | the warps that arrive before the warps that it releases |
 //! | a strong access (atomic, volatile, mbarrier) | earlier writers of the address before later readers |
-//! | `fence.sc` | earlier ones before later ones |
 //!
 //! Inside a warp each lane has its own clock. Other warps see one clock per warp: if one lane releases, all its lanes do.
 //! Shuffles and votes order no memory (PTX ISA, `shfl.sync`).

@@ -204,10 +204,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         } else {
             scope_of(form)
         };
-        // `membar` is another name of `fence.sc` (PTX ISA, "membar / fence").
-        let is_sc = form.has(".sc") || form.opcode() == "membar";
         match () {
-            () if is_sc => self.sequential_fence(scope),
             () if form.has(".acquire") => self.acquire(scope),
             // At CTA scope a MEMBAR both releases and acquires.
             () if form.has(".release") || scope == Scope::Cta => self.release(scope),

@@ -179,14 +179,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.emit(membar(scope));
     }
 
-    /// Orders all earlier accesses before all later ones. The machine has no other fence, so `count` 1 only tells race detectors.
-    pub(super) fn sequential_fence(&mut self, scope: Scope) {
-        self.emit(membar(scope).mods(|mods| mods.count = 1));
-        if scope != Scope::Cta {
-            self.acquire(scope);
-        }
-    }
-
     /// Emits a load and copies its words to the target registers.
     pub(super) fn load_into(&mut self, form: &Form<'t, 'a>, op: Op, targets: &[Value<'a>], access: Access) -> Selected {
         let each = (access.words() / access.count).max(1);

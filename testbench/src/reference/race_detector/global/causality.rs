@@ -7,7 +7,6 @@
 //! | a block barrier, an mbarrier, a strong access to shared memory | earlier arrivals and writes before later waits and reads |
 //! | release pattern, then acquire pattern | accesses before the first fence before those after the second |
 //! | a cluster barrier | a releasing arrival before an acquiring wait |
-//! | `fence.sc` | earlier ones before later ones whose threads are in scope of each other |
 //!
 //! A release pattern is a fence, then a strong write. An acquire pattern is a strong read, then a fence. The compiler makes a relaxed
 //! access and a fence of `ld.acquire` and of `st.release`. The read must take the value of the write, or of atomics that follow it. Both
@@ -82,8 +81,6 @@ pub(super) struct Causality {
     shared: HashMap<SharedWord, Clock>,
     /// For each cluster: arrivals of the phase that is open, and of the phase before it.
     clusters: HashMap<u64, [Clock; 2]>,
-    /// Clocks of the `fence.sc` so far: of GPU scope, and of any scope for each CTA.
-    fences: (Clock, HashMap<u32, Clock>),
 }
 
 impl Causality {
@@ -97,7 +94,6 @@ impl Causality {
             locations: HashMap::new(),
             shared: HashMap::new(),
             clusters: HashMap::new(),
-            fences: Default::default(),
         }
     }
 
@@ -157,23 +153,6 @@ impl Causality {
             self.acquire(warp, LaneMask::ALL, &clock);
             self.running.warps[warp].join_lanes(LaneMask::ALL);
         }
-    }
-
-    /// A `fence.sc` of a warp, as the next one in the order of all of them. `wide` is false for CTA scope.
-    pub fn sequential_fence(&mut self, warp: usize, lanes: LaneMask, wide: bool) {
-        let wide = wide || self.rule == Rule::AnyScope;
-        let (of_gpu, of_ctas) = &self.fences;
-        let mut before = of_ctas.get(&self.cta).cloned().unwrap_or_default();
-        if wide {
-            before.join(of_gpu);
-        }
-        self.acquire(warp, lanes, &before);
-        let now = self.now(warp);
-        let (of_gpu, of_ctas) = &mut self.fences;
-        if wide {
-            of_gpu.join(&now);
-        }
-        of_ctas.entry(self.cta).or_default().join(&now);
     }
 
     /// A fence of a warp. `wide` is false for CTA scope.
