@@ -17,8 +17,8 @@
 //! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
 //! end. A barrier that opens ends the wait of its warps, so they are not stuck.
 //!
-//! A warp that reads a clock may return to a state: the time may be in no register. It leaves its loop later all the same. So each read of a
-//! clock counts as progress.
+//! A warp that reads a clock may return to a state: the time may be in no register. It can leave its loop later. So each read of a clock
+//! counts as progress.
 //!
 //! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
 

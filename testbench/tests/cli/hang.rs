@@ -140,7 +140,7 @@ const HANGS: [(&str, &[&str]); 19] = [
     (
         "sleep",
         &[
-            "1 warp polls memory at 0x10000000 (value 0) in line 15: block (0, 0, 0) warp 0",
+            "1 warp polls memory at 0x10000000 in line 15: block (0, 0, 0) warp 0",
             "the kernel does not write global memory",
             "memory at 0x10000000 (`data`): no kernel has written it",
         ],

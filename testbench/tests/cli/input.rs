@@ -24,7 +24,7 @@ fn unknown_names_are_refused_with_the_nearest_name() {
         &answer,
         2,
         &[
-            "no metric is named `smsp__inst_executed.sun`",
+            "no metric, warp state, preset key or word of a report is named `smsp__inst_executed.sun`",
             "did you mean `smsp__inst_executed.sum`?",
         ],
     );

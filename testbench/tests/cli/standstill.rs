@@ -350,6 +350,6 @@ setp.lt.u32 %p, %t, 6;
 @%p bra WAIT;
 MET:
 bar.sync 0;";
-    let says = ["4 warps poll memory at 0x10000000 (value 4) in line 14"];
+    let says = ["4 warps poll memory at 0x10000000 in line 14"];
     assert_fails(&run(body, [6, 1024], "tiny"), 4, &says);
 }
