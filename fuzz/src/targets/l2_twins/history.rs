@@ -169,8 +169,11 @@ fn find_order(history: &[ByteAccess]) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// Accesses as SM, request, response, read value, written value. `last` is the byte at the end.
-    fn order(accesses: &[(u16, u64, u64, Option<u8>, Option<u8>)], last: u8) -> Result<(), String> {
+    /// SM, request, response, read value, written value.
+    type Given = (u16, u64, u64, Option<u8>, Option<u8>);
+
+    /// The order of these accesses. `last` is the byte at the end.
+    fn order(accesses: &[Given], last: u8) -> Result<(), String> {
         let accesses: Vec<Access> = accesses
             .iter()
             .map(|&(sm, sent, done, read, written)| Access {
