@@ -9,7 +9,7 @@
 //! - An access that ends before another is sent comes first.
 //! - Accesses of one SM keep their order.
 //!
-//! Every write of a byte has a value of its own, so the write that a load returns is known. [`history`] then decides exactly if such an
+//! Every write of a byte has a value of its own, so the write that a load returns is known. `history` then decides exactly if such an
 //! order exists. After a write-back memory has the byte of the last write.
 
 mod history;
