@@ -283,8 +283,8 @@ fn set(entries: &mut BTreeMap<String, Entry>, sets: &[(String, String)]) -> Resu
     Ok(())
 }
 
-/// Units of a number of bytes.
-const UNITS: [(&str, i64); 6] = [
+/// Units of a number of bytes, with their factors.
+pub const BYTE_UNITS: [(&str, u64); 6] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
     ("GiB", 1 << 30),
@@ -295,9 +295,10 @@ const UNITS: [(&str, i64); 6] = [
 
 /// Reads a number with a unit, such as `1 MiB`. `None` for any other text, and for a fraction of a byte.
 fn bytes(text: &str) -> Option<i64> {
-    let split = |&(unit, factor): &(&str, i64)| Some((text.strip_suffix(unit)?.trim_end(), factor));
-    let (number, factor) = UNITS.iter().find_map(split)?;
-    number.replace('_', "").parse::<i64>().ok()?.checked_mul(factor)
+    let split = |&(unit, factor): &(&str, u64)| Some((text.strip_suffix(unit)?.trim_end(), factor));
+    let (number, factor) = BYTE_UNITS.iter().find_map(split)?;
+    let number: i64 = number.replace('_', "").parse().ok()?;
+    number.checked_mul(i64::try_from(factor).ok()?)
 }
 
 /// Builds the configuration from its entries.

@@ -71,7 +71,8 @@ pub enum SchedulerPolicy {
     OldestFirst,
 }
 
-/// When an ended warp frees its slot. A warp of a cluster always waits for its stores: they may go to shared memory that ends with its block.
+/// When an ended warp frees its slot. A warp of a cluster always waits until its stores are performed: they may go to shared memory of
+/// another block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotRelease {

@@ -86,7 +86,7 @@ enum Phase {
     Ramp,
     /// After the ramp, until a CTA ends with no CTA left to send.
     Steady,
-    /// A CTA ended and no CTA was left to take its slot. Then the last stores.
+    /// From the end of a CTA with no CTA left to take its slot, to the end of the last CTA and its stores.
     Tail,
 }
 

@@ -170,9 +170,7 @@ impl State {
             stats: Stats::default(),
         }
     }
-}
 
-impl State {
     /// The requests of the bank that a refresh drains.
     #[inline]
     fn drained(&self) -> u64 {

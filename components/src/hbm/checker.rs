@@ -11,8 +11,8 @@
 //! | RD | WL + burst + tWTR after WR of any bank |
 //! | WR | its data begin at least one edge after the data of a RD of any bank |
 //! | REF | tRP after PRE of any bank; tRC after ACT of any bank; tRFC after REF; every bank is closed |
-//! | REFSB | tRP after PRE and tRC after ACT of the bank; tRRD after ACT of another bank; tRFCSB after REFSB of the bank; tRREFD after REFSB of another bank |
-//! | ACT, after REFSB | tRFCSB if it is the same bank; tRREFD if it is another bank |
+//! | REFSB | tRP after PRE and tRC after ACT of the bank; tRRD after ACT of another bank |
+//! | REFSB, ACT | tRFCSB after REFSB of the bank; tRREFD after REFSB of another bank |
 //!
 //! With check bits in the memory (ECC), every `check_interval`-th burst is followed by a burst of check bits. A command that waits for
 //! the data bus or for the end of a write then waits one burst longer.

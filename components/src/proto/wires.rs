@@ -47,7 +47,8 @@ payload! {
         SmEvent::Trap(trap) => trap.pc.into(),
     }, corrupt = |event| match event {
         SmEvent::CtaDone { index, .. } => *index ^= 1,
-        SmEvent::StoresDone => {}
+        // It has no field to change, so it becomes another event.
+        SmEvent::StoresDone => *event = SmEvent::CtaDone { index: 0, slot: 0, is_storing: true },
         SmEvent::Trap(trap) => trap.pc ^= 1,
     };
     Trap: "pc" = |trap| trap.pc.into(), corrupt = |trap| trap.pc ^= 1;

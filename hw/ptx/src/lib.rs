@@ -164,8 +164,8 @@ pub const MIN_REGISTER_CAP: u8 = 16;
 /// Options of the compiler. Results of a kernel do not depend on them, but whether it ends may depend on `reconvergence`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Most registers per thread, as nvcc's `--maxrregcount`. At least [`MIN_REGISTER_CAP`]. Further values are spilled to local memory. The limits of the kernel's own
-    /// directives apply too.
+    /// Most registers per thread, as nvcc's `--maxrregcount`. At least [`MIN_REGISTER_CAP`]. Further values are spilled to local memory.
+    /// The limits of the kernel's own directives apply too.
     pub max_registers: Option<u8>,
     /// Progress of diverged lanes on the GPU. With a stack, lanes that leave a spin loop wait for the others at its end.
     pub reconvergence: Reconvergence,

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use warpwave::fault::LinkFault;
 use warpwave::reference::Checks;
 use warpwave::watch::transaction::Wanted;
+use warpwave_components::preset::BYTE_UNITS;
 use warpwave_ptx::{MIN_REGISTER_CAP, OPTIONAL_PASSES};
 
 use super::sweep::args::STORE;
@@ -415,22 +416,13 @@ fn sample(text: &str) -> Result<Range<u64>, String> {
     }
 }
 
-/// Units of a size, with their bytes.
-const UNITS: [(&str, u64); 7] = [
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("kB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-    ("B", 1),
-];
-
 /// Reads a number of bytes: `2 GiB`, `1.5GB` or `1000000`.
 fn bytes(text: &str) -> Result<u64, String> {
-    let split = UNITS
-        .iter()
-        .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    // `B` comes last: it ends every other unit too.
+    let split = BYTE_UNITS
+        .into_iter()
+        .chain([("B", 1)])
+        .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));
     let (number, unit) = split.unwrap_or((text, 1));
     let number: Option<f64> = number.trim().replace('_', "").parse().ok();
     let size = number.map(|number| number * unit as f64);

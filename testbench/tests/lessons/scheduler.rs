@@ -129,7 +129,7 @@ fn four_warps_of_one_scheduler_load_in_turn_and_resume_in_turn() {
     assert_eq!(rows, wanted);
 }
 
-/// Cycles of the issues of the warps 0 to 3, worked out by hand: a load, two additions, the use of the loaded value, a barrier.
+/// Issue cycles of the warps 0 to 3, worked out by hand. A warp issues a load, two additions, the use of the loaded value, a barrier.
 struct Drawn {
     policy: &'static str,
     warps: [[u64; 5]; 4],

@@ -422,25 +422,25 @@ fn busy_bank_is_drained_for_its_refresh() {
     bench.run_until(480);
     // Reads of one row in bank 0, with a new one always waiting. The second burst follows the first after tCCD_L.
     let mut sent = 0;
-    let mut last = Vec::new();
+    let mut responses = Vec::new();
     while bench.now.0 < 800 {
         if bench.requests[0].has_room(bench.now) {
             bench.send(0, read(line, 0b0001, sent));
             sent += 1;
         }
         bench.run(1);
-        last.extend(all(&mut bench.responses[0], bench.now).iter().map(|_| bench.now.0));
+        responses.extend(all(&mut bench.responses[0], bench.now).iter().map(|_| bench.now.0));
     }
     // Row open at 482, last column command before 500. The precharge waits for tRAS (515), the refresh for tRP (530).
-    let idle = last.windows(2).map(|pair| (pair[1] - pair[0], pair[0])).max().unwrap();
+    let gaps = responses.windows(2).map(|pair| (pair[1] - pair[0], pair[0]));
+    let (gap, last) = gaps.max().unwrap();
     let before = 499 + 13 + 1 + EXTRA + 1;
     let after = 530 + 160 + 14 + 13 + 1 + EXTRA + 1;
     assert!(
-        idle.1 <= before && idle.1 + 3 > before - 1,
-        "last response before the refresh at {}",
-        idle.1
+        last <= before && last + 3 > before - 1,
+        "last response before the refresh at {last}"
     );
-    assert_eq!(idle.1 + idle.0, after);
+    assert_eq!(last + gap, after);
 }
 
 #[test]

@@ -349,8 +349,11 @@ impl Warps {
 
     /// Counts a store of a slot as complete. Returns the stores that are left there.
     pub fn store_done(&mut self, slot: usize) -> u32 {
-        self.slots[slot].stores -= 1;
-        self.slots[slot].stores
+        let stores = &mut self.slots[slot].stores;
+        *stores = stores
+            .checked_sub(1)
+            .unwrap_or_else(|| panic!("slot {slot} has no store in flight"));
+        *stores
     }
 
     /// True if a slot without a resident warp has stores that have not reached the L2.

@@ -1,5 +1,7 @@
 //! Parses the text of an expression by precedence climbing.
 
+use warpwave_components::preset::BYTE_UNITS;
+
 use super::{Binary, ExprError, MAX_DEPTH, MAX_TEXT, Node, Unary};
 use crate::scenario::dtype::Number;
 
@@ -34,16 +36,6 @@ const UNARY: u8 = 10;
 
 /// Precedence of comparisons.
 const COMPARISON: u8 = 3;
-
-/// Units behind a number, with their factors.
-const UNITS: [(&str, i128); 6] = [
-    ("KiB", 1 << 10),
-    ("MiB", 1 << 20),
-    ("GiB", 1 << 30),
-    ("kB", 1000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-];
 
 /// Parses a whole text.
 pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
@@ -219,11 +211,11 @@ impl Parser<'_> {
         self.at += length;
         self.skip_spaces();
         let unit = word(self.rest());
-        let Some((name, factor)) = UNITS.into_iter().find(|(name, _)| *name == unit) else {
+        let Some((name, factor)) = BYTE_UNITS.into_iter().find(|(name, _)| *name == unit) else {
             return Ok(number);
         };
         let number = match number {
-            Number::Int(value) => value.checked_mul(factor).map(Number::Int),
+            Number::Int(value) => value.checked_mul(factor.into()).map(Number::Int),
             Number::Float(value) => Some(Number::Float(value * factor as f64)),
         };
         let number = number.ok_or_else(|| self.expected("a smaller unit"))?;

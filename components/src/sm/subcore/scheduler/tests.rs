@@ -248,35 +248,34 @@ fn warp_that_waits_for_a_memory_credit_goes_in_the_cycle_after_it() {
     }
 }
 
+/// A scheduler that gets these starts of warps and these acknowledgements. Only an instruction at program counter 0 has a result.
+fn with_acks(rig: &mut Rig, starts: Vec<(u64, WarpCommand)>, acks: Vec<(u64, LsuAck)>) -> Scheduler {
+    let (issue, release) = rig.responder(["issue", "release"], 2, |issue: Issue| {
+        let release = Release::new(issue.warp(), issue.pc(), issue.group());
+        (issue.pc() == 0).then_some((20, release)).into_iter().collect()
+    });
+    let ports = Ports {
+        command: rig.input("command", 1, 2, starts),
+        event: rig.output("event", 1, 1, |_| true),
+        issue,
+        release,
+        resolved: rig.input("resolved", 1, 1, Vec::new()),
+        ack: rig.input("ack", 1, 2, acks),
+        constant: None,
+    };
+    let config = config(SchedulerPolicy::GreedyThenOldest);
+    Scheduler::new(Path::root("scheduler"), config, ports)
+}
+
+const CREDIT: LsuAck = LsuAck::QueueCredit { warp: 0 };
+const DONE: LsuAck = LsuAck::StoreDone { warp: 0 };
+
 #[test]
 fn warp_ends_before_its_store_and_the_next_fence_in_its_slot_waits_for_it() {
     let [stores, fences] = ["FADD R1, R2, R3\nST.B32 [R6], R0\nEXIT", "MEMBAR.GPU\nEXIT"].map(|code| grid(code, 1));
     let build = |rig: &mut Rig| {
-        let (issue, release) = rig.responder(["issue", "release"], 2, |issue: Issue| {
-            // The FADD and the fence have a result, the store has none.
-            let release = Release::new(issue.warp(), issue.pc(), issue.group());
-            if issue.pc() == 0 {
-                vec![(20, release)]
-            } else {
-                Vec::new()
-            }
-        });
-        let credit = || LsuAck::QueueCredit { warp: 0 };
-        let acks = vec![(60, credit()), (200, LsuAck::StoreDone { warp: 0 }), (210, credit())];
-        let ports = Ports {
-            command: rig.input("command", 1, 2, vec![(0, start(0, &stores)), (100, start(0, &fences))]),
-            event: rig.output("event", 1, 1, |_| true),
-            issue,
-            release,
-            resolved: rig.input("resolved", 1, 1, Vec::new()),
-            ack: rig.input("ack", 1, 2, acks),
-            constant: None,
-        };
-        Scheduler::new(
-            Path::root("scheduler"),
-            config(SchedulerPolicy::GreedyThenOldest),
-            ports,
-        )
+        let starts = vec![(0, start(0, &stores)), (100, start(0, &fences))];
+        with_acks(rig, starts, vec![(60, CREDIT), (200, DONE), (210, CREDIT)])
     };
     let events = check(build, 300).unwrap();
     // The credit arrives in cycle 61. The rig takes the event a cycle after the scheduler sends it.
@@ -287,25 +286,10 @@ fn warp_ends_before_its_store_and_the_next_fence_in_its_slot_waits_for_it() {
 
 #[test]
 fn slot_without_a_warp_reports_the_end_of_its_stores() {
-    let stores = grid("ST.B32 [R6], R0\nST.B32 [R6], R0\nEXIT", 1);
+    let stores = grid("FADD R1, R2, R3\nST.B32 [R6], R0\nST.B32 [R6], R0\nEXIT", 1);
     let build = |rig: &mut Rig| {
-        let (issue, release) = rig.responder(["issue", "release"], 2, |_: Issue| Vec::new());
-        let (credit, done) = (LsuAck::QueueCredit { warp: 0 }, LsuAck::StoreDone { warp: 0 });
-        let acks = vec![(60, credit), (61, credit), (200, done), (240, done)];
-        let ports = Ports {
-            command: rig.input("command", 1, 2, vec![(0, start(0, &stores))]),
-            event: rig.output("event", 1, 1, |_| true),
-            issue,
-            release,
-            resolved: rig.input("resolved", 1, 1, Vec::new()),
-            ack: rig.input("ack", 1, 2, acks),
-            constant: None,
-        };
-        Scheduler::new(
-            Path::root("scheduler"),
-            config(SchedulerPolicy::GreedyThenOldest),
-            ports,
-        )
+        let acks = vec![(60, CREDIT), (61, CREDIT), (200, DONE), (240, DONE)];
+        with_acks(rig, vec![(0, start(0, &stores))], acks)
     };
     let events = check(build, 300).unwrap();
     // One event for the end of the warp, and one for the end of its last store.
