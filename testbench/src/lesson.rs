@@ -54,11 +54,11 @@ pub const NAMES: [&str; 38] = [
 pub const NOT_SHOWN: &[(&str, &str)] = &[
     (
         "latency-ladder",
-        "The L1 of an A100 within 5 %: 33 cycles, and 36.3 on silicon. That of a V100 is 7 % from one of two sources. Both knees are sharper.",
+        "The L1 of an A100 within 5 %: 33 cycles, and 36.3 on silicon. That of a V100 is 7 % from one of two sources. Both knees are sharper than on silicon.",
     ),
     (
         "latency-hiding",
-        "Memory bandwidth of blocks of 512 against occupancy within 10 %: it is 15 % above silicon. The other six sizes are.",
+        "Memory bandwidth of blocks of 512 against occupancy within 10 %: it is 15 % above silicon. The other six sizes are within 10 %.",
     ),
     (
         "stream-bandwidth",

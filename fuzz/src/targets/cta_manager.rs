@@ -270,7 +270,8 @@ impl Neighbours {
             let stores = &mut self.subcores[n].stores;
             let cycles = self.input.store_time[warp.index as usize % 4].0;
             if cycles > 0 {
-                stores.insert(slot, now.0 + cycles);
+                let end = stores.entry(slot).or_default();
+                *end = (*end).max(now.0 + cycles);
             }
             let is_storing = stores.contains_key(&slot);
             WarpEvent::Done { warp: slot, is_storing }
@@ -331,6 +332,12 @@ impl Neighbours {
             SmEvent::CtaDone { index, is_storing, .. } => (index, is_storing),
             SmEvent::StoresDone => {
                 assert!(self.is_storing, "stores end that were never announced");
+                // After the last CTA no new store begins.
+                let has_ended = self.n_ended == self.input.ctas;
+                assert!(
+                    !has_ended || stores().count() == 0,
+                    "GigaThread is told of the end of stores too early"
+                );
                 self.is_storing = false;
                 return;
             }

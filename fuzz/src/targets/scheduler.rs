@@ -285,7 +285,8 @@ impl Neighbours {
             WarpEvent::Done { warp, is_storing } => (warp, is_storing),
             WarpEvent::StoresDone { warp } => {
                 assert_eq!(self.owed[usize::from(warp)], 0, "stores of slot {warp}");
-                self.announced[usize::from(warp)] = false;
+                let announced = std::mem::take(&mut self.announced[usize::from(warp)]);
+                assert!(announced, "stores of slot {warp} end that were never announced");
                 return;
             }
             _ => panic!("no warp arrives or traps: {event:?}"),
@@ -293,6 +294,10 @@ impl Neighbours {
         let warp = self.warps[usize::from(slot)].take().expect("a warp ends once");
         let is_open_store = |inst: &&InFlight| self.grid.timing[inst.pc as usize].is_posted && inst.ends.is_none();
         let stores = warp.in_flight.iter().filter(is_open_store).count();
+        assert!(
+            stores == 0 || self.input.slot_release == SlotRelease::StoresSent,
+            "warp {slot} ends before its stores"
+        );
         // A warp ends with nothing in flight but stores that have left the queue.
         let done = warp.in_flight.iter().filter(|inst| inst.ends.is_some()).count();
         assert_eq!(done + stores, warp.in_flight.len(), "warp {slot} ends in flight");

@@ -36,7 +36,7 @@ pub enum Command {
     Test(Box<super::test::Test>),
     /// Give a lesson: its text, its run, its plot; without a name, list all lessons
     Lesson(super::lesson::Options),
-    /// List the built-in scenarios, each with the claim that its assertions prove
+    /// List the built-in scenarios and the lessons, each with its claim
     List,
     /// List the GPUs, or show every parameter of one with its source
     Gpus {
@@ -70,7 +70,7 @@ pub enum Command {
         /// A command, such as run
         command: Option<String>,
     },
-    /// Explain a metric, a warp state or a preset key, or print all metrics as a page
+    /// Explain a metric, a warp state, a preset key or a word of a report, or print all metrics as a page
     Explain {
         /// A metric, a state such as long_scoreboard, or a preset key such as sm.lsu.queue_depth
         #[arg(required_unless_present = "all")]

@@ -45,7 +45,7 @@ struct Planned {
 
 /// The launches of the points.
 struct Launches {
-    /// The names of all.
+    /// The name of each launch.
     names: Vec<String>,
     /// True for each launch that only warms up.
     warm_up: Vec<bool>,
@@ -62,7 +62,7 @@ pub fn sweep(args: &Sweep) -> Result<(), Failure> {
     }
 }
 
-/// Finds the points, and stores a job for each missing one.
+/// Finds the points, and stores a job for each missing one. Removes the record of each point to retry.
 fn plan(what: &What) -> Result<Planned, Failure> {
     let name = what.scenario.clone().unwrap_or_default();
     let draft = Draft::find(&name).map_err(Failure::input)?;

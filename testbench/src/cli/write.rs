@@ -110,7 +110,7 @@ fn open_special(path: &Path) -> io::Result<File> {
 }
 
 /// Waits until a process reads a named pipe, with a note on standard error. Returns a handle that keeps the reader. `None` for any other
-/// file. To open such a pipe without this would wait too, and no signal would end the wait.
+/// file. A plain open waits too, and no signal ends that wait.
 #[cfg(unix)]
 pub fn await_reader(path: &Path) -> io::Result<Option<File>> {
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};

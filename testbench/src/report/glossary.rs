@@ -34,7 +34,7 @@ const TERMS: [(&str, &str); 6] = [
 const WORDS: [(&str, &str); 2] = [
     (
         "cycles",
-        "cycles of the core clock, from the launch until the host knows of its end; in an assertion, an expression or a sweep a name",
+        "cycles of the core clock, from the launch until the host knows of its end; assertions, expressions and sweeps use this name",
     ),
     ("sector", "a unit of 32 bytes, which caches move"),
 ];

@@ -339,7 +339,7 @@ mod tests {
         let plot = Plot::new("t", size, axis("x"), axis("bytes of a request (B/sector)"));
         let text = plot.finish().into_string();
         assert!(
-            text.contains(">bytes of a</text>") || text.contains(">bytes of a request</text>"),
+            text.contains(">bytes of a request</text>") && text.contains(">(B/sector)</text>"),
             "{text}"
         );
         assert!(text.contains("M79 34V134H164"), "{text}");

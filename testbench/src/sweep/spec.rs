@@ -61,7 +61,7 @@ pub struct PlotSpec {
 pub enum DrawnLaunches {
     /// `true`: all that count in totals. `false`: none.
     All(bool),
-    /// These, by their names or by those of their kernels.
+    /// These, by their names. A launch without a name has that of its kernel. Equal names get their index.
     Named(Vec<String>),
 }
 
@@ -69,7 +69,7 @@ impl DrawnLaunches {
     /// The indices of the launches. `names` has the name of each launch, and `None` for one that only warms up.
     ///
     /// # Errors
-    /// If no launch has a name. The text says which.
+    /// If a name is that of no launch. The text says which.
     pub fn indices(&self, names: &[Option<&str>]) -> Result<Vec<usize>, String> {
         let counted = || (0..names.len()).filter(|&n| names[n].is_some());
         match self {

@@ -265,7 +265,7 @@ fn poll_with_a_timeout_is_no_standstill() {
         .replace("add.u32 %end", "add.u64 %end")
         .replace("mov.u32 %end", "mov.u64 %end")
         .replace("mov.u32 %t, %clock", "mov.u64 %now, %clock64")
-        .replace("ge.u32 %late, %t", "ge.u64 %late, %now");
+        .replace("ge.u32 %late, %t, %end;", "ge.u64 %late, %now, %end;\nmov.u64 %now, 0;");
     let timer = wide.replace("%clock64", "%globaltimer");
     for body in [POLL_WITH_A_TIMEOUT, &wide, &timer] {
         let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);

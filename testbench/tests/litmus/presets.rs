@@ -26,12 +26,12 @@ struct File {
 /// What a file showed on a preset.
 #[derive(Clone, Copy, Default)]
 struct Seen {
-    instances: u64,
     /// Instances that meet the condition of the file.
     in_question: u64,
 }
 
-/// What the files showed on a preset: for each file the machine in order and in disorder, or `None` if it needs clusters.
+/// What the files showed on a preset: for each file the machine in order and in disorder, or `None` if it needs
+/// clusters that the preset lacks.
 struct Column {
     gpu: &'static str,
     seen: Vec<Option<[Seen; 2]>>,
@@ -67,7 +67,6 @@ fn run(file: &File, config: &GpuConfig, first: u64, instances: u64, column: &mut
             .map(|line| format!("{}, check.weak={}: {line}", column.gpu, config.check.weak)),
     );
     Seen {
-        instances: seen.instances(),
         in_question: seen.in_question(&file.program),
     }
 }
@@ -82,7 +81,7 @@ fn column(gpu: &'static str, number: usize, files: &[File], instances: u64) -> C
     };
     for (n, file) in files.iter().enumerate() {
         let can_run = !file.program.needs_clusters() || has_clusters(&configs[0]);
-        // Of a few launches each preset and file begins with another layout and delay.
+        // With few launches, the layout and delay differ between presets and files.
         let first = 101 * n as u64 + number as u64;
         let seen = can_run.then(|| {
             configs
@@ -139,14 +138,11 @@ fn every_preset_shows_only_allowed_outcomes() {
     let given = std::env::var("WARPWAVE_LITMUS_INSTANCES");
     let instances = given.map_or(1, |text| text.parse().expect("WARPWAVE_LITMUS_INSTANCES is a number"));
     let columns = columns(instances);
+    // A forbidden outcome has failed above. Files without clusters run on every preset.
+    let everywhere = files().iter().filter(|program| !program.needs_clusters()).count();
     for column in &columns {
-        let seen: Vec<&[Seen; 2]> = column.seen.iter().flatten().collect();
-        assert!(seen.len() >= 80, "{}: {} files", column.gpu, seen.len());
-        assert!(
-            seen.iter()
-                .flat_map(|both| *both)
-                .all(|seen| seen.instances >= instances)
-        );
+        let n = column.seen.iter().flatten().count();
+        assert!(n >= everywhere, "{}: {n} files", column.gpu);
     }
 }
 

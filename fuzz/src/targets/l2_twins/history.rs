@@ -2,7 +2,9 @@
 //!
 //! Each write has a value of its own. So a write and the reads of its value are a *cluster*: no other write lies between them. An atomic
 //! that reads one value and writes another joins its two clusters to a *chain*, in which they are neighbours. The order exists exactly if
-//! these three statements are true:
+//! these statements are true:
+//! - Every value that an access reads was written.
+//! - The atomics do not read each other's values in a circle.
 //! - No access of a chain comes before one of an earlier cluster, or before the write of its own.
 //! - No value has two atomics that replace it.
 //! - The chains have an order that agrees with all pairs of accesses that are ordered.
@@ -138,14 +140,14 @@ fn find_order(history: &[ByteAccess]) -> Result<(), String> {
     let mut behind = vec![0u128; n_chains];
     let place = |access: &ByteAccess| places[&access.written.or(access.read).expect("an access")];
     for (n, first) in history.iter().enumerate() {
-        for (m, second) in history
+        let later = history
             .iter()
             .enumerate()
-            .filter(|(m, second)| first.is_before(n, second, *m))
-        {
+            .filter(|(m, second)| first.is_before(n, second, *m));
+        for (_, second) in later {
             let ((chain, at), (other, other_at)) = (place(first), place(second));
             let is_write = second.written.is_some();
-            if chain == other && (at > other_at || at == other_at && is_write && n != m) {
+            if chain == other && (at > other_at || at == other_at && is_write) {
                 return Err(format!("{second:?} comes after {first:?}"));
             }
             if chain != other {

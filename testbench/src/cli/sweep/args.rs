@@ -81,7 +81,7 @@ pub struct What {
     /// Folder that keeps the result of each point; no point is computed twice
     #[arg(long, value_name = "DIR", default_value = STORE, help_heading = "Run")]
     pub store: PathBuf,
-    /// Compute points again that failed before
+    /// Compute all failed points a second time
     #[arg(long, help_heading = "Run")]
     pub retry_failed: bool,
     #[command(flatten)]
