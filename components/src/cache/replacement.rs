@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `lru` | least recently used, exactly | makes a way the youngest | makes a way the youngest |
 //! | `tree-plru` | tree pseudo-LRU: one bit per node of a binary tree | points the bits of its path away from the way | as a hit |
+//! | `nru` | not recently used: one bit per way; the lowest way with a clear bit goes | sets the bit, and clears the others if all are set | as a hit |
 //! | `fifo` | first in, first out | changes nothing | makes a way the youngest |
 //! | `random` | a generator with a fixed seed | changes nothing | draws the next number |
 //!
@@ -35,6 +36,7 @@
 
 mod fifo;
 mod lru;
+mod nru;
 mod random;
 mod tree_plru;
 
@@ -72,6 +74,7 @@ impl ReplacementPolicy {
         Arc::new(move |sets, ways| match self {
             ReplacementPolicy::Lru => Box::new(lru::Lru::new(sets, ways)),
             ReplacementPolicy::TreePlru => Box::new(tree_plru::TreePlru::new(sets, ways)),
+            ReplacementPolicy::Nru => Box::new(nru::Nru::new(sets, ways)),
             ReplacementPolicy::Fifo => Box::new(fifo::Fifo::new(sets, ways)),
             ReplacementPolicy::Random => Box::new(random::Random::new(ways)),
         })
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn loop_over_one_line_more_than_the_ways_hits_only_with_random() {
+    fn loop_over_one_line_more_than_the_ways_hits_with_nru_and_random() {
         for policy in [ReplacementPolicy::Lru, ReplacementPolicy::Fifo] {
             assert_eq!(
                 hits(policy, 8, 9, 100),
@@ -122,6 +125,9 @@ mod tests {
             (6_840..7_160).contains(&hits_of_random),
             "76 to 80 % of 9000: {hits_of_random}"
         );
+        // The 8 fills leave way 7 used. Lines 8 and 0 to 5 miss and take ways 0 to 6, which clears all bits but that of way 6. Line 6 misses
+        // and takes way 0, and line 7 hits in way 7.
+        assert_eq!(hits(ReplacementPolicy::Nru, 8, 9, 2), 1, "one hit in the second round");
     }
 
     #[test]

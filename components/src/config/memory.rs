@@ -92,6 +92,8 @@ pub enum ReplacementPolicy {
     Lru,
     /// The line to which a binary tree of use bits points.
     TreePlru,
+    /// The lowest way whose line is not recently used.
+    Nru,
     /// The line allocated first.
     Fifo,
     /// A line drawn with a fixed seed.
@@ -100,7 +102,7 @@ pub enum ReplacementPolicy {
 
 impl ReplacementPolicy {
     /// All policies.
-    pub const ALL: [ReplacementPolicy; 4] = [Self::Lru, Self::TreePlru, Self::Fifo, Self::Random];
+    pub const ALL: [ReplacementPolicy; 5] = [Self::Lru, Self::TreePlru, Self::Nru, Self::Fifo, Self::Random];
 }
 
 /// Mapping of line numbers to slices, channels, banks or sets, implemented in [`crate::proto::noc`].
