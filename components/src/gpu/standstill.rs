@@ -60,6 +60,9 @@ const STRIDE: u64 = 97;
 /// Maximum number of samples of a period.
 const SAMPLES: u32 = 2048;
 
+/// Samples between two sums of the counters of progress. A sum takes the host longer than a sample. Another sum precedes each verdict.
+const SAMPLES_PER_SUM: u32 = 32;
+
 /// Samples that search for the value that a warp polls. A register may hold it for a short time only.
 const LOOKS: u32 = 64;
 
@@ -145,13 +148,11 @@ impl StandstillSearch {
         now: Cycle,
         components: impl Iterator<Item = &'a dyn Component> + Clone,
     ) -> Option<Cycle> {
-        let progress = progress(components.clone());
-        if progress != self.progress {
-            self.progress = progress;
+        if self.samples.is_multiple_of(SAMPLES_PER_SUM) && self.is_progress(components.clone()) {
             self.watch(now);
             return None;
         }
-        let subcores = subcores(components);
+        let subcores = subcores(components.clone());
         if self.sample(&subcores) {
             self.last_wait = now;
         }
@@ -161,6 +162,10 @@ impl StandstillSearch {
         if !may_open && !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
             self.looks += 1;
             if self.looks == LOOKS || self.suspects.iter().all(|suspect| suspect.poll.is_some()) {
+                if self.is_progress(components) {
+                    self.watch(now);
+                    return None;
+                }
                 return Some(self.since);
             }
         }
@@ -170,6 +175,12 @@ impl StandstillSearch {
             _ => self.next = now + STRIDE,
         }
         None
+    }
+
+    /// Adds up the counters of progress. Returns true if they have grown since the last sum.
+    fn is_progress<'a>(&mut self, components: impl Iterator<Item = &'a dyn Component>) -> bool {
+        let before = std::mem::replace(&mut self.progress, progress(components));
+        self.progress != before
     }
 
     /// Begins another period.
