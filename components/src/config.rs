@@ -181,6 +181,8 @@ pub struct Limits {
 pub struct GigaThread {
     /// Cycles from the launch command to the first CTA sent.
     pub launch_latency: u32,
+    /// Least cycles from the last CTA sent of a launch to the first CTA sent of the next launch. 0: no limit.
+    pub launch_interval: u32,
     /// Least cycles between two CTAs, over the whole chip.
     pub dispatch_interval: u32,
     /// Warps that the dispatcher sets up per cycle. A CTA of W warps occupies it for

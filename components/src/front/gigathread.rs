@@ -11,6 +11,7 @@
 //! | From, to | Cycles |
 //! |---|---|
 //! | grid accepted to first CTA | `launch_latency` |
+//! | last CTA of a grid to first CTA of the next one | at least `launch_interval` |
 //! | between two CTAs of the chip | max(`dispatch_interval`, ceil(warps of the CTA / `warps_per_cycle`)) |
 //! | between two CTAs of one SM | `sm_interval` |
 //! | end of a CTA received to the next CTA in its slot | `turnover_latency` |
@@ -149,6 +150,8 @@ struct State {
     events: DelayQueue<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
+    /// First cycle in which the next grid may send its first CTA.
+    next_launch: Cycle,
     /// First cycle in which each SM may be sent a CTA.
     sm_free_at: Vec<Cycle>,
     /// SM and index of the CTA that the last tick sent, for the waveform.
@@ -171,6 +174,7 @@ impl State {
             launches: DelayQueue::new(extra),
             events: DelayQueue::new(extra),
             next_dispatch: Cycle::ZERO,
+            next_launch: Cycle::ZERO,
             sm_free_at: vec![Cycle::ZERO; n_sms],
             sent: None,
             stats: Stats::default(),
@@ -283,7 +287,7 @@ impl GigaThread {
                 phase: Phase::Launch,
                 phase_since: now,
             });
-            self.state.next_dispatch = now + u64::from(latency);
+            self.state.next_dispatch = self.state.next_launch.max(now + u64::from(latency));
         }
     }
 
@@ -313,6 +317,7 @@ impl GigaThread {
         state.resident[sm] += 1;
         state.sm_free_at[sm] = now + u64::from(self.config.sm_interval);
         state.next_dispatch = now + u64::from(interval);
+        state.next_launch = now + u64::from(self.config.launch_interval);
         state.sent = Some((sm, index));
         state.stats.ctas += 1;
         state.stats.dispatch.record(now.since(running.accepted));

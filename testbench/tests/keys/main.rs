@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 17] = [
+const PROBES: [Probe; 18] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -58,6 +58,7 @@ const PROBES: [Probe; 17] = [
     },
     Probe { base: &[], look: units },
     Probe { base: &[], look: apart },
+    Probe { base: &[], look: two_launches },
     Probe {
         base: &[("sm.reconvergence", "stack"), ("gigathread.standstill_cycles", "20000")],
         look: |config| Ok(format!("{:?}", apart(config))),
@@ -199,6 +200,16 @@ fn constants(config: GpuConfig) -> Result<String, String> {
 /// A lock that lanes of one warp take in turn.
 fn apart(config: GpuConfig) -> Result<String, String> {
     kernel("apart", config, (1, 32), &[]).map_err(|error| error.to_string())
+}
+
+/// The cycles of two launches, one after the other.
+fn two_launches(config: GpuConfig) -> Result<String, String> {
+    let mut gpu = Gpu::with_factory(config, &Factory::new()).map_err(|error| error.to_string())?;
+    gpu.limit_cycles(LIMIT);
+    let module = gpu.load(KERNELS).unwrap();
+    let data = gpu.buffer(&[1u32; 32]).unwrap();
+    let cycles = [(); 2].map(|()| gpu.launch(&module, "apart", (1, 32), &[&data]).map(|report| report.cycles()));
+    Ok(format!("{cycles:?}"))
 }
 
 /// Loads, stores and atomics over more lines than the caches hold.

@@ -31,7 +31,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 21] = [
+const MAY_BE_ZERO: [&str; 22] = [
     "cc_minor",
     "check.seed",
     "check.weak",
@@ -39,6 +39,7 @@ const MAY_BE_ZERO: [&str; 21] = [
     "cluster.bytes_per_cycle",
     "cluster.load_latency",
     "cluster.max_ctas",
+    "gigathread.launch_interval",
     "gigathread.standstill_cycles",
     "gigathread.turnover_latency",
     "hbm.check_interval",

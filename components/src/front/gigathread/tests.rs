@@ -9,6 +9,7 @@ use crate::test_ports::{grid, run, times, wire, wire_of};
 
 const CONFIG: config::GigaThread = config::GigaThread {
     launch_latency: 20,
+    launch_interval: 0,
     dispatch_interval: 2,
     warps_per_cycle: 4,
     link_latency: 3,
@@ -241,4 +242,28 @@ fn grid_of_fewer_ctas_per_sm_waits_for_the_turnover_of_the_last_grid() {
     // The ends of the first grid are received in cycles 303 and 304, so an SM holds no CTA from 1304 on. The CTA arrives 3 later.
     assert_eq!(times(&events, "launch0"), [24, 34, 1307]);
     assert_eq!(times(&events, "event"), [305, 1504]);
+}
+
+#[test]
+fn next_grid_begins_the_launch_interval_after_the_last_cta_of_the_one_before() {
+    let sent = |launch_interval| {
+        let config = config::GigaThread {
+            launch_interval,
+            ..CONFIG
+        };
+        let build = |rig: &mut Rig| {
+            let second = Grid {
+                id: 1,
+                ..(*grid("EXIT", 1)).clone()
+            };
+            let grids = vec![(0, grid("EXIT", 3)), (60, Arc::new(second))];
+            engine_of(config, rig, grids, [&[40, 1100], &[40], &[40]])
+        };
+        times(&check(build, 1200).unwrap(), "launch0")
+    };
+    // The first grid sends its CTAs in cycles 21, 23 and 25. The second one arrives in cycle 61. A CTA takes 3 cycles to its SM.
+    assert_eq!(sent(0), [24, 84]);
+    assert_eq!(sent(56), [24, 84], "cycle 81 either way");
+    assert_eq!(sent(57), [24, 85]);
+    assert_eq!(sent(1000), [24, 1028]);
 }
