@@ -61,11 +61,9 @@ pub struct L2 {
     pub memory_queue: u32,
     /// Bytes that a slice reads or writes per L2-clock cycle.
     pub bytes_per_cycle: u32,
-    /// L2-clock cycles between two exchanges or compare-and-swaps of one slice on the same word.
-    pub atomic_interval: u32,
-    /// Hundredths of an L2-clock cycle between two other atomics of one slice on the same word.
+    /// Hundredths of an L2-clock cycle for an atomic of one sector of a slice. Lanes on one word take as long each.
     pub atomic_centicycles: u32,
-    /// Hundredths of an L2-clock cycle between two floating-point additions of one slice on the same word.
+    /// Hundredths of an L2-clock cycle between two floating-point additions of one slice on the same sector.
     pub float_add_centicycles: u32,
 }
 

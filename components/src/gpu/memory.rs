@@ -277,9 +277,7 @@ impl<'a> MemorySide<'a> {
             memory_depth: l2.memory_queue,
             bytes_per_cycle: l2.bytes_per_cycle,
             atomic: AtomicPace {
-                // In hundredths of a cycle, like the others.
-                swap: 100 * l2.atomic_interval,
-                other: l2.atomic_centicycles,
+                round: l2.atomic_centicycles,
                 float_add: l2.float_add_centicycles,
             },
             clock: l2_clock(config),

@@ -3,7 +3,7 @@
 use warpwave_isa::exec::atomic::AtomicUnit;
 use warpwave_isa::inst::AtomOp;
 
-use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, SECTOR, apply_atomic};
+use crate::proto::mem::{AtomicLanes, LINE, SECTOR, apply_atomic};
 
 /// Applies the lanes with a word in `sector`, in lane order. Each lane's `value` becomes the old value of its word. Returns a mask of the
 /// bytes written in the sector.
@@ -24,42 +24,43 @@ pub(super) fn perform(atomics: &mut AtomicLanes, sector: usize, bytes: &mut [u8;
     written
 }
 
-/// Pace of the atomic unit, in hundredths of a slice-clock cycle for each lane on the busiest word.
+/// Pace of the atomic unit, in hundredths of a slice-clock cycle.
+///
+/// The unit serves a packet in rounds. A round is of one sector, with one lane of each of its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AtomicPace {
-    /// Exchanges and compare-and-swaps. Preset key `l2.atomic_interval`, which counts whole cycles.
-    pub swap: u32,
-    /// Floating-point additions. Preset key `l2.float_add_centicycles`.
+    /// A round. Preset key `l2.atomic_centicycles`.
+    pub round: u32,
+    /// A round of floating-point additions, after another one of the same sector. Preset key `l2.float_add_centicycles`.
     pub float_add: u32,
-    /// All other operations. Preset key `l2.atomic_centicycles`.
-    pub other: u32,
 }
+
+/// The line and the sectors of the last floating-point addition, whose sums the next one may wait for.
+pub(super) type LastFloatAdd = Option<(u64, u8)>;
 
 impl AtomicPace {
     /// Time of one packet in the atomic unit, in hundredths of a cycle.
-    pub(super) fn centicycles(&self, atomics: &AtomicLanes) -> u32 {
-        let per_lane = match atomics.op {
-            AtomOp::Exch | AtomOp::Cas => self.swap,
-            AtomOp::Add if atomics.ty.is_float() => self.float_add,
-            _ => self.other,
-        };
-        lanes_on_busiest_word(atomics) * per_lane
+    pub(super) fn centicycles(&self, atomics: &AtomicLanes, line: u64, last: &mut LastFloatAdd) -> u32 {
+        let rounds = atomics.rounds();
+        if atomics.op != AtomOp::Add || !atomics.ty.is_float() {
+            return self.round * rounds.into_iter().sum::<u32>();
+        }
+        let (mut time, mut sectors) = (0, 0);
+        for (sector, n) in rounds.into_iter().enumerate().filter(|&(_, n)| n > 0) {
+            sectors |= 1 << sector;
+            let waits = last.is_some_and(|(of, known)| of == line && known >> sector & 1 == 1);
+            let first = if waits { self.float_add } else { self.round };
+            time += first + (n - 1) * self.float_add;
+        }
+        *last = Some((line, sectors));
+        time
     }
-}
-
-/// Number of lanes on the word that most lanes access. The unit serves these one after the other, and different words side by side.
-fn lanes_on_busiest_word(atomics: &AtomicLanes) -> u32 {
-    // The smallest word of an atomic has 2 bytes. A wider one is counted by its first 2: all lanes have words of one size.
-    let mut counts = [0; LINE / 2];
-    for AtomicLane { offset, .. } in &atomics.lanes[..atomics.n] {
-        counts[usize::from(offset / 2)] += 1;
-    }
-    counts.into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::mem::AtomicLane;
     use warpwave_isa::inst::Ty;
 
     fn lanes(op: AtomOp, ty: Ty, offsets: &[u8]) -> AtomicLanes {
@@ -92,26 +93,34 @@ mod tests {
             [5, 15, 10]
         );
         assert_eq!(
-            (lanes_on_busiest_word(&atomics), bytes[64]),
-            (2, 0),
+            (atomics.rounds(), bytes[64]),
+            ([0, 2, 1, 0], 0),
             "lane 2 is on another sector"
         );
     }
 
     #[test]
-    fn lane_takes_the_centicycles_of_its_operation() {
-        // burtchell24, A100: 2.0 cycles per exchange, 1.3 per addition of integers, 3.13 of floats.
+    fn packet_takes_a_round_for_each_sector_and_lane_on_its_busiest_word() {
+        // burtchell24, A100: 1.305 cycles per exchange or addition of integers, 3.13 of floats.
         let pace = AtomicPace {
-            swap: 200,
+            round: 130,
             float_add: 313,
-            other: 130,
         };
-        let of = |op, ty, offsets: &[u8]| pace.centicycles(&lanes(op, ty, offsets));
-        assert_eq!(of(AtomOp::Exch, Ty::U32, &[4, 4, 8]), 400, "two lanes on one word");
-        assert_eq!(of(AtomOp::Cas, Ty::U64, &[8]), 200);
-        assert_eq!(of(AtomOp::Add, Ty::S32, &[4, 8, 12]), 130, "each lane on its own word");
-        assert_eq!(of(AtomOp::Add, Ty::F32, &[4, 4]), 626);
-        assert_eq!(of(AtomOp::Max, Ty::F32, &[4]), 130, "a comparison");
+        let mut last = None;
+        let mut of = |op, ty, line, offsets: &[u8]| pace.centicycles(&lanes(op, ty, offsets), line, &mut last);
+        assert_eq!(of(AtomOp::Exch, Ty::U32, 0, &[4, 4, 8]), 260, "two lanes on one word");
+        assert_eq!(of(AtomOp::Cas, Ty::U64, 0, &[8]), 130);
+        assert_eq!(of(AtomOp::Add, Ty::S32, 0, &[4, 8, 12]), 130, "one sector");
+        // 108 warps of 32 words in a row take 32.2 cycles: up to six lines on a slice, 5.2 cycles each.
+        assert_eq!(of(AtomOp::Add, Ty::S32, 0, &[0, 32, 36, 64, 96]), 520, "four sectors");
+        assert_eq!(of(AtomOp::Add, Ty::F32, 0, &[4, 4, 32]), 130 + 313 + 130);
+        assert_eq!(of(AtomOp::Max, Ty::F32, 0, &[4]), 130, "a comparison");
+        assert_eq!(
+            of(AtomOp::Add, Ty::F32, 0, &[36, 64]),
+            313 + 130,
+            "sector 1 waits for the sum before"
+        );
+        assert_eq!(of(AtomOp::Add, Ty::F32, 128, &[36, 64]), 260, "another line");
     }
 
     #[test]

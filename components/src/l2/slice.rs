@@ -29,7 +29,7 @@
 //! | response to an SM of another partition, without a twin | `far_latency` later |
 //! | responses to the crossbar | at most one per edge: the one due first |
 //! | data array, load and store | busy for ceil(bytes / `bytes_per_cycle`): of the sectors that hit, and later of each fill |
-//! | data array, atomic | busy at its lookup for n x the pace of its operation ([`AtomicPace`]); n: number of lanes on the busiest word |
+//! | data array, atomic | busy at its lookup for its rounds: one for each sector, and for each lane on the sector's busiest word ([`AtomicPace`]) |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per edge. They are: respond, exchange with the twin, send to
 //! memory, take from memory, execute a host command, look up a request.
@@ -72,7 +72,7 @@ use warpwave_hw::time::{Cycle, Domain};
 use self::responses::{NEVER, Responses};
 use self::tag_state::{SliceTagState, TAG_STATES};
 use self::twin::{Twin, TwinLatency, TwinPorts};
-use super::atomic::AtomicPace;
+use super::atomic::{AtomicPace, LastFloatAdd};
 use super::lines::Lines;
 use crate::cache::mshr::MshrTable;
 use crate::cache::replacement::NewReplacement;
@@ -172,6 +172,7 @@ struct State {
     data_free_at: u64,
     /// Busy time of the atomic unit that is not charged yet, in hundredths of a cycle. Below 100: each atomic is charged whole cycles.
     atomic_centicycles: u32,
+    last_float_add: LastFloatAdd,
     /// The first edge after this tick.
     next_edge: u64,
     /// Packets to reuse for fetches, write-backs and recalls.
@@ -196,6 +197,7 @@ impl State {
             write_back: None,
             data_free_at: 0,
             atomic_centicycles: 0,
+            last_float_add: None,
             next_edge: 0,
             pool: PacketPool::default(),
             stats: Stats::default(),

@@ -162,6 +162,11 @@ impl Default for AtomicLanes {
 }
 
 impl AtomicLanes {
+    /// For each sector, the number of lanes on the word that most lanes access.
+    pub fn rounds(&self) -> [u32; SECTORS] {
+        rounds(self.lanes[..self.n].iter().map(|lane| lane.offset))
+    }
+
     /// Bytes of the line that the lanes of a completed atomic have written.
     fn written(&self) -> u128 {
         let word = (1u128 << self.ty.bytes()) - 1;
@@ -170,6 +175,22 @@ impl AtomicLanes {
         let wrote = lanes.filter(|lane| self.op != AtomOp::Cas || lane.value == lane.compare);
         wrote.fold(0, |mask, lane| mask | word << lane.offset)
     }
+}
+
+/// For each sector of a line, the number of lanes on the word that most lanes access. Takes the byte offset of each lane's word.
+pub fn rounds(offsets: impl Iterator<Item = u8>) -> [u32; SECTORS] {
+    // The smallest word of an atomic has 2 bytes. A wider one is counted by its first 2: all lanes have words of one size.
+    let mut counts = [0u32; LINE / 2];
+    let mut most = [0; SECTORS];
+    for offset in offsets {
+        let (count, most) = (
+            &mut counts[usize::from(offset / 2)],
+            &mut most[usize::from(offset) / SECTOR],
+        );
+        *count += 1;
+        *most = (*most).max(*count);
+    }
+    most
 }
 
 /// Applies an atomic to the bytes of one word. Returns the old value.

@@ -35,6 +35,7 @@
 
 mod accept;
 mod agu;
+mod atomic;
 mod bulk;
 mod cluster;
 mod coalescer;

@@ -53,7 +53,7 @@ struct Shape {
     memory_depth: u32,
     #[arbitrary(with = one_of(&[32, 64, 128]))]
     bytes_per_cycle: u32,
-    /// Hundredths of a cycle of a swap and of another atomic.
+    /// Hundredths of a cycle of a round, and of a further float addition.
     #[arbitrary(with = one_of(&[(100, 100), (300, 25), (1, 250)]))]
     atomic_pace: (u32, u32),
 }
@@ -193,9 +193,8 @@ pub fn check(input: Input) {
             memory_depth: shape.memory_depth,
             bytes_per_cycle: shape.bytes_per_cycle,
             atomic: AtomicPace {
-                swap: shape.atomic_pace.0,
-                float_add: 200,
-                other: shape.atomic_pace.1,
+                round: shape.atomic_pace.0,
+                float_add: shape.atomic_pace.1,
             },
             clock: input.clock,
             twin: None,

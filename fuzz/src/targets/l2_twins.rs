@@ -411,9 +411,8 @@ fn config(input: &Input, map: &Arc<AddressMap>, n: u16) -> Config {
         memory_depth: shape.memory_depth,
         bytes_per_cycle: shape.bytes_per_cycle,
         atomic: AtomicPace {
-            swap: 100,
+            round: 100,
             float_add: 200,
-            other: 100,
         },
         clock: input.clock,
         twin: Some(TwinLatency {

@@ -225,8 +225,12 @@ impl Slice {
         let Some(atomics) = packet.atomic.as_deref() else {
             return 0;
         };
-        let used = &mut self.state.atomic_centicycles;
-        *used += self.config.atomic.centicycles(atomics);
+        let state = &mut self.state;
+        let used = &mut state.atomic_centicycles;
+        *used += self
+            .config
+            .atomic
+            .centicycles(atomics, packet.line, &mut state.last_float_add);
         let cycles = *used / 100;
         *used %= 100;
         cycles

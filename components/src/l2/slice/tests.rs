@@ -34,8 +34,7 @@ fn config() -> Config {
         memory_depth: 8,
         bytes_per_cycle: 64,
         atomic: AtomicPace {
-            swap: 200,
-            other: 130,
+            round: 130,
             float_add: 313,
         },
         clock: Domain::GLOBAL,

@@ -7,7 +7,7 @@
 //! | Group of packets | Passes of the data banks |
 //! |---|---|
 //! | load, store | the bank conflicts of each request, as in shared memory ([`data_banks`]) |
-//! | atomic | one per line: 36 cycles for 32 lines on A100 (source: `burtchell24`) |
+//! | atomic | its rounds ([`atomic`]) |
 //! | texels | one per line (assumed) |
 //! | words in local memory, prefetch | one |
 
@@ -24,6 +24,7 @@ use crate::proto::data_banks;
 use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{LINE, Packet, PacketKind, Purpose, Stage};
 use crate::proto::warp::WarpInst;
+use crate::sm::lsu::atomic;
 use crate::sm::lsu::coalescer::{CoalescedAccess, coalesce};
 use crate::sm::lsu::data::{self, PacketContents};
 use crate::sm::lsu::pending::{Pending, tag};
@@ -107,11 +108,12 @@ impl PacketBuilder {
         let n = self.access.lines().len() as u32;
         self.remaining = LaneMask::first(n).0;
         let passes = match self.contents {
+            PacketContents::AtomicLanes => atomic::passes(warp_inst, lanes, &self.access),
             // A line has each bank once, so requests of one line have no conflict.
             // Before the kinds below: the common case needs no search for conflicts.
             _ if n <= self.access.requests => n,
             PacketContents::Registers { access, .. } => data_banks::passes(&warp_inst.addresses, lanes, access.total()),
-            PacketContents::AtomicLanes | PacketContents::Texels => n,
+            PacketContents::Texels => n,
             PacketContents::LocalWords | PacketContents::Prefetch => 1,
         };
         // The last packet carries the last pass, so the next access waits for it in the coalescer.

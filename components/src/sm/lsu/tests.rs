@@ -16,7 +16,11 @@ use crate::test_ports::{all, grid, run, times, warp_inst, wire, wire_of};
 fn packet_cycles(pc: u32, stride: u32) -> Vec<u64> {
     let grid = Arc::new(Grid {
         allocations: vec![(BASE, 1 << 16)],
-        ..(*grid("LD.B32 R0, [R2]\n LD.B64 R0, [R2]\n RED.ADD.B32 [R2], R4", 1)).clone()
+        ..(*grid(
+            "LD.B32 R0, [R2]\n LD.B64 R0, [R2]\n RED.ADD.B32 [R2], R4\n ATOM.EXCH.B32 R0, [R2], R4, RZ",
+            1,
+        ))
+        .clone()
     });
     let (mut input, from_subcore) = wire();
     let (to_l1, mut packets) = wire_of(1, 64);
@@ -40,7 +44,7 @@ fn packet_cycles(pc: u32, stride: u32) -> Vec<u64> {
     lsu.state.grid = Some(grid.id);
     input.send(Cycle::ZERO, access(&grid, (0, pc), BASE, stride));
     let (mut now, mut cycles) = (Cycle::ZERO, Vec::new());
-    for _ in 0..50 {
+    for _ in 0..80 {
         let next = now.0 + 1;
         run(&mut lsu, &mut now, next);
         // Accepted in cycle 1, sent from cycle 2 on, seen a cycle later.
@@ -65,8 +69,12 @@ fn access_takes_as_long_as_its_busiest_data_bank_or_tag_bank() {
     assert_eq!(last_and_count(0, 132), (Some(7), 32));
     // 64-bit words are two requests of 16 lanes. In a row, each is one line.
     assert_eq!(last_and_count(1, 8), (Some(1), 2));
-    // An atomic takes a cycle for each line.
-    assert_eq!(last_and_count(2, 132), (Some(31), 32));
+    // An atomic takes a cycle, and one for each sector: 32 sectors in 32 lines, or 4 in one line.
+    assert_eq!(last_and_count(2, 132), (Some(32), 32));
+    assert_eq!(last_and_count(2, 4), (Some(4), 1));
+    // All lanes on one word: one sector for an addition. An exchange takes 2 cycles for each lane.
+    assert_eq!(last_and_count(2, 0), (Some(1), 1));
+    assert_eq!(last_and_count(3, 0), (Some(63), 1));
 }
 
 const PROGRAM: &str = "LD.B32 R0, [R2]
