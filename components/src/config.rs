@@ -228,13 +228,16 @@ impl CtaOrder {
 }
 
 /// Clusters of CTAs, and the network between the SMs of a GPC for their shared memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
     /// CTAs of the largest cluster. 0 for a part without clusters: the other numbers are then not used.
     pub max_ctas: u32,
-    /// Issue to dependent issue of a 32-bit load from another SM's shared memory, cycles.
+    /// Issue to dependent issue of a 32-bit load from another SM's shared memory, if both SMs have distance 0, cycles.
     pub load_latency: u32,
+    /// Distance of each SM of a GPC from the network, in order. A load takes the distances of both its SMs more. SMs beyond the list have
+    /// its last distance. Cycles.
+    pub sm_distances: Vec<u32>,
     /// Payload of an SM's port per cycle, each way, bytes.
     pub bytes_per_cycle: u32,
     /// Last arrival at a cluster's barrier to the release of its warps, cycles.

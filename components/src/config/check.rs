@@ -465,6 +465,9 @@ fn check_latencies(config: &GpuConfig, faults: &mut Faults) {
     );
 }
 
+/// Largest distance of an SM in a GPC. Half of it is on one link.
+const MOST_DISTANCE: u32 = 40;
+
 fn check_cluster(config: &GpuConfig, faults: &mut Faults) {
     // On a part without clusters the other numbers are not used.
     if config.cluster.max_ctas == 0 {
@@ -478,6 +481,15 @@ fn check_cluster(config: &GpuConfig, faults: &mut Faults) {
         u64::from(config.sm.shared.latency) + 4,
         "`sm.shared.latency` and four links",
     );
+    let (key, distances) = ("cluster.sm_distances", &config.cluster.sm_distances);
+    match distances.iter().max() {
+        None => faults.add(key, format_args!("is []"), "have at least one entry"),
+        Some(&most) => faults.at_most(
+            (key, most.into()),
+            MOST_DISTANCE,
+            "so that a link is no longer than the longest",
+        ),
+    }
     faults.at_least(entry!(config.sm.tma.pieces), 1u32, "or nothing is copied");
     faults.at_least(entry!(config.cluster.barrier_latency), 4u32, "two links");
 }

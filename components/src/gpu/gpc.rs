@@ -7,8 +7,8 @@
 //!   cta <----- open, arrive -> [barrier]
 //! ```
 //!
-//! A remote load crosses four links of equal latency, within `cluster.load_latency`. The latency of a link between tiles is bounded; the
-//! remote shared memory adds the rest.
+//! A remote load crosses four links within `cluster.load_latency`, two of each SM. The latency of a link between tiles is bounded; the
+//! remote shared memory adds the rest. The two links of an SM are longer by its `cluster.sm_distances`, together.
 
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::path::Path;
@@ -125,12 +125,20 @@ impl<'a> Gpc<'a> {
 
     /// Connects the next SM of the GPC. Returns the SM's ends.
     pub(super) fn connect(&mut self, sm: &Blocks<'_>) -> SmCluster {
-        let (request, requests) = sm.join_to(&self.blocks, &CLUSTER_REQUEST);
-        let (to_shared, input) = sm.join_to(&self.blocks, &SHARED_LINE);
-        let (output, responses) = sm.join_to(&self.blocks, &CLUSTER_RESPONSE);
-        let (to_lsu, response) = sm.join_to(&self.blocks, &LSU_LINE);
-        let (bulk_request, bulk_requests) = sm.join_to(&self.blocks, &BULK_REQUEST);
-        let (to_engine, bulk_response) = sm.join_to(&self.blocks, &BULK_RESPONSE);
+        let distances = &self.blocks.config.cluster.sm_distances;
+        let distance = distances
+            .get(self.requests.len())
+            .or(distances.last())
+            .copied()
+            .unwrap_or(0);
+        // On the way out, and on the way back.
+        let (out, back) = (distance.div_ceil(2), distance / 2);
+        let (request, requests) = sm.join_far(&self.blocks, &CLUSTER_REQUEST, out);
+        let (to_shared, input) = sm.join_far(&self.blocks, &SHARED_LINE, out);
+        let (output, responses) = sm.join_far(&self.blocks, &CLUSTER_RESPONSE, back);
+        let (to_lsu, response) = sm.join_far(&self.blocks, &LSU_LINE, back);
+        let (bulk_request, bulk_requests) = sm.join_far(&self.blocks, &BULK_REQUEST, out);
+        let (to_engine, bulk_response) = sm.join_far(&self.blocks, &BULK_RESPONSE, back);
         let (arrive, arrivals) = sm.join_to(&self.blocks, &CLUSTER_ARRIVE);
         let (opens, open) = sm.join_to(&self.blocks, &CLUSTER_OPEN);
         self.requests.push(requests);

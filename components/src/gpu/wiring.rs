@@ -198,7 +198,9 @@ fn memory_queue(config: &GpuConfig) -> u32 {
 pub(super) fn cluster_link(config: &GpuConfig) -> u32 {
     // 1: the least time in the remote shared memory.
     let links = config.cluster.load_latency.saturating_sub(OUTSIDE_CLUSTER + 1);
-    (links / 4).clamp(1, LONGEST_LINK)
+    // The links of a distant SM are longer by half of its distance.
+    let most = config.cluster.sm_distances.iter().copied().max().unwrap_or(0);
+    (links / 4).clamp(1, LONGEST_LINK - most.div_ceil(2))
 }
 
 fn cluster_depth(config: &GpuConfig) -> u32 {
@@ -337,12 +339,30 @@ impl<'a> Blocks<'a> {
         self.connect(&[self, other], row, self.path.child(row.path), depth)
     }
 
+    /// Makes a link that is `extra` cycles longer than its row says. Otherwise as [`Blocks::join_to`].
+    pub(super) fn join_far<T: Send>(&self, other: &Blocks<'_>, row: &Link<T>, extra: u32) -> (OutPort<T>, InPort<T>) {
+        // The messages sent during the longer round trip of a credit.
+        let depth = (row.depth)(self.config) + 2 * extra;
+        self.connect_far(&[self, other], row, self.path.child(row.path), depth, extra)
+    }
+
     fn connect<T: Send>(
         &self,
         among: &[&Blocks<'_>],
         row: &Link<T>,
         path: Path,
         depth: u32,
+    ) -> (OutPort<T>, InPort<T>) {
+        self.connect_far(among, row, path, depth, 0)
+    }
+
+    fn connect_far<T: Send>(
+        &self,
+        among: &[&Blocks<'_>],
+        row: &Link<T>,
+        path: Path,
+        depth: u32,
+        extra: u32,
     ) -> (OutPort<T>, InPort<T>) {
         // A panic here is a mistake in the table: a row names a block that no owner has.
         let slot = |block| {
@@ -351,7 +371,7 @@ impl<'a> Blocks<'a> {
             &found.unwrap_or_else(|| panic!("{path}: {block:?} has no slot")).1
         };
         let (from, to) = (slot(row.from), slot(row.to));
-        let latency = (row.latency)(self.config);
+        let latency = (row.latency)(self.config) + extra;
         link(&LinkConfig { path, latency, depth }, from, to)
     }
 }

@@ -3,7 +3,7 @@
 //! A chain has two lengths. The difference of their times is the cost of the steps between, so start and end cancel out.
 
 use super::kernels::{Timed, sink};
-use super::lab::slope;
+use super::lab::{Spans, slope};
 use super::{Lab, Point};
 use crate::gpu::{Dims, GpuError};
 
@@ -206,9 +206,22 @@ pub(super) fn steps_in(
     gpu: &str,
     timed: &Timed,
     step: &str,
+    shape: (Dims, u32),
+    cluster: Option<u32>,
+    lengths: [u32; 2],
+) -> Result<f64, GpuError> {
+    spans_in(lab, (gpu, timed), step, shape, cluster, lengths, Spans::all)
+}
+
+/// As [`steps_in`]. `of` takes one figure from the clock values of all threads.
+pub(super) fn spans_in(
+    lab: &Lab,
+    (gpu, timed): (&str, &Timed),
+    step: &str,
     (grid, threads): (Dims, u32),
     cluster: Option<u32>,
     lengths: [u32; 2],
+    of: fn(&Spans) -> f64,
 ) -> Result<f64, GpuError> {
     slope(lengths, |n| {
         let body = format!("{step}\n").repeat(n as usize);
@@ -220,7 +233,7 @@ pub(super) fn steps_in(
         let shape = crate::gpu::Shape::from((grid.0, threads));
         let shape = cluster.map_or(shape, |size| shape.cluster(size));
         bench.launch("k", shape, &[&out, &results, &1u32])?;
-        Ok(bench.spans(&out).all())
+        Ok(of(&bench.spans(&out)))
     })
 }
 

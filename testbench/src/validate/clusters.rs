@@ -1,8 +1,8 @@
 //! Microbenchmarks of clusters and bulk copies.
 
-use super::chains::steps_in;
+use super::chains::{spans_in, steps_in};
 use super::kernels::{Timed, sink, target};
-use super::lab::slope;
+use super::lab::{Spans, slope};
 use super::{Lab, Point};
 use crate::gpu::GpuError;
 
@@ -22,15 +22,23 @@ pub(super) fn cluster(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         );
     }
     // The silicon figure includes the loop of its test. Its cost is that of a local load there, less a local load here.
-    let test_overhead = LOCAL_LOAD - load(lab, &point.gpu, size, 0)?;
-    Ok(load(lab, &point.gpu, size, 1)? + test_overhead)
+    let test_overhead = LOCAL_LOAD - load(lab, &point.gpu, size, 0, Spans::all)?;
+    let remote = match point.series.as_str() {
+        "remote load, mean of all pairs" => {
+            let at = |distance| load(lab, &point.gpu, size, distance, Spans::mean);
+            (1..size).map(at).sum::<Result<f64, _>>()? / f64::from(size - 1)
+        }
+        _ => load(lab, &point.gpu, size, 1, Spans::all)?,
+    };
+    Ok(remote + test_overhead)
 }
 
 /// A local load in the test of the silicon figures, in cycles (hpmll).
 const LOCAL_LOAD: f64 = 33.0;
 
-/// Cycles of a load, and of an addition, from the shared memory of the CTA whose rank is `distance` higher.
-fn load(lab: &Lab, gpu: &str, size: u32, distance: u32) -> Result<f64, GpuError> {
+/// Cycles of a load, and of an addition, from the shared memory of the CTA whose rank is `distance` higher. `of` takes one figure from
+/// those of all CTAs.
+fn load(lab: &Lab, gpu: &str, size: u32, distance: u32, of: fn(&Spans) -> f64) -> Result<f64, GpuError> {
     // The loaded word is 0. Each step adds it to the address, so that the next load depends on it.
     let init = format!(
         "mov.u32 %r1, sm; mov.u32 %r2, 0; st.shared.u32 [%r1], %r2; mov.u32 %r3, %cluster_ctarank; add.u32 %r3, %r3, {distance};\n\
@@ -43,7 +51,7 @@ fn load(lab: &Lab, gpu: &str, size: u32, distance: u32) -> Result<f64, GpuError>
         ..Timed::default()
     };
     let step = "ld.shared::cluster.u32 %r5, [%r4]; add.u32 %r4, %r4, %r5;";
-    steps_in(lab, gpu, &timed, step, (size.into(), 1), Some(size), [32, 96])
+    spans_in(lab, (gpu, &timed), step, (size.into(), 1), Some(size), [32, 96], of)
 }
 
 /// GB/s of bulk copies from memory: `y` CTAs, each copies `x` KB, waits, and copies the next.

@@ -371,6 +371,12 @@ impl Spans {
         last.saturating_sub(first) as f64
     }
 
+    /// Cycles of a thread in the mean.
+    pub fn mean(&self) -> f64 {
+        let cycles: u64 = self.0.iter().map(|span| span[1].saturating_sub(span[0])).sum();
+        cycles as f64 / self.0.len() as f64
+    }
+
     /// Cycles of the slowest thread.
     pub fn slowest(&self) -> f64 {
         let longest = self.0.iter().map(|span| span[1].saturating_sub(span[0])).max();

@@ -1,6 +1,8 @@
 //! Atomics of halves and vectors, asynchronous copies, and remote accesses that complete on an mbarrier of another CTA.
 
 use half::f16;
+use warpwave::gpu::{Factory, Gpu, Shape};
+use warpwave_components::preset;
 use warpwave_components::proto::launch::TrapKind;
 
 use super::Kernel;
@@ -355,4 +357,33 @@ fn access_through_an_address_of_a_rank_outside_the_cluster_traps() {
                 .traps(TrapKind::OutOfBounds, line);
         }
     }
+}
+
+/// Two blocks of a cluster read each other's shared memory. The time grows by the distances of both SMs, in both directions.
+#[test]
+fn remote_load_takes_the_distances_of_both_its_sms() {
+    let text = ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) {\n\
+        .reg .b32 %r<8>;\n.reg .b64 %o;\n.shared .align 16 .b32 words[4];\n\
+        ld.param.u64 %o, [out];\nmov.u32 %r0, %cluster_ctarank;\nmad.wide.u32 %o, %r0, 4, %o;\nxor.b32 %r1, %r0, 1;\n\
+        mov.u32 %r2, words;\nmapa.shared::cluster.u32 %r2, %r2, %r1;\nmov.u32 %r3, 0;\n\
+        st.shared.u32 [words], %r3;\n\
+        barrier.cluster.arrive;\nbarrier.cluster.wait;\n\
+        mov.u32 %r4, %clock;\nld.shared::cluster.u32 %r5, [%r2];\nadd.u32 %r2, %r2, %r5;\n\
+        ld.shared::cluster.u32 %r5, [%r2];\nadd.u32 %r4, %r4, %r5;\nmov.u32 %r6, %clock;\nsub.u32 %r6, %r6, %r4;\n\
+        st.global.u32 [%o], %r6;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}\n";
+    let cycles = |distances: &str| {
+        let set = ("cluster.sm_distances".to_owned(), distances.to_owned());
+        let config = preset::load("tiny", &[set]).unwrap().config;
+        let mut gpu = Gpu::with_factory(config, &Factory::new()).unwrap();
+        let module = gpu.load(text).unwrap();
+        let out = gpu.buffer(&[0u32; 2]).unwrap();
+        gpu.launch(&module, "k", Shape::from((2, 1)).cluster(2), &[&out])
+            .unwrap();
+        gpu.read(&out)
+    };
+    let near = cycles("[0]");
+    // Two loads, one after the other.
+    assert_eq!(cycles("[0, 9]"), near.iter().map(|n| n + 18).collect::<Vec<_>>());
+    assert_eq!(cycles("[7, 9]"), near.iter().map(|n| n + 32).collect::<Vec<_>>());
+    assert_eq!(cycles("[3]"), near.iter().map(|n| n + 12).collect::<Vec<_>>());
 }

@@ -76,6 +76,15 @@ fn gpc_without_tpcs_is_named() {
 }
 
 #[test]
+fn distance_list_without_entries_or_with_a_large_one_is_named() {
+    let found = faults(|gpu| gpu.cluster.sm_distances.clear());
+    assert_eq!(found, ["`cluster.sm_distances` is []: it must have at least one entry"]);
+    let found = faults(|gpu| gpu.cluster.sm_distances = vec![3, 41]);
+    let expected = "`cluster.sm_distances` is 41: it must be at most 40, so that a link is no longer than the longest";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
 fn more_sms_than_headers_can_name_are_named() {
     let found = faults(|gpu| gpu.topology.tpcs_per_gpc = vec![u32::MAX]);
     assert_eq!(
