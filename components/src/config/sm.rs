@@ -188,8 +188,8 @@ pub struct Barrier {
     pub warp_latency: u32,
 }
 
-/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA issues
-/// after the warp's earlier accesses have been performed. It also waits for the earlier accesses of the SM.
+/// Memory fence (MEMBAR): least cycles from its issue to the warp's next issue, by scope. A fence of a wider scope than the CTA also
+/// waits for the earlier accesses of the SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fence {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use warpwave_isa::inst::{Inst, Scope, Source};
+use warpwave_isa::inst::{Inst, Source};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program, WordSource};
 use warpwave_isa::reg::{Guard, RegSet};
@@ -51,10 +51,8 @@ pub enum Order {
     None,
     /// All have left the memory queue: a barrier.
     Queued,
-    /// All loads and atomics have returned: a fence of CTA scope, an invalidation of the L1.
+    /// All loads and atomics have returned: a fence, an invalidation of the L1.
     Returned,
-    /// All loads, stores and atomics have been performed: a fence of a wider scope.
-    Performed,
     /// All are complete: a fence before products and bulk copies.
     Over,
 }
@@ -194,7 +192,6 @@ fn order(inst: &Inst) -> Order {
     match inst.op {
         // From the memory queue on, the LSU keeps the order of accesses.
         Opcode::Bar | Opcode::BarRed | Opcode::ClusterArrive => Order::Queued,
-        Opcode::Membar if inst.mods.scope != Scope::Cta => Order::Performed,
         Opcode::Membar | Opcode::CctlIvall => Order::Returned,
         Opcode::FenceView => Order::Over,
         _ => Order::None,

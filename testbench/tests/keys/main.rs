@@ -58,7 +58,10 @@ const PROBES: [Probe; 18] = [
     },
     Probe { base: &[], look: units },
     Probe { base: &[], look: apart },
-    Probe { base: &[], look: two_launches },
+    Probe {
+        base: &[],
+        look: two_launches,
+    },
     Probe {
         base: &[("sm.reconvergence", "stack"), ("gigathread.standstill_cycles", "20000")],
         look: |config| Ok(format!("{:?}", apart(config))),
@@ -208,7 +211,10 @@ fn two_launches(config: GpuConfig) -> Result<String, String> {
     gpu.limit_cycles(LIMIT);
     let module = gpu.load(KERNELS).unwrap();
     let data = gpu.buffer(&[1u32; 32]).unwrap();
-    let cycles = [(); 2].map(|()| gpu.launch(&module, "apart", (1, 32), &[&data]).map(|report| report.cycles()));
+    let cycles = [(); 2].map(|()| {
+        gpu.launch(&module, "apart", (1, 32), &[&data])
+            .map(|report| report.cycles())
+    });
     Ok(format!("{cycles:?}"))
 }
 

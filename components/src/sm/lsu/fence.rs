@@ -1,9 +1,9 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
-//! The scheduler issues a fence of a wider scope than the CTA after the warp's own accesses have been performed. The latency of the fence
-//! counts from its issue.
-//! Such a fence also waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs, and the fence closes
-//! the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
+//! The scheduler issues a fence after the warp's loads have returned. The latency of the fence counts from its issue. The warp's stores may
+//! be under way then: on an H100 a fence takes 669 cycles behind a store, 670 behind an atomic, and either takes some 200 alone.
+//! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs,
+//! and the fence closes the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
 //! A fence before products and bulk copies (FENCE.VIEW) waits for the same accesses. Then it goes to shared memory, behind the accesses
 //! that the LSU has sent there. Shared memory performs them in order, and completes the fence after them. In a cluster a MEMBAR of a

@@ -160,7 +160,6 @@ impl Warp {
             Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
             Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),
             Order::Returned if self.loads > 0 => Err(WarpState::LongScoreboard),
-            Order::Performed if self.loads > 0 || self.stores > 0 => Err(WarpState::Membar),
             Order::Over if self.in_flight > 0 || self.stores > 0 => Err(WarpState::Membar),
             _ => Ok(next),
         }

@@ -271,17 +271,23 @@ const CREDIT: LsuAck = LsuAck::QueueCredit { warp: 0 };
 const DONE: LsuAck = LsuAck::StoreDone { warp: 0 };
 
 #[test]
-fn warp_ends_before_its_store_and_the_next_fence_in_its_slot_waits_for_it() {
-    let [stores, fences] = ["FADD R1, R2, R3\nST.B32 [R6], R0\nEXIT", "MEMBAR.GPU\nEXIT"].map(|code| grid(code, 1));
-    let build = |rig: &mut Rig| {
-        let starts = vec![(0, start(0, &stores)), (100, start(0, &fences))];
-        with_acks(rig, starts, vec![(60, CREDIT), (200, DONE), (210, CREDIT)])
+fn warp_ends_before_its_store_and_a_fence_of_views_in_its_slot_waits_for_it() {
+    let events = |fence: &str, credit| {
+        let [stores, fences] = ["FADD R1, R2, R3\nST.B32 [R6], R0\nEXIT", fence].map(|code| grid(code, 1));
+        let build = |rig: &mut Rig| {
+            let starts = vec![(0, start(0, &stores)), (100, start(0, &fences))];
+            with_acks(rig, starts, vec![(60, CREDIT), (200, DONE), (credit, CREDIT)])
+        };
+        check(build, 300).unwrap()
     };
-    let events = check(build, 300).unwrap();
+    let found = events("FENCE.VIEW.ASYNC\nEXIT", 210);
     // The credit arrives in cycle 61. The rig takes the event a cycle after the scheduler sends it.
-    assert_eq!(times(&events, "event")[0], 62, "{events:?}");
+    assert_eq!(times(&found, "event")[0], 62, "{found:?}");
     // The end of the store arrives in cycle 201.
-    assert_eq!(times(&events, "issue")[2], 202, "{events:?}");
+    assert_eq!(times(&found, "issue")[2], 202, "{found:?}");
+    // A MEMBAR goes to the LSU behind the store, and waits for it there.
+    let found = events("MEMBAR.GPU\nEXIT", 180);
+    assert!(times(&found, "issue")[2] < 120, "{found:?}");
 }
 
 #[test]
