@@ -1,7 +1,7 @@
 //! Fences (MEMBAR), and invalidations of the L1 (CCTL.IVALL).
 //!
 //! The scheduler issues a fence after the warp's loads have returned. The latency of the fence counts from its issue. The warp's stores may
-//! be under way then: on an H100 a fence takes 669 cycles behind a store, 670 behind an atomic, and either takes some 200 alone.
+//! be under way then. On an H100 a fence takes 669 cycles behind a store, and 670 behind an atomic.
 //! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs,
 //! and the fence closes the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
