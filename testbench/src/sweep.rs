@@ -53,7 +53,7 @@ pub use job::{Job, JobError, Key, Keys, Prepared, absolute, absolute_gpu, split_
 pub use label::launch_names;
 pub use page::page;
 pub use plot::{PlotOptions, plot};
-pub use script::{Call, Engine, Limits, script};
+pub use script::{Call, Engine, Limits, options, script};
 pub use setting::{SettingError, apply};
 pub use spec::{DrawnLaunches, PlotSpec, Spec};
 pub use store::{Outcome, Reached, Record, Store};

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use warpwave::bench::Bench;
 use warpwave::host::Region;
+use warpwave::report::units::count;
 use warpwave::scenario::Scenario;
 use warpwave_components::gpu::{Hang, LaunchError};
 use warpwave_components::proto::launch::{Trap, TrapKind};
@@ -189,11 +190,11 @@ fn nearest(regions: &[Region], space: &str, address: u64) -> String {
     };
     let Region { name, first, bytes } = region;
     let place = match u64::try_from(offset(*first)) {
-        Err(_) => format!("{} before it", counted(offset(*first).unsigned_abs())),
-        Ok(at) if at < *bytes => format!("{} from its start", counted(at)),
+        Err(_) => format!("{} before it", count(offset(*first).unsigned_abs(), "byte")),
+        Ok(at) if at < *bytes => format!("{} from its start", count(at, "byte")),
         // The most frequent case: an index that is one too large.
         Ok(at) if at == *bytes => "right behind it".to_owned(),
-        Ok(at) => format!("{} behind it", counted(at - bytes)),
+        Ok(at) => format!("{} behind it", count(at - bytes, "byte")),
     };
     let what = if space == "global" { "buffer" } else { "variable" };
     format!("the nearest {what} is `{name}`, {bytes} bytes at {first:#x}: the access is {place}")
@@ -214,14 +215,6 @@ fn ptx_line(scenario: &Scenario, line: u32) -> Option<String> {
     let text = scenario.ptx.lines().nth((line as usize).checked_sub(1)?)?;
     let (path, line) = scenario.ptx_place(line);
     Some(format!("{path}:{line}: {}", text.trim()))
-}
-
-fn counted(bytes: u64) -> String {
-    if bytes == 1 {
-        "1 byte".to_owned()
-    } else {
-        format!("{bytes} bytes")
-    }
 }
 
 /// The text for a launch that hangs, or that reached the limit: reasons, last writes, PTX lines, components that wait, advice.

@@ -9,6 +9,7 @@ use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
 use warpwave::lockstep;
 use warpwave::report::metrics::Value;
+use warpwave::report::units::count;
 use warpwave::report::{csv, text};
 use warpwave::scenario::{OtherRun, Scenario, npy};
 use warpwave::verdict;
@@ -238,14 +239,14 @@ fn warn_of_endless_grids(bench: &Bench, scenario: &Scenario) {
         let days = grid.ctas() / CTAS_PER_SECOND / DAY;
         let time = match days {
             0 => continue,
-            1..731 => format!("{days} days"),
-            days => format!("{} years", days / 365),
+            1..731 => count(days, "day"),
+            days => count(days / 365, "year"),
         };
         warn(&format!(
-            "{}: launch[{launch}] has {} blocks: even at {CTAS_PER_SECOND} blocks a second the run takes {time}; \
+            "{}: launch[{launch}] has {}: even at {CTAS_PER_SECOND} blocks a second the run takes {time}; \
              end it with --max-cycles, or launch a smaller grid",
             scenario.name,
-            grid.ctas()
+            count(grid.ctas(), "block")
         ));
     }
 }

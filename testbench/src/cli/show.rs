@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use warpwave::lesson;
+use warpwave::report::units::count;
 use warpwave::scenario::builtin;
 use warpwave_components::occupancy::{self, Limiter};
 use warpwave_components::preset::{self, Preset};
@@ -47,7 +48,8 @@ fn load(name: &str) -> Result<Preset, Failure> {
 fn line(name: &str, preset: &Preset) -> String {
     let config = &preset.config;
     let (sms, mhz) = (config.n_sms(), config.clocks.core_khz / 1000);
-    format!("{name:<14} {sms:>4} SMs {mhz:>5} MHz  {}\n", preset.summary)
+    let noun = if sms == 1 { "SM" } else { "SMs" };
+    format!("{name:<14} {sms:>4} {noun:<3} {mhz:>5} MHz  {}\n", preset.summary)
 }
 
 /// Every parameter of a preset with its source, then the list of sources.
@@ -89,8 +91,11 @@ pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
         (Limiter::Registers, allowed.registers),
     ];
     let mut out = format!(
-        "{}: {} threads, {} registers, {} bytes of shared memory\n\n",
-        config.name, shape.block, shape.regs, shape.smem
+        "{}: {}, {}, {} of shared memory\n\n",
+        config.name,
+        count(shape.block.into(), "thread"),
+        count(shape.regs.into(), "register"),
+        count(shape.smem.into(), "byte")
     );
     let _ = writeln!(out, "blocks per SM   {:>6}", found.blocks);
     let _ = writeln!(
@@ -106,7 +111,7 @@ pub fn occupancy(shape: &Shape) -> Result<(), Failure> {
         found.carveout
     );
     for (resource, blocks) in rows {
-        let blocks = blocks.map_or("no limit".to_owned(), |blocks| format!("{blocks} blocks"));
+        let blocks = blocks.map_or("no limit".to_owned(), |blocks| count(blocks.into(), "block"));
         let _ = writeln!(out, "{:<16}{blocks}", format!("{resource}:"));
     }
     print(&out)

@@ -6,17 +6,18 @@ mod point;
 
 mod pool;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
 use warpwave::report::saved::{CYCLES, is_column, launch_of};
+use warpwave::report::units::count;
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, DrawnLaunches, Job, JobError, Key, Keys, Outcome, PlotOptions, Point, Row, Spec, Status, Store, Table,
-    launch_names, page, plot, points, script, shown,
+    self, Call, DrawnLaunches, Job, JobError, Key, Keys, Outcome, PlotOptions, Point, Record, Row, Spec, Status, Store,
+    Table, launch_names, page, plot, points, script, shown,
 };
 use warpwave_components::preset;
 
@@ -38,6 +39,8 @@ struct Planned {
     spec: Spec,
     store: Store,
     points: Vec<(Point, Job, Key)>,
+    /// The records of points to compute a second time, by key.
+    retried: BTreeMap<Key, Record>,
     /// Every input file, which no output may replace.
     inputs: Vec<PathBuf>,
     launches: Launches,
@@ -62,13 +65,14 @@ pub fn sweep(args: &Sweep) -> Result<(), Failure> {
     }
 }
 
-/// Finds the points, and stores a job for each missing one. Removes the record of each point to retry.
+/// Finds the points, and stores a job for each missing one. A record stays until a new one replaces it.
 fn plan(what: &What) -> Result<Planned, Failure> {
     let name = what.scenario.clone().unwrap_or_default();
     let draft = Draft::find(&name).map_err(Failure::input)?;
     let title = title(&name, &draft);
     let mut spec = draft.sweep().cloned().unwrap_or_default();
     spec.override_axes(&what.over);
+    refuse_unused(what)?;
     let gpu = what.gpu.clone().or_else(|| draft.gpu());
     let base = Job {
         scenario: sweep::absolute(&name),
@@ -99,19 +103,15 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     });
     let points = keyed.collect::<Result<Vec<_>, Failure>>()?;
     let written = |error| Failure::write(store.folder(), error);
+    let mut retried = BTreeMap::new();
     for (_, job, key) in &points {
         let record = store.record(key);
-        let is_retried = record.as_ref().is_some_and(|record| {
-            let outcome = &record.outcome;
-            what.retry_failed && outcome.has_failed() || outcome.failed_below(&what.limits.limits())
-        });
-        if is_retried {
-            // Without its record the point counts as missing.
-            store.forget(key).map_err(written)?;
-        }
-        if is_retried || record.is_none() {
+        let is_missing = record.is_none();
+        let record = record.filter(|record| record.outcome.is_retried(what.limits.limits(), what.retry_failed));
+        if is_missing || record.is_some() {
             store.plan(key, job).map_err(written)?;
         }
+        retried.extend(record.map(|record| (key.clone(), record)));
     }
     Ok(Planned {
         name,
@@ -119,6 +119,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
         spec,
         store,
         points,
+        retried,
         inputs,
         launches,
     })
@@ -132,6 +133,35 @@ fn title(name: &str, draft: &Draft) -> String {
     match draft.words().title {
         "" => stem.unwrap_or_else(|| name.to_owned()),
         title => title.to_owned(),
+    }
+}
+
+/// Refuses an option for a value that an axis of the command line gives to each point.
+fn refuse_unused(what: &What) -> Result<(), Failure> {
+    // An axis of the scenario stays free to win: `test --sweeps --gpu` passes the option to every sweep.
+    let is_axis = |key: &str| what.over.iter().any(|axis| axis.name == key);
+    let set = what.set.iter().find(|(key, _)| is_axis(key));
+    let option = match (what.gpu.is_some() && is_axis("gpu"), set) {
+        (true, _) => "--gpu".to_owned(),
+        (false, Some((key, _))) => format!("--set {key}"),
+        (false, None) => return Ok(()),
+    };
+    Err(Failure::input(format!(
+        "{option} has no effect: --over gives each point its own value; leave out one of the two"
+    )))
+}
+
+/// Refuses a plot with the name of another format.
+fn check_plot(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        // A device or a pipe has no ending.
+        None | Some("svg") => Ok(()),
+        Some(_) => Err(Failure::input(format!(
+            "--plot {}: a plot is an SVG file; let its name end in .svg",
+            path.display()
+        ))),
     }
 }
 
@@ -158,10 +188,16 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Launches, Failu
 }
 
 impl Planned {
-    /// The points without a record.
+    /// The points without a record, and those to retry that have their old one.
     fn missing(&self) -> Vec<&(Point, Job, Key)> {
-        let is_missing = |(_, _, key): &&(Point, Job, Key)| self.store.record(key).is_none();
+        let is_missing = |(_, _, key): &&(Point, Job, Key)| self.done(key).is_none();
         self.points.iter().filter(is_missing).collect()
+    }
+
+    /// The record of a point. `None` if it is still to be computed.
+    fn done(&self, key: &Key) -> Option<Record> {
+        let record = self.store.record(key);
+        record.filter(|record| self.retried.get(key) != Some(record))
     }
 
     /// Refuses a column of a launch that no point has. Swept constants may change the number of launches, so only results show it.
@@ -169,7 +205,7 @@ impl Planned {
         let launches = self
             .points
             .iter()
-            .filter_map(|(_, _, key)| match self.store.record(key)?.outcome {
+            .filter_map(|(_, _, key)| match self.done(key)?.outcome {
                 Outcome::Done { report, .. } => report["launches"].as_array().map(Vec::len),
                 Outcome::Failed { .. } => None,
             });
@@ -189,8 +225,7 @@ impl Planned {
 
     /// The results so far.
     fn table(&self, columns: Vec<String>) -> Table {
-        let row =
-            |(point, _, key): &(Point, Job, Key)| Row::new(point.clone(), self.store.record(key).as_ref(), &columns);
+        let row = |(point, _, key): &(Point, Job, Key)| Row::new(point.clone(), self.done(key).as_ref(), &columns);
         Table {
             axes: self.spec.over.clone(),
             rows: self.points.iter().map(row).collect(),
@@ -215,6 +250,7 @@ fn print_plan(args: &Plan) -> Result<(), Failure> {
         program: &std::env::current_exe().map_err(Failure::input)?,
         store: planned.store.folder(),
         limits: args.what.limits.limits(),
+        retries: args.what.retry_failed,
         tasks: args.tasks.into(),
     };
     print(&script(engine.engine(), &planned.name, &missing, call))
@@ -225,6 +261,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
     let drawn = plot_options(args, &planned)?;
     let columns = columns(args, &planned, &drawn)?;
+    check_plot(args.plot.as_deref())?;
     // A wrong option must fail now, not after hours of points.
     let files = [
         ("--csv", &args.csv),
@@ -254,7 +291,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         &planned.store,
         &missing,
         jobs,
-        args.what.limits.limits(),
+        (args.what.limits.limits(), args.what.retry_failed),
         !args.no_progress && !args.quiet,
     )?;
     planned.check_launches(&columns)?;
@@ -266,8 +303,9 @@ fn run(args: &Sweep) -> Result<(), Failure> {
     if !args.quiet {
         print(&table.text())?;
         print(&format!(
-            "\n{all} points: {} computed in {:.1} s, {} from {}\n",
-            missing.len() - left.min(missing.len()),
+            "\n{}: {} computed in {:.1} s, {} from {}\n",
+            count(all as u64, "point"),
+            missing.len() - left,
             begin.elapsed().as_secs_f64(),
             all - missing.len(),
             args.what.store.display()
@@ -374,13 +412,14 @@ fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Fail
         let code = if progress::is_stopped() { INTERRUPTED } else { WRONG };
         return Err(Failure { code, text });
     }
-    let count = |is_it: fn(&Status) -> bool| table.rows.iter().filter(|row| is_it(&row.status)).count();
-    let failed = count(|status| matches!(status, Status::Failed(_)));
-    let wrong = count(|status| matches!(status, Status::Wrong(_)));
+    let number = |is_it: fn(&Status) -> bool| table.rows.iter().filter(|row| is_it(&row.status)).count();
+    let failed = number(|status| matches!(status, Status::Failed(_)));
+    let wrong = number(|status| matches!(status, Status::Wrong(_)));
     let mut failures = Vec::new();
     if failed > 0 {
         failures.push(format!(
-            "{failed} of {all} points failed; mend the cause, then run with --retry-failed"
+            "{failed} of {} failed; mend the cause, then run with --retry-failed",
+            count(all as u64, "point")
         ));
     }
     if wrong > 0 {

@@ -1,6 +1,7 @@
 //! Parses `--trace-on`: the event that starts a waveform.
 
 use warpwave::bench::Bench;
+use warpwave::report::units::count;
 use warpwave::scenario::{Buffer, Layout, Scenario};
 use warpwave_waveforms::trigger::Trigger;
 
@@ -46,8 +47,9 @@ fn launch(number: u64, scenario: &Scenario) -> Result<Trigger, Failure> {
     match scenario.launches.len() as u64 {
         n if number < n => Ok(Trigger::Launch(number)),
         n => Err(Failure::input(format!(
-            "--trace-on launch={number}: {} has {n} launches, counted from 0",
-            scenario.name
+            "--trace-on launch={number}: {} has {}, counted from 0",
+            scenario.name,
+            count(n, "launch")
         ))),
     }
 }

@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use warpwave::plan;
+use warpwave::report::units::count;
 use warpwave::validate::{
     self, FAMILIES, Family, FamilyRows, Lab, Point, Results, Row, Summary, csv, deviations, differences, figures, page,
     record, rows, table,
@@ -49,7 +50,8 @@ pub fn validate(options: &Validate) -> Result<(), Failure> {
     let rows = || results.iter().flat_map(|(_, rows)| rows);
     let (done, stored) = (rows().count(), rows().filter(|row| row.is_stored).count());
     print(&format!(
-        "\n{done} points: {} computed in {:.1} s, {stored} from {}\n",
+        "\n{}: {} computed in {:.1} s, {stored} from {}\n",
+        count(done as u64, "point"),
         done - stored,
         begin.elapsed().as_secs_f64(),
         options.store.display()

@@ -57,8 +57,19 @@ pub fn is_special(path: &Path) -> bool {
         || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
+/// Refuses `-`, which other programs take for standard output: a file of that name is rarely wanted.
+fn refuse_dash(path: &Path) -> Result<(), Failure> {
+    match path == Path::new("-") {
+        true => Err(Failure::input(
+            "`-` is no output here; write /dev/stdout for standard output, or ./- for a file of that name",
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Tests that a file can be written, without changing it.
 pub fn try_file(path: &Path) -> Result<(), Failure> {
+    refuse_dash(path)?;
     let tried = match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(_) if is_special(path) => Ok(()),
@@ -71,6 +82,7 @@ pub fn try_file(path: &Path) -> Result<(), Failure> {
 
 /// Tests that files can be written to a folder, without changing it. The folder may not exist yet.
 pub fn try_folder(path: &Path) -> Result<(), Failure> {
+    refuse_dash(path)?;
     let existing = path.ancestors().find(|folder| folder.exists());
     let existing = existing.unwrap_or(Path::new("."));
     let tried = match fs::metadata(existing) {

@@ -28,13 +28,22 @@ pub fn page(comparison: &Comparison) -> String {
                     tr { th { "A" } td { (comparison.a) } }
                     tr { th { "B" } td { (comparison.b) } }
                 }
-                p class="verdict" { (comparison.sentence) }
+                p class="verdict" { (with_code(&comparison.sentence)) }
                 (lines(comparison))
                 (metrics(comparison))
             } }
         }
     };
     markup.into_string()
+}
+
+/// A text with code between backticks.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (n, part) in text.split('`').enumerate() {
+            @if n % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
 }
 
 fn metrics(comparison: &Comparison) -> Markup {
@@ -139,7 +148,7 @@ mod tests {
         let comparison = Comparison {
             a: "a & b".to_owned(),
             b: "c".to_owned(),
-            sentence: "B takes 2 times.".to_owned(),
+            sentence: "B takes 2 times, at line 3 (`ld <a>;`).".to_owned(),
             cycles: [1.0, 2.0],
             equal_metrics: 7,
             metrics: vec![metric],
@@ -154,6 +163,7 @@ mod tests {
             page.contains("3.00 x") && page.contains("7 metrics are equal"),
             "{page}"
         );
+        assert!(page.contains("at line 3 (<code>ld &lt;a&gt;;</code>)."), "{page}");
         assert!(!page.contains("<script") && !page.contains("http"), "{page}");
     }
 }

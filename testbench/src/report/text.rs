@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use super::counts::Counts;
 use super::diagnosis::{self, Diagnosis};
 use super::metrics::{Inputs, Metric, Value};
+use super::units::count;
 use super::{glossary, latency, metrics, stalls, units};
 use crate::bench::{LaunchRun, Run, StopReason};
 
@@ -68,9 +69,9 @@ pub fn summary(to: &mut dyn Write, scenario: &str, run: &Run) -> io::Result<()> 
     let clock = f64::from(config.clocks.core_khz) / 1e3;
     writeln!(
         to,
-        "{scenario} on {}: {} SMs at {clock:.0} MHz\n",
+        "{scenario} on {}: {} at {clock:.0} MHz\n",
         config.name,
-        config.n_sms()
+        count(config.n_sms().into(), "SM")
     )?;
     launches(to, run)?;
     sampled(to, run)?;

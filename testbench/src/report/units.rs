@@ -26,6 +26,18 @@ pub fn scaled(number: f64, unit: &str) -> String {
     format!("{} {prefix}{unit}", digits(scaled))
 }
 
+/// A count with its noun: `1 block`, but `40 blocks`.
+///
+/// ```
+/// use warpwave::report::units::count;
+/// assert_eq!([0, 1, 2].map(|n| count(n, "SM")), ["0 SMs", "1 SM", "2 SMs"]);
+/// assert_eq!(count(2, "launch"), "2 launches");
+/// ```
+pub fn count(n: u64, noun: &str) -> String {
+    let plural = if noun.ends_with("ch") { "es" } else { "s" };
+    format!("{n} {noun}{}", if n == 1 { "" } else { plural })
+}
+
 /// A number with three digits. A whole number below 1000 has no fraction.
 ///
 /// ```

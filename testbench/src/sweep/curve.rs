@@ -10,15 +10,17 @@
 //! | `slope = S` | the least-squares line has this slope; with `log = true`, the power law has this exponent |
 //! | `csv = FILE`, `column = NAME` | each value is that of the row with the same settings |
 //!
-//! `within` is a relative tolerance.
+//! `within` is a relative tolerance, such as 0.05 or `"5 %"`.
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use super::table::shown;
 use super::{Axis, Point, Table};
 use crate::report::saved::{CYCLES, is_column};
+use crate::report::units::count;
 
 /// One metric along one axis.
 #[derive(Clone, PartialEq, Debug)]
@@ -120,11 +122,25 @@ pub struct CurveAssert {
     pub csv: Option<String>,
     /// The column of the file.
     pub column: Option<String>,
-    /// Relative tolerance.
+    /// Relative tolerance: a share such as 0.05 or `"5 %"`.
+    #[serde(default, deserialize_with = "share")]
     pub within: Option<f64>,
     /// True to measure knee and slope with both axes logarithmic.
     #[serde(default)]
     pub log: bool,
+}
+
+/// Reads a share: a number, or per cent as text.
+fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let value = toml::Value::deserialize(deserializer)?;
+    let percent = |text: &str| text.trim().strip_suffix('%')?.trim().parse::<f64>().ok();
+    let share = match &value {
+        toml::Value::String(text) => percent(text).map(|percent| percent / 100.0),
+        toml::Value::Integer(whole) => Some(*whole as f64),
+        value => value.as_float(),
+    };
+    let wrong = || D::Error::custom(format!("`within` is a share such as 0.05 or \"5 %\", not {value}"));
+    share.map(Some).ok_or_else(wrong)
 }
 
 fn cycles() -> String {
@@ -210,7 +226,8 @@ impl CurveAssert {
         let n = curve.points.len();
         // A single row of a file can be compared.
         if n < least && (self.csv.is_none() || n == 0) {
-            return Some(format!("{n} points have a value, and {least} are needed"));
+            let points = count(n as u64, "point");
+            return Some(format!("{points} with a value, and {least} are needed"));
         }
         let within = self.within.unwrap_or(0.0);
         if let Some(shape) = self.shape {
@@ -485,5 +502,11 @@ mod tests {
         }
         assert!(fault("knee = 4").contains("give `within`"));
         assert!(fault("knee = 4\nwithin = 1.5").contains("not 1.5"));
+        assert_eq!(assertion("knee = 4\nwithin = \"5 %\"").within, Some(0.05));
+        let wrong = toml::from_str::<CurveAssert>("knee = 4\nwithin = \"5\"").unwrap_err();
+        assert!(
+            wrong.to_string().contains("a share such as 0.05 or \"5 %\", not \"5\""),
+            "{wrong}"
+        );
     }
 }

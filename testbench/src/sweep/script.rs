@@ -28,15 +28,14 @@ pub struct Limits {
     pub memory: Option<u64>,
 }
 
-impl Limits {
-    /// The options of `run-point`.
-    pub fn options(&self) -> Vec<String> {
-        let time = self
-            .time
-            .map(|time| format!("--point-time-limit={}", time.as_secs_f64()));
-        let memory = self.memory.map(|bytes| format!("--point-memory={bytes}"));
-        time.into_iter().chain(memory).collect()
-    }
+/// The options of `run-point`. `retries` computes failed points a second time.
+pub fn options(limits: Limits, retries: bool) -> Vec<String> {
+    let time = limits
+        .time
+        .map(|time| format!("--point-time-limit={}", time.as_secs_f64()));
+    let memory = limits.memory.map(|bytes| format!("--point-memory={bytes}"));
+    let retries = retries.then(|| "--retry-failed".to_owned());
+    time.into_iter().chain(memory).chain(retries).collect()
 }
 
 /// How a job script calls `run-point`.
@@ -48,6 +47,8 @@ pub struct Call<'a> {
     pub store: &'a Path,
     /// Limits of each point.
     pub limits: Limits,
+    /// True to compute failed points a second time.
+    pub retries: bool,
     /// Most tasks of an array. A task takes several points if there are more.
     pub tasks: usize,
 }
@@ -57,12 +58,8 @@ impl Call<'_> {
     fn command(&self) -> String {
         let program = quoted(&self.program.display().to_string());
         let store = quoted(&self.store.display().to_string());
-        let options: String = self
-            .limits
-            .options()
-            .iter()
-            .map(|option| format!(" {option}"))
-            .collect();
+        let options = options(self.limits, self.retries);
+        let options: String = options.iter().map(|option| format!(" {option}")).collect();
         format!("{program} sweep run-point --store {store}{options}")
     }
 }
@@ -160,6 +157,7 @@ mod tests {
             program: Path::new("/opt/war wave"),
             store: Path::new("/data/it's"),
             limits,
+            retries: n == 2,
             tasks: 1000,
         };
         script(engine, "saxpy", &keys(n), call)
@@ -194,5 +192,7 @@ mod tests {
             text.ends_with(&format!("{} block=0\n{} block=1\nPOINTS\n", keys(2)[0].0, keys(2)[1].0)),
             "{text}"
         );
+        assert!(text.contains("--point-memory=3145728 --retry-failed {1}"), "{text}");
+        assert!(!of(Engine::Parallel, 1).contains("--retry-failed"));
     }
 }

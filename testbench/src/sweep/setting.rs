@@ -13,6 +13,7 @@ use thiserror::Error;
 use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{MIN_REGISTER_CAP, Module};
 
+use crate::report::units::count;
 use crate::scenario::dtype::Number;
 use crate::scenario::{Arg, Launch, Scenario, nearest, whole};
 
@@ -47,7 +48,7 @@ pub enum SettingError {
         form: String,
     },
     /// There is no such launch.
-    #[error("`{name}`: the scenario has {n} launches, counted from 0")]
+    #[error("`{name}`: the scenario has {}, counted from 0", count(*.n as u64, "launch"))]
     NoLaunch {
         /// The setting.
         name: String,
@@ -280,6 +281,6 @@ mod tests {
         assert!(says("args[0]", "1.5").contains("write a number of the type i32"));
         assert!(says("args[2]", "1").contains("`args[2]` is no scalar argument of saxpy"));
         assert!(says("saxpy_param_2", "1").contains("only scalars"));
-        assert!(says("launch[1].block", "32").contains("the scenario has 1 launches, counted from 0"));
+        assert!(says("launch[1].block", "32").contains("the scenario has 1 launch, counted from 0"));
     }
 }

@@ -77,7 +77,7 @@ pub enum Reached {
 
 impl Outcome {
     /// True if the point failed at a limit that `limits` raises or lifts.
-    pub fn failed_below(&self, limits: &Limits) -> bool {
+    fn failed_below(&self, limits: Limits) -> bool {
         match self {
             Outcome::Failed {
                 limit: Some(Reached::Time(seconds)),
@@ -91,9 +91,9 @@ impl Outcome {
         }
     }
 
-    /// True if the point has no result.
-    pub fn has_failed(&self) -> bool {
-        matches!(self, Outcome::Failed { .. })
+    /// True if the point is computed a second time: it failed at a limit that `limits` raises or lifts, or it failed and `retries` is true.
+    pub fn is_retried(&self, limits: Limits, retries: bool) -> bool {
+        retries && matches!(self, Outcome::Failed { .. }) || self.failed_below(limits)
     }
 }
 
@@ -258,14 +258,21 @@ mod tests {
         let memory = |memory| Limits { time: None, memory };
         let (slow, large) = (failed(Some(Reached::Time(2.0))), failed(Some(Reached::Memory(64))));
         assert_eq!(
-            [Some(1), Some(2), Some(3), None].map(|s| slow.failed_below(&time(s))),
+            [Some(1), Some(2), Some(3), None].map(|s| slow.is_retried(time(s), false)),
             [false, false, true, true]
         );
         assert_eq!(
-            [Some(63), Some(64), Some(65), None].map(|m| large.failed_below(&memory(m))),
+            [Some(63), Some(64), Some(65), None].map(|m| large.is_retried(memory(m), false)),
             [false, false, true, true]
         );
-        assert!(!failed(None).failed_below(&Limits::default()));
+        assert!(slow.is_retried(time(Some(1)), true));
+        assert!(!failed(None).is_retried(Limits::default(), false));
+        assert!(failed(None).is_retried(Limits::default(), true));
+        let done = Outcome::Done {
+            report: serde_json::Value::Null,
+            wrong: vec!["y".to_owned()],
+        };
+        assert!(!done.is_retried(Limits::default(), true));
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn pattern_or_event_without_a_match_is_refused_with_existing_names() {
         &["--trace-on", "moon=full"],
         &["launch=2, pc=0x40, stall>1000 or address=BUFFER[INDEX]"],
     );
-    refused(&["--trace-on", "launch=1"], &["saxpy has 1 launches, counted from 0"]);
+    refused(&["--trace-on", "launch=1"], &["saxpy has 1 launch, counted from 0"]);
     refused(&["--trace-on", "pc=0x1000"], &["instructions, counted from 0"]);
     refused(
         &["--trace-on", "address=z[0]"],

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+#[cfg(unix)]
+use std::{process::Stdio, thread::sleep, time::Duration};
 
 /// Standard output, standard error and exit code of a command.
 struct Answer {
@@ -44,6 +46,25 @@ fn warpwave_in(folder: &Path, args: &[&str]) -> Answer {
 
 fn warpwave(args: &[&str]) -> Answer {
     warpwave_in(tempfile::tempdir().unwrap().path(), args)
+}
+
+/// Starts a command, interrupts it as Ctrl-C does once `is_ready`, and waits for its end. Fails with the output of one that ended before.
+#[cfg(unix)]
+fn interrupt(mut command: Command, is_ready: impl Fn() -> bool) -> Answer {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    while !is_ready() {
+        if let Some(status) = child.try_wait().unwrap() {
+            let answer = child.wait_with_output().unwrap();
+            let [out, err] = [&answer.stdout, &answer.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+            panic!("{command:?} ended before it was interrupted, with {status}:\n{out}\n{err}");
+        }
+        sleep(Duration::from_millis(2));
+    }
+    let id = child.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(killed.success());
+    Answer::of(child.wait_with_output().unwrap())
 }
 
 /// The records of a store, by file name.

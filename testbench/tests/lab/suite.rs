@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
-use crate::{Answer, COUNT, COUNT_PTX, command, error_scenario, project, warpwave, warpwave_in};
+use crate::{COUNT, COUNT_PTX, error_scenario, project, warpwave, warpwave_in};
+#[cfg(unix)]
+use crate::{command, interrupt};
 
 /// A folder `kernels` with a scenario that holds, one whose assertion fails, one that traps, and a preset.
 fn kernels() -> tempfile::TempDir {
@@ -236,27 +235,16 @@ fn scenario_that_ended_behind_a_running_one_has_its_line_after_an_interrupt() {
         "--max-cycles",
         "5e6",
     ];
-    let suite = command(folder.path(), &args)
+    let mut suite = command(folder.path(), &args);
+    suite
         .args(["--set", "gigathread.standstill_cycles=0"])
-        .env("TMPDIR", reports.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .env("TMPDIR", reports.path());
     let is_written = || {
         let folders = fs::read_dir(reports.path()).unwrap().flatten();
         let mut reports = folders.map(|folder| folder.path().join("1.json"));
         reports.any(|report| report.metadata().is_ok_and(|file| file.len() > 0))
     };
-    while !is_written() {
-        sleep(Duration::from_millis(5));
-    }
-    let stopped = Command::new("kill")
-        .args(["-INT", &suite.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(stopped.success());
-    let answer = Answer::of(suite.wait_with_output().unwrap());
+    let answer = interrupt(suite, is_written);
     assert_eq!(answer.code, 130, "{}", answer.err);
     // The first scenario was interrupted, so it has no line.
     assert!(answer.out.starts_with("ok      count.toml "), "{}", answer.out);

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
+#[cfg(unix)]
+use crate::interrupt;
 use crate::{Answer, command, error_scenario, project, records, warpwave, warpwave_in};
 
 /// The fields of a table's rows, without its header and what follows it.
@@ -251,11 +253,58 @@ fn column_of_an_absent_launch_is_refused() {
 fn built_in_preset_wins_over_a_file_of_its_name() {
     let folder = project("");
     fs::write(folder.path().join("tiny"), "no preset").unwrap();
-    let args = ["sweep", "count.toml", "--over", "gpu=tiny"];
-    for more in [&[][..], &["--gpu", "tiny"]] {
-        let answer = warpwave_in(folder.path(), &[&args, more].concat());
+    for over in [&["gpu=tiny"][..], &["block=64", "--gpu", "tiny"]] {
+        let answer = warpwave_in(folder.path(), &[&["sweep", "count.toml", "--over"], over].concat());
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+        assert!(answer.out.contains("\n1 point: "), "{}", answer.out);
     }
+}
+
+#[test]
+fn option_without_effect_and_wrong_plot_are_refused() {
+    let folder = project("");
+    for (more, says) in [
+        (
+            ["--over", "gpu=tiny", "--gpu", "h200"],
+            "--gpu has no effect: --over gives each point its own value",
+        ),
+        (
+            ["--over", "sm.scheduler=lrr", "--set", "sm.scheduler=gto"],
+            "--set sm.scheduler has no effect",
+        ),
+        (
+            ["--over", "block=64", "--plot", "a.png"],
+            "--plot a.png: a plot is an SVG file",
+        ),
+        (
+            ["--over", "block=64", "--csv", "-"],
+            "`-` is no output here; write /dev/stdout for standard output",
+        ),
+    ] {
+        let answer = warpwave_in(folder.path(), &[&["sweep", "count.toml"], &more[..]].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{more:?}");
+        assert!(answer.err.contains(says), "{}", answer.err);
+    }
+    for option in ["--json", "--csv", "--html", "--vcd", "--hist"] {
+        let answer = warpwave_in(folder.path(), &["run", "count.toml", option, "-"]);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{option}");
+        assert!(answer.err.contains("`-` is no output here"), "{option}: {}", answer.err);
+    }
+    let args = [
+        "sweep",
+        "count.toml",
+        "--over",
+        "block=64",
+        "--quiet",
+        "--csv",
+        "/dev/stdout",
+    ];
+    let answer = warpwave_in(folder.path(), &args);
+    assert!(
+        answer.out.starts_with("block,cycles,state,reason\n64,"),
+        "{}",
+        answer.out
+    );
 }
 
 #[test]
@@ -315,24 +364,10 @@ fn sweep_of_200_points_killed_twice_ends_complete_with_each_point_computed_once(
 #[cfg(unix)]
 #[test]
 fn interrupt_keeps_what_is_done_and_says_how_to_go_on() {
-    use std::process::Command;
     let folder = project("");
     let store = folder.path().join(".warpwave-store");
     let args = ["sweep", "count.toml", "--over", "n=1000..4000+1", "--jobs", "1"];
-    let sweep = command(folder.path(), &args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    while records(&store).len() < 2 {
-        sleep(Duration::from_millis(1));
-    }
-    let killed = Command::new("kill")
-        .args(["-INT", &sweep.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(killed.success());
-    let answer = Answer::of(sweep.wait_with_output().unwrap());
+    let answer = interrupt(command(folder.path(), &args), || records(&store).len() >= 2);
     assert_eq!(answer.code, 130, "{}", answer.err);
     assert!(
         answer
@@ -367,10 +402,15 @@ fn value_written_otherwise_is_the_same_point() {
     assert_eq!(computed(&["elements=10*10,0xC8"]), "0");
     assert_eq!(computed(&["half=25"]), "1");
     assert_eq!(computed(&["half=elements / 4"]), "0");
-    assert_eq!(computed(&["block=32,64"]), "2");
+    // 64 is the value of the scenario, and its point is computed.
+    assert_eq!(computed(&["block=32,64"]), "1");
     assert_eq!(computed(&["block=32x1,64x1x1"]), "0");
     assert_eq!(computed(&["args[1]=8,1_6"]), "2");
     assert_eq!(computed(&["args[1]=8,16"]), "0");
+    assert_eq!(computed(&["n=8,16"]), "0");
+    // The own values of the scenario: one point, whatever names it.
+    assert_eq!(computed(&["elements=100", "block=64", "launch[0].grid=1"]), "0");
+    assert_eq!(computed(&["n=100"]), "0");
 }
 
 #[test]
@@ -408,9 +448,61 @@ fn failed_point_keeps_its_reason_until_it_is_retried() {
     let first = records(&folder.path().join(".warpwave-store"));
     let again = warpwave_in(folder.path(), &args);
     assert!(again.out.contains("2 points: 0 computed in"), "{}", again.out);
+    // A lower limit is no reason either.
+    let with = |limit| [&args[..7], &[limit], &args[8..]].concat();
+    let lower = warpwave_in(folder.path(), &with("0.2s"));
+    assert!(lower.out.contains("2 points: 0 computed in"), "{}", lower.out);
+    let store = || records(&folder.path().join(".warpwave-store"));
+    assert_eq!(store(), first);
     let retried = warpwave_in(folder.path(), &[&args[..], &["--retry-failed"]].concat());
     assert!(retried.out.contains("2 points: 2 computed in"), "{}", retried.out);
-    assert_ne!(records(&folder.path().join(".warpwave-store")), first);
+    assert_ne!(store(), first);
+    let second = store();
+    let higher = warpwave_in(folder.path(), &with("0.4s"));
+    assert!(higher.out.contains("2 points: 2 computed in"), "{}", higher.out);
+    assert!(store().iter().all(|(key, record)| second[key] != *record));
+}
+
+#[test]
+fn plan_keeps_the_records_of_failed_points_until_new_ones_replace_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = error_scenario("endless");
+    let with = |command: &[&str], more: &[&str]| {
+        let axes = [
+            "--gpu",
+            "tiny",
+            "--over",
+            "block=32",
+            "--set",
+            "gigathread.standstill_cycles=0",
+        ];
+        warpwave_in(folder.path(), &[command, &[scenario.as_str()], &axes, more].concat())
+    };
+    let store = || records(&folder.path().join(".warpwave-store"));
+    assert_eq!(with(&["sweep"], &["--point-time-limit", "0.2s"]).code, 1);
+    let first = store();
+    let key = first.keys().next().unwrap().trim_end_matches(".json").to_owned();
+    let same = with(&["sweep", "plan"], &["--point-time-limit", "0.2s"]);
+    assert_eq!((same.code, same.out.as_str()), (0, ""));
+    for more in [
+        &["--point-time-limit", "0.3s"][..],
+        &[],
+        &["--point-time-limit", "0.1s", "--retry-failed"],
+    ] {
+        let plan = with(&["sweep", "plan"], more);
+        assert_eq!(plan.out, format!("{key} block=32\n"), "{more:?}: {}", plan.err);
+        assert_eq!(store(), first);
+    }
+    let script = with(&["sweep", "plan", "--for", "parallel"], &["--retry-failed"]);
+    assert!(script.out.contains("--retry-failed {1}"), "{}", script.out);
+    let run_point = |more: &[&str]| warpwave_in(folder.path(), &[&["sweep", "run-point", &key], more].concat());
+    assert_eq!(run_point(&["--point-time-limit", "0.2s"]).code, 0);
+    assert_eq!(store(), first);
+    assert_eq!(run_point(&["--point-time-limit", "0.3s"]).code, 4);
+    let second = store();
+    assert_ne!(second, first);
+    assert_eq!(run_point(&["--point-time-limit", "0.1s", "--retry-failed"]).code, 4);
+    assert_ne!(store(), second);
 }
 
 #[test]

@@ -136,6 +136,9 @@ pub struct RunPoint {
     /// The store that `sweep plan` used
     #[arg(long, value_name = "DIR", default_value = STORE)]
     pub store: PathBuf,
+    /// Compute the point a second time if it failed
+    #[arg(long)]
+    pub retry_failed: bool,
     #[command(flatten)]
     pub limits: PointLimits,
 }

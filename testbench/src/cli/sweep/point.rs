@@ -28,10 +28,11 @@ pub fn run(args: &RunPoint) -> Result<(), Failure> {
         ))
     })?;
     let lock = store.lock(key).map_err(|error| Failure::write(store.folder(), error))?;
-    if store.record(key).is_some() {
+    let limits = args.limits.limits();
+    let record = store.record(key);
+    if record.is_some_and(|record| !record.outcome.is_retried(limits, args.retry_failed)) {
         return Ok(());
     }
-    let limits = args.limits.limits();
     // Before the scenario is read, so that its data count too.
     limit_memory(limits)?;
     let changed = format!("the input files of point {key} have changed since it was planned; plan the sweep again");

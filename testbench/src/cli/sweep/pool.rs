@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::Mutex;
 
-use warpwave::sweep::{Job, Key, Limits, Outcome, Point, Reached, Record, Store, shown};
+use warpwave::sweep::{Job, Key, Limits, Outcome, Point, Reached, Record, Store, options, shown};
 
 use super::super::failure::Failure;
 use super::super::lab::in_parallel;
@@ -19,12 +19,12 @@ const INTERRUPTS: [i32; 3] = [1, 2, 15];
 /// The signal of `abort`.
 const ABORT: i32 = 6;
 
-/// Computes the points, at most `jobs` at a time. After Ctrl-C no more begin.
+/// Computes the points, at most `jobs` at a time. After Ctrl-C no more begin. With `retries`, a record of a failure does not count.
 pub fn compute(
     store: &Store,
     missing: &[&(Point, Job, Key)],
     jobs: NonZeroUsize,
-    limits: Limits,
+    (limits, retries): (Limits, bool),
     has_progress: bool,
 ) -> Result<(), Failure> {
     if missing.is_empty() {
@@ -37,12 +37,17 @@ pub fn compute(
         let (point, job, key) = missing[n];
         let mut command = Command::new(&program);
         command.args(["sweep", "run-point", &key.to_string(), "--store"]);
-        command.arg(store.folder()).args(limits.options());
+        command.arg(store.folder()).args(options(limits, retries));
         // Several processes cannot share the terminal's input.
         command.stdin(Stdio::null());
-        let recorded = command
-            .output()
-            .and_then(|output| record(store, job, key, &output, limits));
+        let before = store.record(key);
+        let recorded = command.output().and_then(|output| {
+            // The process stored its own result or reason.
+            match store.record(key) == before {
+                true => record(store, job, key, &output, limits),
+                false => Ok(()),
+            }
+        });
         if let Err(error) = recorded {
             // The others go on: one point that cannot be stored does not end the sweep.
             first_error.lock().expect("no worker panicked").get_or_insert(error);
@@ -55,10 +60,6 @@ pub fn compute(
 
 /// Stores the reason why a process ended without a record.
 fn record(store: &Store, job: &Job, key: &Key, output: &Output, limits: Limits) -> std::io::Result<()> {
-    // The process stored its own result or reason.
-    if store.record(key).is_some() {
-        return Ok(());
-    }
     match crash(output.status, &String::from_utf8_lossy(&output.stderr), limits) {
         Some(outcome) => store.put(key, &Record::new(job.clone(), outcome, 0.0)),
         None => Ok(()),

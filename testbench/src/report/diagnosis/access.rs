@@ -7,9 +7,8 @@ use warpwave_isa::space::Space;
 
 use super::Cause;
 use super::facts::{Facts, ratio};
-use super::launch::count;
 use super::sites::{Place, Site};
-use crate::report::units::digits;
+use crate::report::units::{count, digits};
 
 /// Bytes of a sector.
 const SECTOR: u64 = 32;

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, ratio};
 use super::{BUSY, Cause, MATTERS, OCCUPIED};
-use crate::report::units::{digits, scaled};
+use crate::report::units::{count, digits, scaled};
 
 /// States of warps that wait for a result.
 const WAITS: [&str; 3] = ["long_scoreboard", "short_scoreboard", "wait"];
@@ -23,8 +23,9 @@ fn grid(facts: &Facts<'_>) -> Option<Cause> {
     (blocks < sms).then(|| Cause {
         kind: "small_grid",
         text: format!(
-            "grid too small: {} on {sms} SMs, {} waves",
+            "grid too small: {} on {}, {} waves",
             count(blocks, "block"),
+            count(sms, "SM"),
             digits(waves(facts))
         ),
         advice: "give the launch more work, split it into more blocks, or run several kernels at once".to_owned(),
@@ -33,11 +34,6 @@ fn grid(facts: &Facts<'_>) -> Option<Cause> {
         states: &[],
         is_fault: false,
     })
-}
-
-/// A count with its noun, such as `1 block` or `40 blocks`.
-pub(super) fn count(n: u64, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 fn latency(facts: &Facts<'_>) -> Option<Cause> {

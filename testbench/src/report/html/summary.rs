@@ -7,6 +7,7 @@ use super::{Page, capitalized, percent, thousands};
 use crate::bench::StopReason;
 use crate::report::diagnosis::{self, Diagnosis};
 use crate::report::metrics;
+use crate::report::units::count;
 
 /// Name and metric of each card.
 const CARDS: [(&str, &str); 10] = [
@@ -54,7 +55,7 @@ pub(super) fn markup(page: &Page<'_>, diagnoses: &[Diagnosis]) -> Markup {
             }
             p.soft {
                 b { (scenario.name) } " on " b { (config.name) }
-                ": " (config.n_sms()) " SMs at " (config.clocks.core_khz / 1000) " MHz, " (scenario.ptx_path)
+                ": " (count(config.n_sms().into(), "SM")) " at " (config.clocks.core_khz / 1000) " MHz, " (scenario.ptx_path)
             }
         }
         @if let Some(sample) = run.sample {
