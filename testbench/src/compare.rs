@@ -18,9 +18,12 @@ mod text;
 
 mod page;
 
+mod saved;
+
 pub use lines::{LineRow, Lines};
 pub use metric_rows::MetricRow;
 pub use page::page;
+pub use saved::read_report;
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -32,7 +35,7 @@ use crate::report::saved::{CYCLES, value};
 pub struct Side {
     /// What ran: scenario, GPU and changed preset keys.
     pub name: String,
-    /// The report of `warpwave run --json`.
+    /// The report of `warpwave run --json`, or what [`read_report`] keeps of it.
     pub report: Json,
     /// The costs of the PTX lines. `None` for a report that was saved without them.
     pub lines: Option<Lines>,

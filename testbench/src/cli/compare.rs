@@ -5,9 +5,8 @@ use std::thread;
 
 use clap::Args;
 use serde::Deserialize;
-use serde_json::Value as Json;
 use warpwave::bench::Options;
-use warpwave::compare::{Comparison, Lines, Side, page};
+use warpwave::compare::{Comparison, Lines, Side, page, read_report};
 use warpwave::report::json;
 use warpwave::scenario::Draft;
 use warpwave::watch::profile::Profile;
@@ -156,16 +155,18 @@ fn side(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
 /// Reads a saved report.
 fn saved(request: &Request<'_>) -> Result<Side, Failure> {
     let name = request.name;
-    let text = text_file::read(Path::new(name));
-    let text = text.map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
-    let report: Option<Json> = serde_json::from_str(&text).ok();
-    // Any other JSON file lacks this key.
-    let report = report.filter(|report| report["totals"]["cycles"].is_u64());
-    let report = report.ok_or_else(|| {
+    let file = text_file::open(Path::new(name));
+    let file = file.map_err(|error| Failure::input(format!("cannot read {name}: {error}")))?;
+    let wrong = |why: &str| {
         Failure::input(format!(
-            "{name} is no report; write one with `warpwave run --json FILE`"
+            "{name} is no report ({why}); write one with `warpwave run --json FILE`"
         ))
-    })?;
+    };
+    let report = read_report(file).map_err(|why| wrong(&why))?;
+    // Any other JSON file lacks this key.
+    if !report["totals"]["cycles"].is_u64() {
+        return Err(wrong("it has no `totals.cycles`"));
+    }
     // A sample covers the cycles that its user chose.
     let is_sample = report["stopped"] == "sampled";
     if let Some(reason) = report["stopped"].as_str().filter(|_| !is_sample) {

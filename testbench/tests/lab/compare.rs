@@ -138,13 +138,33 @@ fn report_saved_without_lines_is_compared_by_its_metrics() {
 /// A device has no end, and its length is 0.
 #[test]
 #[cfg(unix)]
-fn report_without_an_end_is_refused_at_the_limit_of_a_text() {
+fn report_without_an_end_is_refused_at_its_first_wrong_byte() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("endless.json")).unwrap();
     let answer = warpwave_in(folder.path(), &["compare", "endless.json", "saxpy", "--gpu", "tiny"]);
     assert_eq!(answer.code, 2);
-    let says = "cannot read endless.json: larger than 64 MiB, the limit of a text";
+    let says =
+        "endless.json is no report (expected value at line 1 column 1); write one with `warpwave run --json FILE`";
     assert!(answer.err.contains(says), "{}", answer.err);
+}
+
+#[test]
+fn saved_report_of_thousands_of_launches_is_compared() {
+    let folder = two();
+    let path = folder.path().join("a.json");
+    let run = ["run", "count.toml", "--json", "a.json"];
+    assert_eq!(warpwave_in(folder.path(), &run).code, 0);
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let launch = report["launches"][0].to_string();
+    // 80 MB, above the limit of a text.
+    let launches = vec![launch.as_str(); 80_000_000 / launch.len()].join(",");
+    let mut rest = report.clone();
+    rest.as_object_mut().unwrap().remove("launches");
+    let rest = rest.to_string();
+    fs::write(&path, format!("{{\"launches\":[{launches}],{}", &rest[1..])).unwrap();
+    let answer = warpwave_in(folder.path(), &["compare", "a.json", "count.toml"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("every metric is equal"), "{}", answer.out);
 }
 
 #[test]
@@ -163,7 +183,7 @@ fn what_cannot_be_compared_is_refused() {
     fs::write(folder.path().join("no.json"), "{}").unwrap();
     assert!(
         fails(2, &["no.json", "count.toml"])
-            .contains("no.json is no report; write one with `warpwave run --json FILE`")
+            .contains("no.json is no report (it has no `totals.cycles`); write one with `warpwave run --json FILE`")
     );
     assert!(fails(2, &["count.toml", "saxpi"]).contains("did you mean `saxpy`?"));
     assert!(fails(2, &["count.toml", "--html", "count.toml"]).contains("--html count.toml is read by this run"));
