@@ -7,7 +7,8 @@
 //! The essential keys of a scenario leave out its descriptions, its GPU, its sweep, and assertions without `points = true`.
 //! If assertions for each point compare with other runs, the key has their scenarios, files and GPUs too.
 //!
-//! Constants and settings go into the key by their values, so another spelling of a value is the same point.
+//! Constants and settings go into the key by their values, so another spelling of a value is the same point. So is a setting with the
+//! scenario's own value: it leaves the launches as they are.
 //!
 //! A built-in scenario is part of the build, so its name stands for its files.
 
@@ -206,6 +207,40 @@ pub fn absolute_gpu(name_or_path: &str) -> String {
 pub struct Keys {
     scenarios: BTreeMap<String, Known>,
     gpus: BTreeMap<(String, Vec<(String, String)>), String>,
+    /// The last scenario that settings were applied to. Its data may be large, so there is one.
+    built: Option<Built>,
+}
+
+/// A scenario with its constants, to apply settings to.
+struct Built {
+    name: String,
+    constants: Vec<Setting>,
+    scenario: Scenario,
+}
+
+impl Built {
+    /// `None` if the scenario has a fault with these constants.
+    fn new(name: &str, constants: &[Setting]) -> Option<Built> {
+        let draft = Draft::find(name).ok()?.with_constants(constants).ok()?;
+        Some(Built {
+            name: name.to_owned(),
+            constants: constants.to_vec(),
+            scenario: draft.build(None).ok()?,
+        })
+    }
+
+    /// The launches with the settings, as one setting. Empty if they are those of the scenario, and `None` if a setting does not apply.
+    fn launches(&mut self, settings: &[Setting]) -> Option<Vec<Setting>> {
+        let own = (self.scenario.launches.clone(), self.scenario.max_registers);
+        let applied = settings
+            .iter()
+            .try_for_each(|(name, value)| setting::apply(&mut self.scenario, name, value));
+        let launches = std::mem::replace(&mut self.scenario.launches, own.0.clone());
+        let changed = (launches, std::mem::replace(&mut self.scenario.max_registers, own.1));
+        applied.ok()?;
+        let resolved = ("launches".to_owned(), format!("{changed:?}"));
+        Some(if changed == own { Vec::new() } else { vec![resolved] })
+    }
 }
 
 impl Keys {
@@ -227,16 +262,30 @@ impl Keys {
         // The same value may be written in several ways, such as `1e3` and `1000`.
         let (constants, settings) = split_constants(&scenario.draft, &job.settings);
         let constants = scenario.draft.constant_values(&constants).unwrap_or(constants);
-        let settings = settings.into_iter().map(|(name, value)| {
-            let value = setting::canonical(&name, &value);
-            (name, value)
-        });
+        let settings = self.resolved(&job.scenario, &constants, settings);
         let settings: Vec<_> = constants.into_iter().chain(settings).collect();
         let settings = settings.iter().flat_map(|(name, value)| [name, value]);
         let limits = format!("{} {:?}", job.ignore_target, job.max_cycles);
         let parts = inputs.iter().map(Vec::as_slice);
         let parts = parts.chain(settings.map(|text| text.as_bytes()));
         Ok(Key::of(parts.chain([limits.as_bytes()])))
+    }
+
+    /// The launches that the settings lead to, as one setting. Empty if they are those of the scenario. The settings themselves if the
+    /// scenario or one of them has a fault: the point reports it.
+    fn resolved(&mut self, name: &str, constants: &[Setting], settings: Vec<Setting>) -> Vec<Setting> {
+        if settings.is_empty() {
+            return settings;
+        }
+        let is_built = |built: &Built| built.name == name && built.constants == constants;
+        if !self.built.as_ref().is_some_and(is_built) {
+            self.built = Built::new(name, constants);
+        }
+        let launches = self.built.as_mut().and_then(|built| built.launches(&settings));
+        launches.unwrap_or_else(|| {
+            let value = |(name, value): Setting| (name.clone(), setting::canonical(&name, &value));
+            settings.into_iter().map(value).collect()
+        })
     }
 
     fn scenario(&mut self, name: &str) -> Result<Known, JobError> {
@@ -379,6 +428,26 @@ mod tests {
         let depth = preset::load("tiny", &[]).unwrap().config.sm.lsu.queue_depth;
         let sets = vec![("sm.lsu.queue_depth".to_owned(), depth.to_string())];
         assert_eq!(key(&Job { sets, ..saxpy() }), key(&saxpy()));
+    }
+
+    #[test]
+    fn setting_with_the_value_of_the_scenario_is_the_same_point() {
+        let with = |settings: &[(&str, &str)]| {
+            let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let settings = settings.iter().map(pair).collect();
+            key(&Job { settings, ..saxpy() })
+        };
+        // 40 blocks of 256 threads.
+        let own = key(&saxpy());
+        assert_eq!(with(&[("launch[0].block", "256"), ("grid", "40x1")]), own);
+        assert_eq!(with(&[("args[0]", "10000"), ("saxpy_param_0", "1e4")]), own);
+        // The last value of a size counts.
+        assert_eq!(with(&[("grid", "9"), ("launch[0].grid", "40")]), own);
+        assert_ne!(with(&[("grid", "40"), ("launch[0].grid", "9")]), own);
+        assert_eq!(with(&[("args[0]", "77")]), with(&[("saxpy_param_0", "77")]));
+        assert_ne!(with(&[("max_registers", "32")]), own);
+        // A fault keeps its own point.
+        assert_ne!(with(&[("grid", "none")]), own);
     }
 
     #[test]
