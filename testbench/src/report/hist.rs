@@ -20,7 +20,7 @@ use warpwave_hw::stats::Latency;
 use warpwave_isa::program::Program;
 
 use super::latency;
-use super::svg::{Axis, Plot, Scale, colour};
+use super::svg::{Axis, Plot, Scale, colour, stroke};
 use crate::watch::requests::{Requests, SlowRequest, begin};
 
 /// Bars of the density chart per doubling of the latency.
@@ -195,7 +195,7 @@ pub fn percentiles(paths: &Paths<'_>, size: (u32, u32)) -> Markup {
     let x = Axis::new("percentile", Scale::Log, 1.0, rarest).with_ticks(ticks);
     let mut plot = Plot::new("Percentiles", size, x, cycles(paths));
     for (n, (path, latency)) in paths.iter().enumerate() {
-        plot.line(path, colour(n), &curve(latency, rarest));
+        plot.line(path, stroke(n), &curve(latency, rarest));
     }
     plot.finish()
 }

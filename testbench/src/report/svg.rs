@@ -16,9 +16,51 @@ pub const COLOURS: [&str; 8] = [
     "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#666666", "#b8a800",
 ];
 
+/// Dashes of lines, in pixels: one pattern for each group of [`COLOURS`].
+const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
+
+/// Number of lines that look different.
+pub const STYLES: usize = COLOURS.len() * DASHES.len();
+
 /// The colour of series `n`.
 pub fn colour(n: usize) -> &'static str {
     COLOURS[n % COLOURS.len()]
+}
+
+/// The look of a line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Stroke {
+    colour: &'static str,
+    /// Empty for a solid line.
+    dashes: &'static str,
+}
+
+/// The look of line `n`. Up to [`STYLES`] lines look different.
+pub fn stroke(n: usize) -> Stroke {
+    let dashes = DASHES[n / COLOURS.len() % DASHES.len()];
+    Stroke {
+        colour: colour(n),
+        dashes,
+    }
+}
+
+/// A solid line.
+impl From<&'static str> for Stroke {
+    fn from(colour: &'static str) -> Self {
+        Stroke { colour, dashes: "" }
+    }
+}
+
+impl Stroke {
+    /// The attributes of an SVG path.
+    fn attributes(self) -> String {
+        let Stroke { colour, dashes } = self;
+        let dashes = match dashes {
+            "" => String::new(),
+            dashes => format!(r#" stroke-dasharray="{dashes}""#),
+        };
+        format!(r#"fill="none" stroke="{colour}" stroke-width="2"{dashes}"#)
+    }
 }
 
 /// Space around the plotting area, in pixels: left, right, top, bottom.
@@ -29,6 +71,11 @@ const CHARACTER: f64 = 7.0;
 
 /// Width of a bold character, relative to a plain one.
 const BOLD: f64 = 1.15;
+
+/// Width of a mark in the legend, in pixels. That of a dashed line shows its dashes twice.
+fn mark_width(is_dashed: bool) -> f64 {
+    if is_dashed { 34.0 } else { 11.0 }
+}
 
 /// Distance of two lines of a legend, in pixels.
 const LINE: f64 = 18.0;
@@ -51,7 +98,7 @@ pub struct Plot {
     y: Axis,
     title: String,
     body: String,
-    legend: Vec<(String, String)>,
+    legend: Vec<(String, Stroke)>,
     /// Width of a legend at the right side, in pixels. 0 for a legend above the plotting area.
     side: f64,
 }
@@ -72,9 +119,19 @@ impl Plot {
     }
 
     /// Puts the legend at the right side, one series below the other. `longest` is the number of characters of the longest name.
-    pub fn with_side_legend(self, longest: usize) -> Self {
-        let side = CHARACTER * longest as f64 + 24.0;
+    pub fn with_side_legend(self, longest: usize, lines: usize) -> Self {
+        let side = Self::side(longest, lines);
         Plot { side, ..self }
+    }
+
+    /// The width in pixels of a legend at the right side.
+    pub fn side(longest: usize, lines: usize) -> f64 {
+        CHARACTER * longest as f64 + mark_width(lines > COLOURS.len()) + 13.0
+    }
+
+    /// The least height in pixels of a chart with a legend at the right side.
+    pub fn least_height(lines: usize) -> f64 {
+        MARGINS[2] + LINE * lines as f64 + 4.0
     }
 
     fn right(&self) -> f64 {
@@ -119,17 +176,19 @@ impl Plot {
     }
 
     /// Adds a line through points in the units of the axes.
-    pub fn line(&mut self, name: &str, colour: &str, points: &[(f64, f64)]) {
-        self.unnamed_line(name, colour, points);
-        self.legend.push((name.to_owned(), colour.to_owned()));
+    pub fn line(&mut self, name: &str, stroke: impl Into<Stroke>, points: &[(f64, f64)]) {
+        let stroke = stroke.into();
+        self.unnamed_line(name, stroke, points);
+        self.legend.push((name.to_owned(), stroke));
     }
 
     /// Adds a line without an entry in the legend. The name is its tooltip.
-    pub fn unnamed_line(&mut self, name: &str, colour: &str, points: &[(f64, f64)]) {
+    pub fn unnamed_line(&mut self, name: &str, stroke: impl Into<Stroke>, points: &[(f64, f64)]) {
         let path = self.path(points.iter().copied());
         let _ = writeln!(
             self.body,
-            r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"><title>{}</title></path>"#,
+            r#"<path d="{path}" {}><title>{}</title></path>"#,
+            stroke.into().attributes(),
             escaped(name)
         );
     }
@@ -147,7 +206,7 @@ impl Plot {
     }
 
     /// Adds filled steps. Each point's height lasts up to the next point, and the last one up to `end`.
-    pub fn steps(&mut self, name: &str, colour: &str, points: &[(f64, f64)], end: f64) {
+    pub fn steps(&mut self, name: &str, colour: &'static str, points: &[(f64, f64)], end: f64) {
         let Some(&(first, _)) = points.first() else { return };
         // The outline runs along the tops and closes along the bottom of the axis.
         // On a logarithmic axis, the bottom is not 0.
@@ -161,7 +220,7 @@ impl Plot {
             r#"<path d="{path}Z" fill="{colour}" fill-opacity="0.3" stroke="{colour}" stroke-width="1.2"><title>{}</title></path>"#,
             escaped(name)
         );
-        self.legend.push((name.to_owned(), colour.to_owned()));
+        self.legend.push((name.to_owned(), colour.into()));
     }
 
     /// Adds stacked layers of steps. `edges` has one value more than each layer has heights.
@@ -237,16 +296,25 @@ impl Plot {
         let mut out = String::new();
         let (mut x, mut y) = (self.width - MARGINS[1], 12.0);
         // Above the plot, the legend is aligned to the right, so the last name is placed first.
-        for (n, (name, colour)) in self.legend.iter().enumerate().rev() {
+        let is_dashed = |(_, stroke): &(String, Stroke)| !stroke.dashes.is_empty();
+        let mark = mark_width(self.legend.iter().any(is_dashed));
+        for (n, (name, stroke)) in self.legend.iter().enumerate().rev() {
             if self.side > 0.0 {
                 (x, y) = (self.right() + 12.0, MARGINS[2] + LINE * n as f64);
             } else {
-                x -= CHARACTER * name.chars().count() as f64 + 24.0;
+                x -= CHARACTER * name.chars().count() as f64 + mark + 13.0;
             }
+            let drawn = match stroke.dashes {
+                "" => format!(
+                    r#"<rect x="{x:.1}" y="{y:.0}" width="{mark}" height="11" fill="{}"/>"#,
+                    stroke.colour
+                ),
+                _ => format!(r#"<path d="M{x:.1} {:.1}h{mark}" {}/>"#, y + 5.5, stroke.attributes()),
+            };
             let _ = writeln!(
                 out,
-                r#"<rect x="{x:.1}" y="{y:.0}" width="11" height="11" fill="{colour}"/><text x="{:.1}" y="{:.0}">{}</text>"#,
-                x + 15.0,
+                r#"{drawn}<text x="{:.1}" y="{:.0}">{}</text>"#,
+                x + mark + 4.0,
                 y + 10.0,
                 escaped(name)
             );
@@ -319,7 +387,7 @@ mod tests {
     #[test]
     fn side_legend_takes_its_width_from_the_plotting_area() {
         // Two characters take 14 pixels beside 24 of the legend: the area ends at 180 - 16 - 38 = 126.
-        let mut plot = plot().with_side_legend(2);
+        let mut plot = plot().with_side_legend(2, 1);
         plot.line("up", colour(0), &[(0.0, 0.0), (10.0, 10.0)]);
         plot.dots(colour(0), &[((10.0, 10.0), "x < 11".to_owned())]);
         let text = plot.finish().into_string();
@@ -328,7 +396,7 @@ mod tests {
             text.contains(r#"<circle cx="126.0" cy="34.0""#) && text.contains("x &lt; 11"),
             "{text}"
         );
-        assert!(text.contains(r#"<rect x="138.0" y="34""#), "{text}");
+        assert!(text.contains(r#"<rect x="138.0" y="34" width="11""#), "{text}");
     }
 
     #[test]
@@ -343,6 +411,18 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("M79 34V134H164"), "{text}");
+    }
+
+    #[test]
+    fn no_two_lines_look_equal() {
+        let all: std::collections::BTreeSet<_> = (0..STYLES).map(stroke).collect();
+        assert_eq!(all.len(), 32);
+        let mut plot = plot();
+        plot.line("ninth", stroke(8), &[(0.0, 0.0), (10.0, 10.0)]);
+        let text = plot.finish().into_string();
+        // The curve, and its mark in the legend.
+        let dashed = r##"stroke="#0072b2" stroke-width="2" stroke-dasharray="7 4""##;
+        assert_eq!(text.matches(dashed).count(), 2, "{text}");
     }
 
     #[test]

@@ -4,10 +4,10 @@ use super::curve::{Curve, default_axis};
 use super::label::{axis_label, column_label};
 use super::table::shown;
 use super::{Axis as SweepAxis, Table};
-use crate::report::svg::{Axis, Plot, Scale, colour};
+use crate::report::svg::{Axis, Plot, STYLES, Scale, colour, stroke};
 
 /// Most curves of a plot: more cannot be told apart.
-const MOST_CURVES: usize = 24;
+const MOST_CURVES: usize = STYLES;
 
 /// Height of a plot, and width of its plotting area, in pixels.
 const SIZE: (u32, u32) = (600, 380);
@@ -77,11 +77,15 @@ pub fn plot(title: &str, table: &Table, options: &PlotOptions) -> Result<String,
     }
     let (x, y) = (x_axis(axis, &curves, options)?, y_axis(&curves, options)?);
     let longest = curves.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    // Room for the legend: 7 pixels a character, and the coloured dash with its gaps.
-    let side = if longest > 0 { 7 * longest as u32 + 24 } else { 0 };
-    let mut plot = Plot::new(title, (SIZE.0 + side, SIZE.1), x, y);
+    let side = if longest > 0 {
+        Plot::side(longest, curves.len()) as u32
+    } else {
+        0
+    };
+    let height = SIZE.1.max(Plot::least_height(curves.len()) as u32);
+    let mut plot = Plot::new(title, (SIZE.0 + side, height), x, y);
     if longest > 0 {
-        plot = plot.with_side_legend(longest);
+        plot = plot.with_side_legend(longest, curves.len());
     }
     for (n, (name, curve)) in curves.iter().enumerate() {
         let points: Vec<_> = curve.points.iter().map(|point| (point.x, point.y)).collect();
@@ -91,8 +95,8 @@ pub fn plot(title: &str, table: &Table, options: &PlotOptions) -> Result<String,
         };
         let dots: Vec<_> = curve.points.iter().map(dot).collect();
         match name.is_empty() {
-            true => plot.unnamed_line(&options.y, colour(n), &points),
-            false => plot.line(name, colour(n), &points),
+            true => plot.unnamed_line(&options.y, stroke(n), &points),
+            false => plot.line(name, stroke(n), &points),
         }
         plot.dots(colour(n), &dots);
     }
@@ -344,6 +348,20 @@ mod tests {
     }
 
     #[test]
+    fn legend_of_many_curves_fits_and_its_marks_differ() {
+        let table = table(&["a=1..24+1", "n=1,2"], &[1.0; 48]);
+        let text = plot("t", &table, &options(Some("n"))).unwrap();
+        // 34 pixels above, 18 for each curve, 4 below.
+        assert!(text.contains("height=\"470\""), "{text}");
+        let marks = text
+            .lines()
+            .filter_map(|line| line.split_once("<text")?.0.split_once("stroke="));
+        let marks: std::collections::BTreeSet<_> =
+            marks.map(|mark| mark.1).filter(|mark| mark.contains("dash")).collect();
+        assert_eq!(marks.len(), 16, "{marks:?}");
+    }
+
+    #[test]
     fn what_cannot_be_drawn_is_said() {
         let zero = table(&["n=1,2"], &[0.0, 2.0]);
         let log_y = PlotOptions {
@@ -362,7 +380,7 @@ mod tests {
             ..options(None)
         };
         assert!(plot("t", &words, &log_x).unwrap_err().contains("not all numbers"));
-        let many = table(&["a=1..25+1", "n=1,2"], &[1.0; 50]);
-        assert!(plot("t", &many, &options(Some("n"))).unwrap_err().contains("25 curves"));
+        let many = table(&["a=1..33+1", "n=1,2"], &[1.0; 66]);
+        assert!(plot("t", &many, &options(Some("n"))).unwrap_err().contains("33 curves"));
     }
 }

@@ -90,7 +90,7 @@ fn plot(config: &GpuConfig, dots: &[Dot]) -> Markup {
     let x = Axis::new("operations per byte of device memory", Scale::Log, DECADES.0, DECADES.1);
     let y = Axis::new("operations per second", Scale::Log, floor, highest * 2.0);
     let y = y.with_ticks(powers(floor, highest * 2.0));
-    let mut plot = Plot::new("Roofline", SIZE, x, y).with_side_legend(28);
+    let mut plot = Plot::new("Roofline", SIZE, x, y).with_side_legend(28, roofs.len() + 1);
     let memory = format!("memory {}", scaled(bytes, "B/s"));
     // Right of the ridge, even the fastest pipe is the limit.
     let ridge = (highest / bytes).min(DECADES.1);
