@@ -131,7 +131,8 @@ impl Plot {
 
     /// The least height in pixels of a chart with a legend at the right side.
     pub fn least_height(lines: usize) -> f64 {
-        MARGINS[2] + LINE * lines as f64 + 4.0
+        // The legend ends above the labels of x.
+        MARGINS[2] + LINE * lines as f64 + MARGINS[3]
     }
 
     fn right(&self) -> f64 {
@@ -297,19 +298,20 @@ impl Plot {
         let (mut x, mut y) = (self.width - MARGINS[1], 12.0);
         // Above the plot, the legend is aligned to the right, so the last name is placed first.
         let is_dashed = |(_, stroke): &(String, Stroke)| !stroke.dashes.is_empty();
-        let mark = mark_width(self.legend.iter().any(is_dashed));
+        let has_dashes = self.legend.iter().any(is_dashed);
+        let mark = mark_width(has_dashes);
         for (n, (name, stroke)) in self.legend.iter().enumerate().rev() {
             if self.side > 0.0 {
                 (x, y) = (self.right() + 12.0, MARGINS[2] + LINE * n as f64);
             } else {
                 x -= CHARACTER * name.chars().count() as f64 + mark + 13.0;
             }
-            let drawn = match stroke.dashes {
-                "" => format!(
+            let drawn = match has_dashes {
+                false => format!(
                     r#"<rect x="{x:.1}" y="{y:.0}" width="{mark}" height="11" fill="{}"/>"#,
                     stroke.colour
                 ),
-                _ => format!(r#"<path d="M{x:.1} {:.1}h{mark}" {}/>"#, y + 5.5, stroke.attributes()),
+                true => format!(r#"<path d="M{x:.1} {:.1}h{mark}" {}/>"#, y + 5.5, stroke.attributes()),
             };
             let _ = writeln!(
                 out,

@@ -351,8 +351,8 @@ mod tests {
     fn legend_of_many_curves_fits_and_its_marks_differ() {
         let table = table(&["a=1..24+1", "n=1,2"], &[1.0; 48]);
         let text = plot("t", &table, &options(Some("n"))).unwrap();
-        // 34 pixels above, 18 for each curve, 4 below.
-        assert!(text.contains("height=\"470\""), "{text}");
+        // 34 pixels above, 18 for each curve, 42 below.
+        assert!(text.contains("height=\"508\""), "{text}");
         let marks = text
             .lines()
             .filter_map(|line| line.split_once("<text")?.0.split_once("stroke="));
