@@ -440,7 +440,7 @@ mod tests {
         // 40 blocks of 256 threads.
         let own = key(&saxpy());
         assert_eq!(with(&[("launch[0].block", "256"), ("grid", "40x1")]), own);
-        assert_eq!(with(&[("args[0]", "10000"), ("saxpy_param_0", "1e4")]), own);
+        assert_eq!(with(&[("args[0]", "10000"), ("saxpy_param_0", "10_000")]), own);
         // The last value of a size counts.
         assert_eq!(with(&[("grid", "9"), ("launch[0].grid", "40")]), own);
         assert_ne!(with(&[("grid", "40"), ("launch[0].grid", "9")]), own);
