@@ -261,7 +261,6 @@ fn run(args: &Sweep) -> Result<(), Failure> {
     let planned = plan(&args.what)?;
     let drawn = plot_options(args, &planned)?;
     let columns = columns(args, &planned, &drawn)?;
-    check_plot(args.plot.as_deref())?;
     // A wrong option must fail now, not after hours of points.
     let files = [
         ("--csv", &args.csv),
@@ -270,6 +269,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         ("--html", &args.html),
     ];
     check_outputs(&files.map(|(option, path)| (option, path.as_deref())), &planned.inputs)?;
+    check_plot(args.plot.as_deref())?;
     if args.parquet.is_some() && cfg!(not(feature = "parquet")) {
         let text = "--parquet needs a program with the feature `parquet`: cargo build --release --features parquet";
         return Err(Failure::input(text));
