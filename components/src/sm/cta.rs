@@ -29,6 +29,7 @@ mod barrier_release;
 mod cluster;
 mod counts;
 mod ends;
+mod events;
 mod warp_messages;
 
 pub use cluster::ClusterPorts;
@@ -51,10 +52,10 @@ use warpwave_isa::barrier::BLOCK_BARRIERS;
 use crate::config;
 use crate::proto::launch::{CtaLaunch, Grid, SmEvent, Trap};
 use crate::proto::warp::{MAX_SLOTS, SlotMask, WarpCommand, WarpEvent, WarpInfo};
-use crate::sm::barrier::{Arrival, Barriers};
+use crate::sm::barrier::Barriers;
 use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
-use warp_messages::{shared_base, trapped, warp_start};
+use warp_messages::{shared_base, warp_start};
 
 /// Parameters of a CTA manager.
 #[derive(Clone, Debug)]
@@ -211,69 +212,6 @@ impl CtaManager {
             let cta = cta.as_ref()?;
             Some((cta, shared_base(&cta.grid, slot, self.config.shared_unit)))
         })
-    }
-
-    fn take_events(&mut self, now: Cycle) {
-        for subcore in 0..self.config.subcores {
-            while let Some(event) = self.ports.warp[subcore].recv(now) {
-                self.on_event(subcore, event, now);
-            }
-        }
-    }
-
-    fn on_event(&mut self, subcore: usize, event: WarpEvent, now: Cycle) {
-        let slot = match event {
-            WarpEvent::Arrive { warp, .. }
-            | WarpEvent::ArriveCluster { warp }
-            | WarpEvent::Done { warp, .. }
-            | WarpEvent::Trap { warp, .. } => warp,
-            WarpEvent::StoresDone { warp } => {
-                self.state.storing[subcore] &= !(1 << warp);
-                return;
-            }
-        };
-        let state = &mut self.state;
-        let (cta, index) = state.owners[subcore][slot as usize];
-        // A warp's end is its last event, and a CTA leaves only after the ends of all its warps.
-        let resident = state.ctas[cta as usize].as_mut().expect("a warp's CTA is resident");
-        match event {
-            WarpEvent::Arrive {
-                barrier,
-                threads,
-                pass,
-                count,
-                ..
-            } => {
-                // One unit counts the arrivals of all CTAs, one after the other.
-                state.count_free = state.count_free.max(now) + u64::from(self.config.barrier.per_warp);
-                resident.barriers.arrive(Arrival {
-                    number: barrier,
-                    warp: u32::from(index),
-                    threads,
-                    pass,
-                    count,
-                    counted: state.count_free,
-                });
-            }
-            WarpEvent::ArriveCluster { .. } => state.clusters.arrive(resident, index),
-            WarpEvent::StoresDone { .. } => unreachable!("taken above"),
-            WarpEvent::Done { is_storing, .. } => {
-                // This warp has taken over the stores of earlier ones in its slot.
-                let storing = &mut state.storing[subcore];
-                *storing = *storing & !(1 << slot) | SlotMask::from(is_storing) << slot;
-                // A barrier does not wait for ended warps: it may be complete now.
-                resident.live -= 1;
-                state.ended |= u64::from(resident.live == 0) << cta;
-                state.free_warps[subcore] |= 1 << slot;
-                state.clusters.ended(resident, index);
-            }
-            WarpEvent::Trap { pc, lanes, .. } => {
-                let trap = trapped(resident, u32::from(index), pc, lanes);
-                self.report_trap(trap, now);
-                return;
-            }
-        }
-        self.complete_barriers(cta as usize, now);
     }
 
     fn has_free_slot(&self) -> bool {
