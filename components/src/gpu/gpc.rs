@@ -23,6 +23,7 @@ use crate::config::GpuConfig;
 use crate::front::cluster_barrier::{self, ClusterBarrier};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen};
 use crate::proto::header::Direction;
+use crate::proto::launch::Trap;
 use crate::proto::mem::Packet;
 use crate::sm::{cta, lsu, shared, tma};
 use crate::xbar::crossbar::{Config, Crossbar};
@@ -50,6 +51,8 @@ pub(super) struct SmCluster {
 /// The ends of an SM, by block.
 pub(super) struct SplitCluster {
     pub cta: cta::ClusterPorts,
+    /// Traps of the engine, to the CTA manager.
+    pub engine_trap: InPort<Box<Trap>>,
     pub lsu: lsu::ClusterPorts,
     pub engine: tma::RemotePorts,
     pub lines: shared::LinePorts,
@@ -59,9 +62,8 @@ impl SmCluster {
     /// Splits the ends by block.
     pub(super) fn split(self, sm: &Blocks<'_>) -> SplitCluster {
         let (placed, placed_from_cta) = sm.join(&PLACED);
-        let (trap, bulk_trap) = sm.join(&TMA_TRAP);
+        let (trap, engine_trap) = sm.join(&TMA_TRAP);
         let cta = cta::ClusterPorts {
-            bulk_trap,
             placed,
             arrive: self.arrive,
             open: self.open,
@@ -78,6 +80,7 @@ impl SmCluster {
         };
         SplitCluster {
             cta,
+            engine_trap,
             lsu,
             engine,
             lines: self.lines,

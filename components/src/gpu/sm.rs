@@ -13,11 +13,11 @@ use super::gpc::SmCluster;
 use super::subcore::{SubcorePorts, SubcoreSlots, build_subcore, warps};
 use super::wiring::{
     BEFORE_L1_REQUEST, BEFORE_L1_RESPONSE, Block, Blocks, CONSTANT, CONSTANT_FILL, L1_REQUEST, L1_RESPONSE, SHARED,
-    TRAP,
+    SHARED_TRAP, TRAP,
 };
 use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::proto::bulk::BulkInst;
-use crate::proto::launch::{CtaLaunch, SmEvent};
+use crate::proto::launch::{CtaLaunch, SmEvent, Trap};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
 use crate::proto::warp::WarpInst;
@@ -135,6 +135,7 @@ fn build_ideal_memory(path: Path, latency: u32, ports: l1::Ports, storage: &Arc<
 #[derive(Default)]
 struct ClusterEnds {
     cta: Option<cta::ClusterPorts>,
+    engine_trap: Option<InPort<Box<Trap>>>,
     lsu: Option<lsu::ClusterPorts>,
     engine: Option<OutPort<BulkInst>>,
     l1: Option<l1::BulkPorts>,
@@ -153,6 +154,7 @@ fn join_cluster(
     let engine = build_engine(sm, number, tile, bulk_done, split.engine);
     ClusterEnds {
         cta: Some(split.cta),
+        engine_trap: Some(split.engine_trap),
         lsu: Some(split.lsu),
         engine: Some(engine.input),
         l1: Some(engine.l1),
@@ -213,7 +215,8 @@ fn join_blocks(
 ) -> SmPorts {
     let (to_shared, from_lsu) = sm.join(&SHARED);
     let [(to_l1, response), (responses, requests)] = lsu_l1;
-    let (trap, traps) = sm.join(&TRAP);
+    let (trap, from_lsu_trap) = sm.join(&TRAP);
+    let (shared_trap, from_shared_trap) = sm.join(&SHARED_TRAP);
     let (lsu_constant, constant) = join_constant(sm, &mut subcores).unzip();
     let cluster = neighbours.cluster;
     let cluster = cluster.map_or_else(ClusterEnds::default, |cluster| {
@@ -227,7 +230,10 @@ fn join_blocks(
             command: subcores.command,
             warp_info: subcores.warp_info,
             warp: subcores.event,
-            trap: traps,
+            traps: [from_lsu_trap, from_shared_trap]
+                .into_iter()
+                .chain(cluster.engine_trap)
+                .collect(),
             cluster: cluster.cta,
         },
         lsu: lsu::Ports {
@@ -247,6 +253,7 @@ fn join_blocks(
             output: subcores.shared_done,
             products: subcores.products,
             lines: cluster.lines,
+            trap: shared_trap,
         },
         l1: l1::Ports {
             requests,
@@ -289,6 +296,7 @@ fn shared_config(config: &GpuConfig) -> shared::Config {
     shared::Config {
         // The largest carve-out costs nothing: host memory is allocated at its first use.
         bytes: config.limits.shared_carveouts.iter().copied().max().unwrap_or(0),
+        shared_unit: config.limits.shared_unit,
         shared: config.sm.shared,
     }
 }

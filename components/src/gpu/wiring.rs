@@ -104,6 +104,7 @@ links! {
     BEFORE_L1_REQUEST:  Box<Packet>     = "before_l1.request",   1,            lookup_depth,  Lsu -> BeforeL1;
     BEFORE_L1_RESPONSE: Box<Packet>     = "before_l1.response",  1,            result_depth,  BeforeL1 -> Lsu;
     TRAP:               Box<Trap>       = "cta.trap",            1,            4,             Lsu -> Cta;
+    SHARED_TRAP:        Box<Trap>       = "cta.shared_trap",     1,            4,             Shared -> Cta;
     PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
     CONSTANT:           ConstantLine    = "constant.load",       1,            load_lines,    Lsu -> Constant;
     CONSTANT_FILL:      ConstantLine    = "lsu.constant",        1,            load_lines,    Constant -> Lsu;

@@ -200,15 +200,6 @@ impl BulkFault {
     #[cold]
     pub fn trap(self, warp_inst: &WarpInst, lane: usize) -> Box<Trap> {
         let BulkFault(kind, bytes, space, address) = self;
-        Box::new(Trap {
-            kind,
-            pc: warp_inst.pc,
-            line: warp_inst.inst().line,
-            block: warp_inst.block,
-            thread: warp_inst.thread(lane),
-            address: Some(address),
-            bytes,
-            space,
-        })
+        warp_inst.origin().trap(lane, kind, (address, bytes), space)
     }
 }

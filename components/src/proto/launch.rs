@@ -3,15 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+use warpwave_isa::exec::mbarrier;
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::inst::Inst;
+use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Decoded, Program};
 
 use crate::proto::cluster::ClusterPlacement;
 use crate::proto::predecoded::Predecoded;
 pub use crate::proto::timing::{ResultWait, Route, Timing};
+use crate::proto::warp::thread_position;
 
 /// A launch: kernel, shape, parameters and memory. Every SM reads it while it runs.
 #[derive(Clone, Debug)]
@@ -200,6 +203,8 @@ pub enum TrapKind {
     Barrier,
     /// A bulk copy of a size that is no multiple of 16 bytes.
     BulkSize,
+    /// An arrival that exceeds the counts of an mbarrier.
+    Mbarrier(mbarrier::Fault),
 }
 
 impl TrapKind {
@@ -235,9 +240,44 @@ pub struct Trap {
     pub space: &'static str,
 }
 
+/// A warp's instruction, as a trap names it. Accesses that another block performs carry it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// Index of the instruction in the program.
+    pub pc: u32,
+    /// Line of the source text.
+    pub line: u32,
+    /// Block in the grid, x, y, z.
+    pub block: [u32; 3],
+    /// Threads of a block in x, y, z.
+    pub block_size: [u32; 3],
+    /// Number of the warp in its block.
+    pub warp: u32,
+    /// Shared memory of a block, bytes.
+    pub shared_bytes: u32,
+}
+
+impl Origin {
+    /// The trap of the thread in a lane, for an access to some bytes of a state space.
+    #[cold]
+    pub fn trap(&self, lane: usize, kind: TrapKind, (address, bytes): (u64, u32), space: &'static str) -> Box<Trap> {
+        Box::new(Trap {
+            kind,
+            pc: self.pc,
+            line: self.line,
+            block: self.block,
+            thread: thread_position(self.block_size, self.warp * WARP_SIZE as u32 + lane as u32),
+            address: Some(address),
+            bytes,
+            space,
+        })
+    }
+}
+
 impl fmt::Display for TrapKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            TrapKind::Mbarrier(fault) => return fault.fmt(f),
             TrapKind::OutOfBounds => "out-of-bounds access",
             TrapKind::Misaligned => "misaligned access",
             TrapKind::Trapped => "trap instruction",

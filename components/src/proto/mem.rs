@@ -9,6 +9,8 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
+use crate::proto::launch::Origin;
+
 /// Bytes of a line.
 pub const LINE: usize = 128;
 /// Bytes of a sector.
@@ -144,6 +146,8 @@ pub struct AtomicLanes {
     pub op: AtomOp,
     /// Type of the word.
     pub ty: Ty,
+    /// The instruction of an arrival at an mbarrier, for its trap. Undefined for other operations.
+    pub origin: Origin,
     /// Lanes in use.
     pub n: usize,
     /// The lanes, lowest first.
@@ -155,6 +159,7 @@ impl Default for AtomicLanes {
         AtomicLanes {
             op: AtomOp::Add,
             ty: Ty::U32,
+            origin: Origin::default(),
             n: 0,
             lanes: [AtomicLane::default(); 32],
         }

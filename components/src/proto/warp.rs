@@ -12,7 +12,7 @@ use warpwave_isa::program::{Decoded, MAX_RESULT_WORDS, MAX_SOURCE_WORDS};
 use warpwave_isa::reg::Reg;
 
 use crate::proto::addresses::WarpAddresses;
-use crate::proto::launch::{Grid, Route, Timing};
+use crate::proto::launch::{Grid, Origin, Route, Timing};
 
 /// A set of warp slots of a sub-core, bit i for slot i.
 pub type SlotMask = u64;
@@ -343,9 +343,16 @@ impl WarpInst {
         }
     }
 
-    /// Position in the block of the thread in `lane`.
-    pub fn thread(&self, lane: usize) -> [u32; 3] {
-        thread_position(self.grid.block, self.index * WARP_SIZE as u32 + lane as u32)
+    /// The instruction, as a trap of one of its lanes names it.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            pc: self.pc,
+            line: self.inst().line,
+            block: self.block,
+            block_size: self.grid.block,
+            warp: self.index,
+            shared_bytes: self.grid.shared_bytes,
+        }
     }
 }
 

@@ -4,12 +4,12 @@
 //!   GigaThread --CtaLaunch--> [cta] --WarpCommand--> scheduler of each sub-core
 //!              <--SmEvent----       --WarpInfo-----> dispatch unit of each sub-core
 //!                                   <--WarpEvent---- scheduler of each sub-core
-//!                                   <--Trap--------- lsu
+//!                                   <--Trap--------- lsu, shared memory, bulk copy engine
 //! ```
 //!
 //! | Stage of `tick` | What it does | Cycles |
 //! |---|---|---|
-//! | take | takes traps of the LSU and the bulk copy engine, then arrivals and ends of warps | 0 |
+//! | take | takes traps of the memory units, then arrivals and ends of warps | 0 |
 //! | count | counts the arrivals at barriers, one after the other over all CTAs; take computes the cycle of each count | `per_warp` each |
 //! | release | releases barriers whose latency is over | `base_latency` after the count of the last arrival |
 //! | finish | frees the slots of CTAs whose warps have all ended; reports the end of the last stores of ended warps | 0 |
@@ -84,13 +84,13 @@ pub struct Ports {
     pub warp_info: Vec<OutPort<WarpInfo>>,
     /// From each sub-core's scheduler.
     pub warp: Vec<InPort<WarpEvent>>,
-    /// From the LSU.
-    pub trap: InPort<Box<Trap>>,
+    /// From the LSU, shared memory, and the bulk copy engine of a GPU with clusters.
+    pub traps: Vec<InPort<Box<Trap>>>,
     /// Links of clusters, on a GPU that has clusters.
     pub cluster: Option<ClusterPorts>,
 }
 
-warpwave_hw::show_ports!(Ports: launch, event, command, warp_info, warp, trap, cluster);
+warpwave_hw::show_ports!(Ports: launch, event, command, warp_info, warp, traps, cluster);
 
 /// A resident CTA.
 #[derive(Clone, Debug)]
@@ -324,12 +324,10 @@ impl Component for CtaManager {
     fn tick(&mut self, now: Cycle) -> Activity {
         // Traps first: they end the launch, so they take room in the link to GigaThread before any end of a CTA.
         self.send_trap(now);
-        if let Some(trap) = self.ports.trap.recv(now) {
-            self.report_trap(*trap, now);
-        }
-        let ports = self.ports.cluster.as_mut();
-        if let Some(trap) = ports.and_then(|ports| ports.bulk_trap.recv(now)) {
-            self.report_trap(*trap, now);
+        for n in 0..self.ports.traps.len() {
+            if let Some(trap) = self.ports.traps[n].recv(now) {
+                self.report_trap(*trap, now);
+            }
         }
         // Before the releases: a barrier with a short latency opens in the cycle of its last arrival.
         self.take_events(now);

@@ -22,6 +22,8 @@
 //! | fence before products and bulk copies | after the accesses before it; the banks are busy for 1 cycle (assumed) |
 //! | test of an mbarrier | at least `latency`; a `try_wait` is parked until its phase completes, or for `try_wait_cycles` |
 //!
+//! An arrival that exceeds the counts of an mbarrier traps, and changes nothing.
+//!
 //! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
 //!
 //! Invariant: accesses of the LSU take effect in order of arrival. Parked tests and lines of other SMs are not in this order.
@@ -51,7 +53,7 @@ use warpwave_isa::opcode::Opcode;
 
 use crate::config;
 use crate::proto::event::{EventKind, Log};
-use crate::proto::launch::{Route, Timing};
+use crate::proto::launch::{Route, Timing, Trap};
 use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 use lines::Lines;
@@ -62,6 +64,8 @@ use mbarrier::ParkedTests;
 pub struct Config {
     /// Capacity in bytes: the largest carve-out.
     pub bytes: u32,
+    /// Allocation unit for the shared memory of a CTA, bytes.
+    pub shared_unit: u32,
     /// Latencies.
     pub shared: config::Shared,
 }
@@ -76,9 +80,11 @@ pub struct Ports {
     pub products: Vec<InPort<Box<WarpInst>>>,
     /// Line accesses of other SMs and of the bulk copy engine. Empty if the GPU has no clusters.
     pub lines: Vec<LinePorts>,
+    /// Traps of arrivals at mbarriers, to the CTA manager.
+    pub trap: OutPort<Box<Trap>>,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, products, lines);
+warpwave_hw::show_ports!(Ports: input, output, products, lines, trap);
 
 /// The access that occupies the banks.
 struct Current {
@@ -207,7 +213,7 @@ impl SharedMemory {
             mut warp_inst, passes, ..
         } = current;
         let Timing { latency, route, .. } = warp_inst.timing();
-        self.perform(&mut warp_inst);
+        self.perform(&mut warp_inst, now);
         if route == Route::Other && mbarrier::may_wait(&warp_inst) {
             let until = now + u64::from(self.config.shared.try_wait_cycles);
             // The banks are free again: only the test waits.
@@ -228,7 +234,7 @@ impl SharedMemory {
             .send(&mut self.ports.output, subcore, now, extra, warp_inst);
     }
 
-    fn perform(&mut self, warp_inst: &mut WarpInst) {
+    fn perform(&mut self, warp_inst: &mut WarpInst, now: Cycle) {
         match warp_inst.inst().op {
             Opcode::Shfl => shuffle(warp_inst),
             // All accesses before it have been performed, and it has none.
@@ -238,7 +244,15 @@ impl SharedMemory {
             Opcode::St => self.store(warp_inst),
             Opcode::Ldgsts => self.copy(warp_inst),
             Opcode::Syncs => mbarrier::test(&self.state.bytes, warp_inst),
-            _ => self.perform_atomic(warp_inst),
+            _ => self.perform_atomic(warp_inst, now),
+        }
+    }
+
+    /// Sends a trap. Later traps are dropped: the first one ends the launch.
+    #[cold]
+    fn send_trap(&mut self, trap: Box<Trap>, now: Cycle) {
+        if self.ports.trap.has_room(now) {
+            self.ports.trap.send(now, trap);
         }
     }
 

@@ -280,7 +280,7 @@ impl Tma {
                 map
             }
         };
-        let job = Job::of(&inst.inst, &bulk, map, self.config.sm_in_gpc);
+        let job = Job::of(&inst.inst, lane, &bulk, map, self.config.sm_in_gpc);
         // Clears the lowest bit: the copy of that lane begins.
         inst.lanes.0 &= inst.lanes.0 - 1;
         inst.copies += u32::from(inst.is_to_global());

@@ -457,7 +457,7 @@ pub fn check(mut input: Input) {
             command,
             warp_info,
             warp,
-            trap,
+            traps: vec![trap],
             cluster: None,
         };
         let world = Neighbours {

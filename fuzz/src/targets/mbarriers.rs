@@ -2,18 +2,22 @@
 //!
 //! Oracle: a barrier as the PTX ISA describes it, with its phase, its pending arrivals and its pending bytes. Arrivals of
 //! the LSU return the state before them. A test is true exactly if its phase is complete. A `try_wait` may be either if its
-//! phase ends later.
+//! phase ends later. An arrival that exceeds a count traps, and changes neither its mbarrier nor those of higher lanes.
 
+mod model;
+
+use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use warpwave_components::proto::cluster::remote_address;
-use warpwave_components::proto::launch::Grid;
+use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
 use warpwave_components::proto::mem::{AtomicLane, AtomicLanes, Packet, PacketKind};
 use warpwave_components::proto::warp::{IssueInfo, WarpInst};
 use warpwave_components::sm::shared::{Config, LinePorts, Ports, SharedMemory};
 use warpwave_hw::path::Path;
 use warpwave_hw::time::Cycle;
+use warpwave_isa::exec::mbarrier::Fault;
 use warpwave_isa::inst::{AtomOp, Ty};
 use warpwave_isa::lane::LaneMask;
 
@@ -22,6 +26,7 @@ use crate::features;
 use crate::harness::{Late, SecondRun, Sink, Wiring, World, check as check_component, combine};
 use crate::parts::TINY;
 use crate::warp_access::grid;
+use model::{MOST_BYTES, Mbarrier};
 
 /// Shared memory and its mbarriers.
 #[derive(Arbitrary, Clone, Debug)]
@@ -58,8 +63,11 @@ struct OpSpec {
     #[arbitrary(with = within(0..=2))]
     arrivals: u32,
     /// Bytes that an arrival adds. If bytes are missing, it takes them all away.
-    #[arbitrary(with = one_of(&[0, 0, 16, 4096]))]
+    #[arbitrary(with = one_of(&[0, 0, 16, 4096, MOST_BYTES, MOST_BYTES + 1]))]
     bytes: i64,
+    /// Arrivals beyond the pending ones.
+    #[arbitrary(with = one_of(&[0, 0, 0, 0, 0, 0, 1, 0xfffff]))]
+    beyond: u32,
     /// The parity that a test names, against that of the phase.
     is_over: bool,
     subcore: bool,
@@ -112,43 +120,6 @@ static GRID: LazyLock<Arc<Grid>> = LazyLock::new(|| {
     })
 });
 
-/// An mbarrier as the PTX ISA describes it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Mbarrier {
-    phase: u64,
-    count: u32,
-    pending: u32,
-    bytes: i64,
-}
-
-impl Mbarrier {
-    fn new(count: u32) -> Self {
-        Mbarrier {
-            phase: 0,
-            count,
-            pending: count,
-            bytes: 0,
-        }
-    }
-
-    fn arrive(&mut self, arrivals: u32, bytes: i64, drop: bool) {
-        self.pending -= arrivals;
-        self.bytes += bytes;
-        self.count -= if drop { arrivals } else { 0 };
-        // A phase needs all arrivals and all bytes.
-        if self.pending == 0 && self.bytes == 0 {
-            self.phase += 1;
-            self.pending = self.count;
-        }
-    }
-
-    /// The 64 bits of the barrier (`warpwave_isa::exec::mbarrier` documents the layout).
-    fn bits(self) -> u64 {
-        let bytes = self.bytes as u64 & 0x3f_ffff;
-        u64::from(self.pending) | u64::from(self.count) << 20 | bytes << 40 | (self.phase & 1) << 63
-    }
-}
-
 /// The result that an instruction of the LSU must return.
 #[derive(Clone, Debug)]
 enum Owed {
@@ -181,6 +152,9 @@ struct Neighbours {
     barriers: [Mbarrier; OWN + 1],
     owed: Vec<Option<Owed>>,
     n_owed: usize,
+    traps: Sink<Box<Trap>>,
+    /// The traps that shared memory owes, in order: instruction, lane, mbarrier, fault.
+    owed_traps: VecDeque<(u32, usize, usize, Fault)>,
     /// Rounds begun, and arrivals of the round that no source has sent.
     round: usize,
     unsent: usize,
@@ -211,6 +185,7 @@ fn inst(pc: u32, subcore: bool, index: usize, lanes: &[(usize, usize, u64)]) -> 
 impl Neighbours {
     fn start(&mut self) {
         self.owed.clear();
+        self.owed_traps.clear();
         (self.n_owed, self.round, self.unsent, self.n_copies, self.last_load) = (0, 0, 0, 0, false);
         let counts: Vec<u32> = self
             .input
@@ -241,6 +216,7 @@ impl Neighbours {
     fn push_op(&mut self, at: u64, spec: &OpSpec, tests: &mut Vec<Waiting>) {
         let mut lanes = Vec::new();
         let (mut before, mut results) = (Vec::new(), Vec::new());
+        let mut has_trapped = false;
         for lane in LaneMask(spec.lanes).iter() {
             let number = (usize::from(spec.first) + lane) % OWN;
             let barrier = &mut self.barriers[number];
@@ -268,11 +244,23 @@ impl Neighbours {
             } else {
                 barrier.pending
             };
-            let arrivals = spec.arrivals.min(most);
+            let arrivals = match spec.beyond {
+                0 => spec.arrivals.min(most),
+                beyond => barrier.pending + beyond,
+            };
             // Takes back missing bytes, so that phases complete without a copy.
             let bytes = if barrier.bytes > 0 { -barrier.bytes } else { spec.bytes };
-            before.push((lane, barrier.bits()));
             lanes.push((lane, number, u64::from(arrivals) | (bytes as u32 as u64) << 32));
+            if has_trapped {
+                continue;
+            }
+            if let Some(fault) = barrier.fault(arrivals, bytes) {
+                features::note(("fault", arrivals > barrier.pending, before.len()));
+                self.owed_traps.push_back((spec.pc, lane, number, fault));
+                has_trapped = true;
+                continue;
+            }
+            before.push((lane, barrier.bits()));
             barrier.arrive(arrivals, bytes, is_drop);
             features::note((is_drop, arrivals, bytes.signum(), barrier.pending == barrier.count));
         }
@@ -424,23 +412,36 @@ impl World for Neighbours {
                 self.take_back(&inst, now);
             }
         }
+        if let Some(trap) = self.traps.take(now) {
+            let (pc, lane, barrier, fault) = self.owed_traps.pop_front().expect("an owed trap");
+            // A row of a block has 32 threads, so x is the lane.
+            let found = (trap.kind, trap.address, trap.thread[0] as usize, trap.pc);
+            let address = Some(8 * barrier as u64);
+            assert_eq!(found, (TrapKind::Mbarrier(fault), address, lane, pc));
+        }
         if let Some(packet) = self.copied.take(now) {
             assert_eq!(packet.kind, PacketKind::Reduction);
             self.n_copies -= 1;
         }
-        !self.last_load || self.n_owed > 0 || self.n_copies > 0
+        !self.last_load || self.n_owed > 0 || self.n_copies > 0 || !self.owed_traps.is_empty()
     }
 
     fn reset(&mut self) {
         self.lsu.clear();
         self.copies.clear();
         self.copied.clear();
+        self.traps.clear();
         self.subcores.iter_mut().for_each(Sink::clear);
         self.start();
     }
 
     fn digest(&self) -> u64 {
-        combine(self.subcores.iter().map(Sink::digest).chain([self.copied.digest()]))
+        combine(
+            self.subcores
+                .iter()
+                .map(Sink::digest)
+                .chain([self.copied.digest(), self.traps.digest()]),
+        )
     }
 }
 
@@ -454,6 +455,7 @@ pub fn check(input: Input) {
         let (outputs, sinks): (Vec<_>, Vec<_>) = (0..2).map(|_| wiring.output(1, input.depth)).unzip();
         let (copies, requests) = wiring.input(1, 2);
         let (responses, copied) = wiring.output(1, input.depth);
+        let (trap, traps) = wiring.output(1, 4);
         let mut shared = TINY.sm.shared;
         shared.latency = input.latency;
         shared.try_wait_cycles = input.try_wait_cycles;
@@ -466,6 +468,7 @@ pub fn check(input: Input) {
                 output: responses,
                 latency: input.latency,
             }],
+            trap,
         };
         let subcores = sinks.into_iter().zip(input.paces);
         let mut world = Neighbours {
@@ -476,6 +479,8 @@ pub fn check(input: Input) {
             barriers: [Mbarrier::new(1); OWN + 1],
             owed: Vec::new(),
             n_owed: 0,
+            traps: Sink::new(traps, Pace::ALWAYS),
+            owed_traps: VecDeque::new(),
             round: 0,
             unsent: 0,
             n_copies: 0,
@@ -483,7 +488,11 @@ pub fn check(input: Input) {
             input: input.clone(),
         };
         world.start();
-        let config = Config { bytes: 1 << 14, shared };
+        let config = Config {
+            bytes: 1 << 14,
+            shared_unit: 128,
+            shared,
+        };
         (SharedMemory::new(Path::root("shared"), config, ports), world)
     };
     check_component(build, input.second, 200_000);

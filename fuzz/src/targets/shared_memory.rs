@@ -7,10 +7,11 @@ use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use warpwave_components::proto::cluster::remote_address;
-use warpwave_components::proto::launch::{Grid, Route};
+use warpwave_components::proto::launch::{Grid, Route, Trap};
 use warpwave_components::proto::mem::Packet;
 use warpwave_components::proto::warp::WarpInst;
 use warpwave_components::sm::shared::{Config, LinePorts, Ports, SharedMemory};
+use warpwave_hw::link::InPort;
 use warpwave_hw::path::Path;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::WARP_SIZE;
@@ -79,6 +80,7 @@ struct Neighbours {
     n_expected: usize,
     lines: Vec<LineSource>,
     remote: PlainMemory,
+    traps: InPort<Box<Trap>>,
 }
 
 impl Neighbours {
@@ -133,6 +135,7 @@ impl World for Neighbours {
                 self.n_expected -= 1;
             }
         }
+        assert!(self.traps.recv(now).is_none(), "no access traps");
         for (source, sink, owed) in &mut self.lines {
             source.tick(now);
             if let Some(response) = sink.take(now) {
@@ -150,6 +153,7 @@ impl World for Neighbours {
             source.clear();
             sink.clear();
         }
+        self.traps.clear();
         self.start();
     }
 
@@ -185,6 +189,7 @@ pub fn check(input: Input) {
                 Owed::default(),
             ));
         }
+        let (trap, traps) = wiring.output(1, 4);
         let mut shared = TINY.sm.shared;
         shared.latency = input.latency;
         // The cost of a bank conflict must not change a result.
@@ -194,6 +199,7 @@ pub fn check(input: Input) {
             output: outputs,
             products: Vec::new(),
             lines: line_ports,
+            trap,
         };
         let mut world = Neighbours {
             lsu: Source::new(lsu),
@@ -202,10 +208,15 @@ pub fn check(input: Input) {
             n_expected: 0,
             lines,
             remote: PlainMemory::default(),
+            traps,
             input: input.clone(),
         };
         world.start();
-        let config = Config { bytes: 1 << 14, shared };
+        let config = Config {
+            bytes: 1 << 14,
+            shared_unit: 128,
+            shared,
+        };
         (SharedMemory::new(Path::root("shared"), config, ports), world)
     };
     check_component(build, input.second, 200_000);

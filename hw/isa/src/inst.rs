@@ -200,6 +200,13 @@ pub enum AtomOp {
     ArriveDrop,
 }
 
+impl AtomOp {
+    /// True for an arrival at an mbarrier.
+    pub fn is_arrival(self) -> bool {
+        matches!(self, AtomOp::Arrive | AtomOp::ArriveDrop)
+    }
+}
+
 /// Rule that selects the source lane of a shuffle.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(missing_docs, reason = "the PTX shuffle mode of that name")]

@@ -9,6 +9,7 @@ use warpwave::scenario::Scenario;
 use warpwave_components::gpu::{Hang, LaunchError};
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
+use warpwave_isa::exec::mbarrier::Fault;
 use warpwave_isa::program::{Assertion, Param, Program, Variable};
 use warpwave_isa::space::{Space, bank0};
 
@@ -126,6 +127,25 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
             "the size is {} bytes; round it up, and pad both buffers to it",
             trap.bytes
         );
+    }
+    if let TrapKind::Mbarrier(fault) = trap.kind {
+        return match fault {
+            Fault::Arrivals { count: 0, .. } => {
+                "no `mbarrier.init` has set its count, or every thread has dropped out".to_owned()
+            }
+            Fault::Arrivals { count, .. } => format!(
+                "each phase waits for {}: check the count of `mbarrier.init` against the threads that arrive; a thread waits \
+                 for the end of a phase before it arrives at the next one",
+                if count == 1 {
+                    "1 arrival".to_owned()
+                } else {
+                    format!("{count} arrivals")
+                }
+            ),
+            Fault::Bytes { .. } => {
+                "check the bytes of `expect_tx` against those of the copies that complete on the mbarrier".to_owned()
+            }
+        };
     }
     let Some(address) = trap.address else {
         return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();

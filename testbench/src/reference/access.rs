@@ -139,14 +139,23 @@ impl Lsu<'_, '_> {
         };
         self.show_to_detector(lane, mods.space, address, access.total() as usize, None);
         let place = self.bytes(lane, mods.space, address, access.total() as usize)?;
+        let n = place.len();
         let mut old = [0; 16];
-        old[..place.len()].copy_from_slice(place);
+        old[..n].copy_from_slice(place);
         let unit = match resolve(mods.space, address).0 {
             Space::Shared | Space::Cluster => AtomicUnit::Shared,
             _ => AtomicUnit::L2,
         };
-        let new = atomic(unit, mods.atom, mods.ty, u128::from_le_bytes(old), operand, compare);
-        let n = place.len();
+        let state = u128::from_le_bytes(old);
+        if let Some(fault) = mbarrier::fault(mods.atom, state as u64, operand as u64) {
+            let (space, at) = resolve(mods.space, address);
+            let (rank, offset) = split_window(at);
+            // The own block's shared memory has two addresses, and the trap names the short one.
+            let is_own = space == Space::Shared || rank.is_none_or(|rank| rank as usize == self.cta.rank);
+            let space = if is_own { Space::Shared } else { Space::Cluster };
+            return Err(self.trap(lane, TrapKind::Mbarrier(fault), space, offset, n));
+        }
+        let new = atomic(unit, mods.atom, mods.ty, state, operand, compare);
         place.copy_from_slice(&new.to_le_bytes()[..n]);
         set_words(results, lane, access, load_words(access, &old[..n]));
         Ok(())

@@ -7,7 +7,7 @@ use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::exec::bulk::{Extent, MAP_ALIGNMENT, MAP_BYTES, Piece, TensorMap, split_run, swizzled};
 use warpwave_isa::exec::mbarrier;
-use warpwave_isa::inst::Ty;
+use warpwave_isa::inst::{AtomOp, Ty};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{PARAM_WINDOW, Space, WINDOW_BYTES, split_window};
@@ -89,7 +89,11 @@ impl Lsu<'_, '_> {
             let state = self.inside(lane, Space::Cluster, in_cluster(rank, at as u32), 8)?;
             let before = u64::from_le_bytes((&*state).try_into().expect("eight bytes"));
             // The upper half of an mbarrier is its transaction count.
-            let after = mbarrier::arrive(before, u64::from(copy.bytes.wrapping_neg()) << 32, false);
+            let operand = u64::from(copy.bytes.wrapping_neg()) << 32;
+            if let Some(fault) = mbarrier::fault(AtomOp::Arrive, before, operand) {
+                return Err(self.trap(lane, TrapKind::Mbarrier(fault), Space::Cluster, at, 8));
+            }
+            let after = mbarrier::arrive(before, operand, false);
             state.copy_from_slice(&after.to_le_bytes());
             if let Some(detector) = &mut self.cta.detector {
                 detector.complete_copy(self.warp, at as u32);

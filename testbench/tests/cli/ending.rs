@@ -704,3 +704,24 @@ fn invariants_hold_in_runs_with_every_unit_and_change_no_result() {
         );
     }
 }
+
+#[test]
+fn arrival_beyond_the_pending_count_is_reported_with_the_count_of_the_mbarrier() {
+    let errors = format!("{}/tests/errors", env!("CARGO_MANIFEST_DIR"));
+    let expected = warpwave(&["run", &format!("{errors}/arrivals.toml")]);
+    assert_eq!(expected.code, 0, "{}", expected.err);
+    let ptx = std::fs::read(format!("{errors}/arrivals.ptx")).unwrap();
+    let text = std::fs::read_to_string(format!("{errors}/arrivals.toml")).unwrap();
+    let (text, _) = text.split_once("[expect_failure]").unwrap();
+    let (_folder, path) = scenario(text, &[("arrivals.ptx", &ptx)]);
+    assert_fails(
+        &["run", path.to_str().unwrap()],
+        3,
+        &[
+            "1 arrival at an mbarrier that waits for 0 of 1: 8 bytes of shared memory at 0x80",
+            "by block (0, 0, 0), thread (1, 0, 0)",
+            "arrivals.ptx:20: mbarrier.arrive.expect_tx.shared.b64",
+            "each phase waits for 1 arrival: check the count of `mbarrier.init`",
+        ],
+    );
+}

@@ -4,6 +4,7 @@ use half::f16;
 use warpwave::gpu::{Factory, Gpu, Shape};
 use warpwave_components::preset;
 use warpwave_components::proto::launch::TrapKind;
+use warpwave_isa::exec::mbarrier::Fault;
 
 use super::Kernel;
 
@@ -386,4 +387,75 @@ fn remote_load_takes_the_distances_of_both_its_sms() {
     assert_eq!(cycles("[0, 9]"), near.iter().map(|n| n + 18).collect::<Vec<_>>());
     assert_eq!(cycles("[7, 9]"), near.iter().map(|n| n + 32).collect::<Vec<_>>());
     assert_eq!(cycles("[3]"), near.iter().map(|n| n + 12).collect::<Vec<_>>());
+}
+
+/// PTX ISA, `mbarrier`: an arrival takes no more than is pending, and the tx-count has the range -(2^20 - 1) to 2^20 - 1.
+#[test]
+fn arrival_beyond_the_counts_of_an_mbarrier_traps() {
+    let arrivals = |arrivals, pending, count| Fault::Arrivals {
+        arrivals,
+        pending,
+        count,
+    };
+    let announced = "mbarrier.arrive.expect_tx.shared.b64 %g, [bar], 64;\n".repeat(3);
+    let dropped = "mbarrier.arrive_drop.shared.b64 %g, [bar];\n".repeat(3);
+    // The mbarrier waits for three arrivals. `far` is that of the other block.
+    let cases = [
+        ("", "mbarrier.arrive.shared.b64 %g, [bar], 4;", arrivals(4, 3, 3)),
+        (
+            "",
+            "mbarrier.arrive.shared.b64 %g, [bar], 1048575;",
+            arrivals(0xf_ffff, 3, 3),
+        ),
+        (
+            "",
+            "mbarrier.arrive.shared.b64 %g, [bar], 1048577;",
+            arrivals(0x10_0001, 3, 3),
+        ),
+        (
+            &announced,
+            "mbarrier.arrive.release.cta.shared.b64 %g, [bar];",
+            arrivals(1, 0, 3),
+        ),
+        (
+            &dropped,
+            "mbarrier.arrive.release.cta.shared.b64 %g, [bar];",
+            arrivals(1, 0, 0),
+        ),
+        (
+            "",
+            "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%far], 5;",
+            arrivals(5, 3, 3),
+        ),
+        (
+            "",
+            "mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 1048576;",
+            Fault::Bytes { bytes: 1 << 20 },
+        ),
+        (
+            "mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 1048575;\nmbarrier.complete_tx.relaxed.cta.shared.b64 [bar], 1048575;\n\
+             mbarrier.complete_tx.relaxed.cta.shared.b64 [bar], 1048575;\n",
+            "mbarrier.complete_tx.shared.b64 [bar], 2;",
+            Fault::Bytes { bytes: -(1 << 20) - 1 },
+        ),
+        (
+            "mbarrier.complete_tx.relaxed.cta.shared.b64 [bar], 1048512;\n",
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [room], [%i], 128, [bar];",
+            Fault::Bytes { bytes: -1048640 },
+        ),
+    ];
+    for (before, instruction, fault) in cases {
+        let text = format!(
+            ".version 8.6\n.target sm_90\n.address_size 64\n\
+             .entry k(.param .u64 in) .explicitcluster .reqnctapercluster 2, 1, 1 {{\n\
+             .reg .b32 %rank, %far;\n.reg .b64 %i, %g;\n.reg .pred %p;\n\
+             .shared .align 16 .b8 room[128];\n.shared .align 8 .b64 bar;\n\
+             ld.param.u64 %i, [in];\nmov.u32 %rank, %cluster_ctarank;\nmov.u32 %far, bar;\nmapa.shared::cluster.u32 %far, %far, 1;\n\
+             mbarrier.init.shared.b64 [bar], 3;\nfence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n\
+             setp.eq.u32 %p, %rank, 1;\n@%p bra END;\n{before}{instruction}\nEND:\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}}\n"
+        );
+        let line = 1 + text.lines().position(|line| line == instruction).unwrap() as u32;
+        let kernel = Kernel::of(&text).sizes(2, 1).input(&[0; 32]);
+        kernel.traps(TrapKind::Mbarrier(fault), line);
+    }
 }

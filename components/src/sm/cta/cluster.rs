@@ -6,7 +6,7 @@ use warpwave_hw::time::Cycle;
 
 use super::{Cta, CtaManager};
 use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, ClusterPlacement};
-use crate::proto::launch::{CtaLaunch, Grid, Trap};
+use crate::proto::launch::{CtaLaunch, Grid};
 use crate::proto::warp::WarpCommand;
 
 /// The links of a CTA manager for clusters.
@@ -17,11 +17,9 @@ pub struct ClusterPorts {
     pub arrive: OutPort<ClusterArrive>,
     /// Releases, from the cluster barrier.
     pub open: InPort<ClusterOpen>,
-    /// Traps of the bulk copy engine.
-    pub bulk_trap: InPort<Box<Trap>>,
 }
 
-warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open, bulk_trap);
+warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open);
 
 /// A CTA as a member of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -56,7 +56,7 @@ fn manager(rig: &mut Rig, traps: Vec<(u64, Box<Trap>)>) -> CtaManager {
         command,
         warp_info: ["start0", "start1"].map(|name| rig.output(name, 1, 2, |_| true)).into(),
         warp,
-        trap: rig.input("trap", 1, 1, traps),
+        traps: vec![rig.input("trap", 1, 1, traps)],
         cluster: None,
     };
     let config = Config {

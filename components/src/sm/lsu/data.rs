@@ -210,6 +210,9 @@ fn fill_atomic_lanes(packet: &mut Packet, warp_inst: &WarpInst, lanes: LaneMask)
     let atomic = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
     // The L2 executes the lanes in this order, the lowest first.
     (atomic.op, atomic.ty, atomic.n) = (mods.atom, mods.ty, lanes.count() as usize);
+    if mods.atom.is_arrival() {
+        atomic.origin = warp_inst.origin();
+    }
     for (entry, lane) in atomic.lanes.iter_mut().zip(lanes.iter()) {
         let (value, compare) = warp_inst.atomic_operands(lane);
         *entry = AtomicLane {

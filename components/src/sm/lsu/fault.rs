@@ -27,15 +27,7 @@ impl Fault {
     /// The trap of the thread in the lane.
     #[cold]
     pub fn trap(&self, warp_inst: &WarpInst) -> Box<Trap> {
-        Box::new(Trap {
-            kind: self.kind,
-            pc: warp_inst.pc,
-            line: warp_inst.inst().line,
-            block: warp_inst.block,
-            thread: warp_inst.thread(self.lane),
-            address: Some(self.address),
-            bytes: self.bytes,
-            space: self.space,
-        })
+        let access = (self.address, self.bytes);
+        warp_inst.origin().trap(self.lane, self.kind, access, self.space)
     }
 }

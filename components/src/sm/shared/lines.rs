@@ -14,9 +14,10 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
 use super::SharedMemory;
-use super::atomics::apply_packet;
+use super::atomics::{MBARRIER, apply_packet};
 use crate::proto::cluster::remote;
 use crate::proto::header::{Direction, Header};
+use crate::proto::launch::TrapKind;
 use crate::proto::mem::{AtomicLane, LINE, Packet, PacketKind};
 
 /// The links of one source.
@@ -96,7 +97,7 @@ impl SharedMemory {
         let Some(mut packet) = self.ports.lines[source].input.recv(now) else {
             return;
         };
-        let passes = self.serve_line(&mut packet);
+        let passes = self.serve_line(&mut packet, now);
         self.state.stats.lines += 1;
         self.state.stats.busy_cycles += passes;
         let lines = &mut self.state.lines;
@@ -123,7 +124,7 @@ impl SharedMemory {
     }
 
     /// Performs an access. Returns its passes.
-    fn serve_line(&mut self, packet: &mut Packet) -> u64 {
+    fn serve_line(&mut self, packet: &mut Packet, now: Cycle) -> u64 {
         let (_, first) = remote(packet.line).expect("a line access has an address in shared memory");
         // A line can begin at any byte.
         self.use_bytes(first + LINE);
@@ -144,7 +145,16 @@ impl SharedMemory {
             }
             PacketKind::Atomic | PacketKind::Reduction => {
                 let lanes = packet.atomic.as_mut().expect("an atomic packet has lanes");
-                self.state.stats.atomic_words_changed += apply_packet(lanes, line);
+                let changed = &mut self.state.stats.atomic_words_changed;
+                if let Some((lane, fault)) = apply_packet(lanes, line, changed) {
+                    let origin = lanes.origin;
+                    // All blocks of a grid have one size, so the remainder is the offset in the block.
+                    let size = (origin.shared_bytes as usize).next_multiple_of(self.config.shared_unit as usize);
+                    let address = (first + usize::from(lane.offset)) % size.max(1);
+                    let kind = TrapKind::Mbarrier(fault);
+                    let trap = origin.trap(lane.lane.into(), kind, (address as u64, MBARRIER), "shared::cluster");
+                    self.send_trap(trap, now);
+                }
                 busiest_word(&lanes.lanes[..lanes.n])
             }
             PacketKind::Invalidate { .. } => unreachable!("{}: an invalidation goes to the L1", self.path),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use warpwave_hw::rig::{Event, Rig, check};
+use warpwave_isa::inst::{AtomOp, Ty};
 use warpwave_isa::lane::LaneMask;
 
 use super::*;
@@ -19,14 +20,15 @@ const PROGRAM: &str = "ST.SHARED.B32 [R2], R4
 
 /// Shared memory with these links. Its lines have a latency of 6 cycles.
 fn memory(
+    rig: &mut Rig,
     input: InPort<Box<WarpInst>>,
     output: Vec<OutPort<Box<WarpInst>>>,
     requests: InPort<Box<Packet>>,
-    responses: OutPort<Box<Packet>>,
+    takes_response: fn(Cycle) -> bool,
 ) -> SharedMemory {
     let lines = LinePorts {
         input: requests,
-        output: responses,
+        output: rig.output("responses", 1, 2, takes_response),
         latency: 6,
     };
     let ports = Ports {
@@ -34,9 +36,11 @@ fn memory(
         output,
         products: Vec::new(),
         lines: vec![lines],
+        trap: rig.output("trap", 1, 4, |_| true),
     };
     let config = Config {
         bytes: 1 << 16,
+        shared_unit: 128,
         shared: preset::load("tiny", &[]).expect("tiny is built in").config.sm.shared,
     };
     SharedMemory::new(Path::root("shared"), config, ports)
@@ -47,7 +51,7 @@ fn with_lines(rig: &mut Rig, own: Vec<(u64, Box<WarpInst>)>, packets: Vec<(u64, 
     let input = rig.input("in", 1, 2, own);
     let requests = rig.input("requests", 1, 2, packets);
     let outputs = vec![rig.output("out0", 1, 4, |_| true)];
-    memory(input, outputs, requests, rig.output("responses", 1, 2, |_| true))
+    memory(rig, input, outputs, requests, |_| true)
 }
 
 /// Cycles of the events of one link.
@@ -98,7 +102,7 @@ fn access_ends_in_the_last_of_its_passes() {
                 rig.input("requests", 1, 2, Vec::new()),
             );
             let outputs = ["out0", "out1"].map(|name| rig.output(name, 1, 4, |_| true)).into();
-            memory(input, outputs, requests, rig.output("responses", 1, 2, |_| true))
+            memory(rig, input, outputs, requests, |_| true)
         };
         times(&check(build, 400).unwrap(), "out1")[0]
     };
@@ -165,12 +169,7 @@ fn shared_memory_keeps_the_contract_and_every_access_ends_once() {
             rig.output("out0", 1, 4, |now| now.0 % 4 == 0),
             rig.output("out1", 1, 4, |_| true),
         ];
-        memory(
-            input,
-            outputs.into(),
-            lines,
-            rig.output("responses", 1, 2, |now| now.0 % 5 == 0),
-        )
+        memory(rig, input, outputs.into(), lines, |now| now.0 % 5 == 0)
     };
     let events = check(build, 400).unwrap();
     let count = |link: &str| events.iter().filter(|event| event.link == link).count();
@@ -210,7 +209,7 @@ fn test_of_a_complete_phase_leaves_once_its_link_has_room() {
             rig.output("out0", 1, 1, |now| now.0 % 60 == 0),
             rig.output("out1", 1, 4, |_| true),
         ];
-        memory(input, outputs.into(), requests, rig.output("responses", 1, 2, |_| true))
+        memory(rig, input, outputs.into(), requests, |_| true)
     };
     let events = check(build, 400).unwrap();
     assert_eq!(times(&events, "out0"), [60, 120]);
@@ -236,7 +235,7 @@ fn test_that_waits_a_cycle_for_its_phase_takes_as_long_as_one_of_a_complete_phas
             let input = rig.input("in", 1, 4, accesses);
             let requests = rig.input("requests", 1, 2, Vec::new());
             let outputs = ["out0", "out1"].map(|name| rig.output(name, 1, 4, |_| true)).into();
-            memory(input, outputs, requests, rig.output("responses", 1, 2, |_| true))
+            memory(rig, input, outputs, requests, |_| true)
         };
         times(&check(build, 400).unwrap(), "out0")
     };
@@ -251,4 +250,58 @@ fn test_that_waits_a_cycle_for_its_phase_takes_as_long_as_one_of_a_complete_phas
     assert_eq!([returns(40, 30), returns(40, 41)], [[at], [at]]);
     // A phase that ends later than the latency ends the test in its cycle: the arrival is seen in 101, and the link takes one more.
     assert_eq!(returns(40, 100), [102]);
+}
+
+#[test]
+fn arrival_beyond_the_counts_of_its_mbarrier_traps_and_changes_nothing() {
+    let grid = Arc::new(Grid {
+        shared_bytes: 1000,
+        ..(*grid(MBARRIER, 1)).clone()
+    });
+    // An mbarrier at byte 16 of the second block of the SM: its bytes begin at 1024, the next multiple of the allocation unit.
+    let inst = |pc: u32, lane: u32, operand: u32| {
+        let mut inst = warp_inst(&grid, 0, pc, LaneMask(1 << lane));
+        (inst.shared_lanes, inst.shared_base) = (inst.lanes, 1024);
+        inst.addresses = WarpAddresses::per_lane([16; 32]);
+        inst.operands.words[1].0 = [operand; 32];
+        inst
+    };
+    let remote = |operand: u64| {
+        let mut packet = load(0, 0b0001, 7);
+        (packet.line, packet.kind) = (remote_address(0, 1024 + 16), PacketKind::Reduction);
+        let mut atomic = AtomicLanes {
+            op: AtomOp::Arrive,
+            ty: Ty::U64,
+            origin: inst(3, 0, 0).origin(),
+            n: 1,
+            ..AtomicLanes::default()
+        };
+        (atomic.lanes[0].lane, atomic.lanes[0].value) = (9, operand.into());
+        packet.atomic = Some(Box::new(atomic));
+        packet
+    };
+    let build = |rig: &mut Rig| {
+        // Phases of two arrivals. Three at once are one too many.
+        let own = vec![(0, inst(0, 0, 2 | 2 << 20)), (10, inst(3, 5, 3)), (20, inst(3, 5, 1))];
+        // One is pending. Two at once are too many, and 2^20 bytes are too. The right arrival ends the phase, so two are pending.
+        let packets = [2, 1 << 52, 1, 3].map(remote);
+        with_lines(rig, own, (40..).step_by(10).zip(packets).collect())
+    };
+    let events = check(build, 400).unwrap();
+    let traps: Vec<_> = events.iter().filter(|event| event.link == "trap").collect();
+    let expected = [
+        ("Arrivals { arrivals: 3, pending: 2, count: 2 }", 5, "shared"),
+        ("Arrivals { arrivals: 2, pending: 1, count: 2 }", 9, "shared::cluster"),
+        ("Bytes { bytes: 1048576 }", 9, "shared::cluster"),
+        ("Arrivals { arrivals: 3, pending: 2, count: 2 }", 9, "shared::cluster"),
+    ];
+    assert_eq!(traps.len(), expected.len(), "{traps:?}");
+    for (trap, (fault, lane, space)) in traps.iter().zip(expected) {
+        let place = format!("thread: [{lane}, 0, 0], address: Some(16), bytes: 8, space: {space:?}");
+        assert!(
+            trap.message.contains(fault) && trap.message.contains(&place) && trap.message.contains("pc: 3"),
+            "{}: {fault}, {place}",
+            trap.message
+        );
+    }
 }

@@ -7,6 +7,7 @@ use warpwave_isa::opcode::Opcode;
 
 use crate::proto::bulk::{Bulk, BulkInst};
 use crate::proto::cluster::remote_address;
+use crate::proto::launch::Origin;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
 
 /// The shared memory of a CTA.
@@ -37,11 +38,14 @@ pub(super) struct Job {
     barrier: u32,
     /// Bytes that the mbarrier expects of this copy.
     bytes: u32,
+    /// The instruction and the lane of the copy, for the trap of the mbarrier.
+    origin: Origin,
+    lane: u8,
 }
 
 impl Job {
-    /// A copy of an instruction, with its tensor map for a tile. `sm` is the number of the SM in the GPC.
-    pub(super) fn of(inst: &BulkInst, bulk: &Bulk, map: Option<TensorMap>, sm: u16) -> Self {
+    /// The copy of one lane of an instruction, with its tensor map for a tile. `sm` is the number of the SM in the GPC.
+    pub(super) fn of(inst: &BulkInst, lane: usize, bulk: &Bulk, map: Option<TensorMap>, sm: u16) -> Self {
         let machine_inst = *inst.warp_inst.inst();
         let to_global = machine_inst.mods.high;
         let reduces = machine_inst.op == Opcode::Ublkred;
@@ -78,6 +82,8 @@ impl Job {
             map,
             barrier: bulk.barrier,
             bytes,
+            origin: inst.warp_inst.origin(),
+            lane: lane as u8,
         }
     }
 
@@ -169,9 +175,10 @@ impl Job {
         // Completes bytes, not an arrival of a thread: the pending count stays.
         lanes.op = AtomOp::Arrive;
         lanes.ty = Ty::U64;
+        lanes.origin = self.origin;
         lanes.n = 1;
         lanes.lanes[0] = AtomicLane {
-            lane: 0,
+            lane: self.lane,
             // The line begins at the mbarrier, at any byte.
             offset: 0,
             // The upper half of the mbarrier is its transaction count.

@@ -11,6 +11,12 @@
 //!
 //! A phase ends when no arrival and no byte is missing, and the next one starts with the full count. An arrival returns the old
 //! state, which PTX calls a token. The parity in the token names the phase of the arrival.
+//!
+//! PTX does not define an arrival that exceeds the pending arrivals, or a byte count outside its range. [`fault`] finds both.
+
+use std::fmt;
+
+use crate::inst::AtomOp;
 
 /// Width of an arrival count, in bits.
 const COUNT_BITS: u32 = 20;
@@ -19,6 +25,51 @@ const COUNT: u64 = (1 << COUNT_BITS) - 1;
 /// Position and width of the byte count, in bits.
 const BYTES_AT: u32 = 2 * COUNT_BITS;
 const BYTES_BITS: u32 = 22;
+/// Largest amount of missing bytes, and of bytes that arrive before they are announced (PTX ISA, mbarrier: range of the tx-count).
+const MOST_BYTES: i64 = (1 << 20) - 1;
+
+/// An arrival that PTX does not define.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// More arrivals than the phase waits for.
+    Arrivals {
+        /// Arrivals of the instruction in this lane.
+        arrivals: u32,
+        /// Arrivals that the phase still waits for.
+        pending: u32,
+        /// Arrivals of each later phase.
+        count: u32,
+    },
+    /// The byte count leaves its range.
+    Bytes {
+        /// The byte count after the arrival.
+        bytes: i64,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Arrivals {
+                arrivals,
+                pending,
+                count,
+            } => {
+                let plural = if *arrivals == 1 { "" } else { "s" };
+                write!(
+                    f,
+                    "{arrivals} arrival{plural} at an mbarrier that waits for {pending} of {count}"
+                )
+            }
+            Fault::Bytes { bytes } => {
+                write!(
+                    f,
+                    "byte count {bytes} of an mbarrier, outside -{MOST_BYTES} to {MOST_BYTES}"
+                )
+            }
+        }
+    }
+}
 
 /// Returns an mbarrier with phases of `count` arrivals (1 to 2^20 - 1).
 pub fn init(count: u32) -> u64 {
@@ -26,7 +77,33 @@ pub fn init(count: u32) -> u64 {
     count | count << COUNT_BITS
 }
 
-/// Returns the mbarrier after arrivals.
+/// Finds what PTX does not define in an atomic on a word: an arrival that exceeds the counts of the mbarrier. Other atomics have no fault.
+///
+/// ```
+/// use warpwave_isa::exec::mbarrier::{Fault, fault, init};
+/// use warpwave_isa::inst::AtomOp;
+/// assert_eq!(fault(AtomOp::Arrive, init(2), 2), None);
+/// let more = Fault::Arrivals { arrivals: 3, pending: 2, count: 2 };
+/// assert_eq!(fault(AtomOp::Arrive, init(2), 3), Some(more));
+/// ```
+pub fn fault(op: AtomOp, state: u64, operand: u64) -> Option<Fault> {
+    if !op.is_arrival() {
+        return None;
+    }
+    let (arrivals, more) = (operand as u32, (operand >> 32) as u32 as i32);
+    let bytes = bytes(state) + i64::from(more);
+    // A later phase waits for no fewer arrivals than this one, so an arrival that drops out has no range of its own.
+    if arrivals > pending(state) {
+        return Some(Fault::Arrivals {
+            arrivals,
+            pending: pending(state),
+            count: count(state),
+        });
+    }
+    (bytes.abs() > MOST_BYTES).then_some(Fault::Bytes { bytes })
+}
+
+/// Returns the mbarrier after arrivals, which have no [`fault`].
 ///
 /// The lower word of `operand` is the number of arrivals. The upper word adds to the missing bytes; it is negative for bytes that
 /// have arrived. With `drop`, later phases wait for the same number of arrivals less.
