@@ -13,9 +13,11 @@
 //! - Cycles of messages, and counters, are the same with and without idle-skipping, for either tick order, and after one reset or two.
 //! - Counters never fall.
 
+mod ports;
+
+pub use ports::{Late, Sink, Source, combine};
+
 use std::any::Any;
-use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use arbitrary::Arbitrary;
 use warpwave_hw::clock::{Clock, Stop};
@@ -27,7 +29,7 @@ use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::tile::{TileBuilder, TileSlot};
 use warpwave_hw::time::Cycle;
 
-use crate::draw::{Pace, within};
+use crate::draw::within;
 use crate::features::CounterFeatures;
 
 // More than the 64 cycles after which a `Pace` repeats. So a sink takes a message that the idle component sends, and the digest differs.
@@ -112,150 +114,6 @@ fn config(name: &str, latency: u32, depth: u32) -> LinkConfig {
     LinkConfig { path, latency, depth }
 }
 
-/// Sends messages in order, none before its cycle, at most one per cycle.
-pub struct Source<T> {
-    port: OutPort<T>,
-    sideband: fn(&T) -> u16,
-    waiting: VecDeque<(u64, T)>,
-}
-
-impl<T: Send> Source<T> {
-    /// A source without messages.
-    pub fn new(port: OutPort<T>) -> Self {
-        Source::with_sideband(port, |_| 0)
-    }
-
-    /// A source that sends a sideband with each message.
-    pub fn with_sideband(port: OutPort<T>, sideband: fn(&T) -> u16) -> Self {
-        Source {
-            port,
-            sideband,
-            waiting: VecDeque::new(),
-        }
-    }
-
-    /// Queues a message, to be sent from cycle `at` on.
-    pub fn push(&mut self, at: u64, message: T) {
-        self.waiting.push_back((at, message));
-    }
-
-    /// Sends the oldest message, if it is due and the link has room. Calls `sent` with it.
-    pub fn tick_with(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
-        if self.port.has_room(now)
-            && let Some((_, message)) = self.waiting.pop_front_if(|(at, _)| *at <= now.0)
-        {
-            sent(&message);
-            self.port.send_sideband(now, (self.sideband)(&message), message);
-        }
-    }
-
-    /// Sends the oldest message, if it is due and the link has room.
-    pub fn tick(&mut self, now: Cycle) {
-        self.tick_with(now, |_| ());
-    }
-
-    /// True if no message waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// Forgets all messages.
-    pub fn clear(&mut self) {
-        self.waiting.clear();
-    }
-}
-
-/// Sends messages in order of their cycles, at most one per cycle. Unlike a [`Source`], it is given them in any order.
-pub struct Late<T> {
-    port: OutPort<T>,
-    waiting: Vec<(u64, T)>,
-}
-
-impl<T: Send> Late<T> {
-    /// A sender without messages.
-    pub fn new(port: OutPort<T>) -> Self {
-        let waiting = Vec::new();
-        Late { port, waiting }
-    }
-
-    /// Adds a message, to be sent from cycle `at` on.
-    pub fn push(&mut self, at: u64, message: T) {
-        self.waiting.push((at, message));
-    }
-
-    /// Sends the first due message, if the link has room. Calls `sent` with it.
-    pub fn tick(&mut self, now: Cycle, sent: impl FnOnce(&T)) {
-        // Messages are added in any order. The earliest due one goes first.
-        let first = (0..self.waiting.len()).min_by_key(|n| self.waiting[*n].0);
-        if let Some(n) = first.filter(|n| self.waiting[*n].0 <= now.0)
-            && self.port.has_room(now)
-        {
-            let (_, message) = self.waiting.remove(n);
-            sent(&message);
-            self.port.send(now, message);
-        }
-    }
-
-    /// True if no message waits.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    /// Forgets all messages.
-    pub fn clear(&mut self) {
-        self.waiting.clear();
-    }
-}
-
-/// Takes messages at a pace, and hashes the cycles in which it took them.
-pub struct Sink<T> {
-    port: InPort<T>,
-    pace: Pace,
-    digest: DefaultHasher,
-}
-
-impl<T> Sink<T> {
-    /// A sink that has taken nothing.
-    pub fn new(port: InPort<T>, pace: Pace) -> Self {
-        Sink {
-            port,
-            pace,
-            digest: DefaultHasher::new(),
-        }
-    }
-
-    /// Takes a message, if one is visible and the pace allows it.
-    pub fn take(&mut self, now: Cycle) -> Option<T> {
-        // Nothing is taken in a cycle without a turn, so the link fills and pushes back.
-        let message = self.pace.acts(now).then(|| self.port.recv(now)).flatten()?;
-        now.hash(&mut self.digest);
-        Some(message)
-    }
-
-    /// True if a message is visible. A world that waits for its pace must stay busy.
-    pub fn is_ready(&self, now: Cycle) -> bool {
-        self.port.is_ready(now)
-    }
-
-    /// A hash of the cycles so far.
-    pub fn digest(&self) -> u64 {
-        self.digest.finish()
-    }
-
-    /// Drops all messages, and forgets what was taken.
-    pub fn clear(&mut self) {
-        self.port.clear();
-        self.digest = DefaultHasher::new();
-    }
-}
-
-/// One hash of several.
-pub fn combine(digests: impl IntoIterator<Item = u64>) -> u64 {
-    let mut all = DefaultHasher::new();
-    digests.into_iter().for_each(|digest| digest.hash(&mut all));
-    all.finish()
-}
-
 /// The world as a component.
 struct Driver<W> {
     path: Path,
@@ -287,22 +145,49 @@ impl<W: World> Component for Driver<W> {
     fn stats(&self, _: &mut dyn Report) {}
 }
 
-/// The counters of the components, and the largest value of each latency.
+/// The counters of a component, and the largest value of each latency.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Counters(Vec<(&'static str, u64)>);
 
 impl Counters {
-    fn of(components: &[Box<dyn Component>]) -> Counters {
+    fn of(component: &dyn Component) -> Counters {
         let mut counters = Counters::default();
-        components.iter().for_each(|component| component.stats(&mut counters));
+        component.stats(&mut counters);
         counters
     }
 
-    fn check_growth(&self, later: &Counters) {
+    fn check_growth(&self, later: &Counters, path: &Path) {
         for ((name, before), (_, after)) in self.0.iter().zip(&later.0) {
-            assert!(before <= after, "counter {name} falls from {before} to {after}");
+            assert!(before <= after, "{path}: counter {name} falls from {before} to {after}");
         }
     }
+}
+
+/// What a run gives: a hash of the messages of the world, and the counters of each component.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Results {
+    digest: u64,
+    counters: Vec<Counters>,
+}
+
+impl Results {
+    /// The paths of the components whose counters differ. If none differs, those of all: only the messages differ.
+    fn differing(&self, other: &Results, components: &[Box<dyn Component>]) -> String {
+        let pairs = self.counters.iter().zip(&other.counters);
+        let differs: Vec<bool> = pairs.map(|(one, other)| one != other).collect();
+        let any = differs.contains(&true);
+        paths(components, |n, _| !any || differs[n])
+    }
+}
+
+/// The paths of the components that are chosen.
+fn paths(components: &[Box<dyn Component>], is_chosen: impl Fn(usize, &dyn Component) -> bool) -> String {
+    let chosen = components
+        .iter()
+        .enumerate()
+        .filter(|(n, component)| is_chosen(*n, component.as_ref()));
+    let paths: Vec<String> = chosen.map(|(_, component)| component.path().to_string()).collect();
+    paths.join(" or ")
 }
 
 impl Report for Counters {
@@ -349,10 +234,22 @@ impl Machine {
         (components, &driver.expect("the last component is the world").world)
     }
 
-    /// The messages of the world so far, and the counters of the components.
-    fn results<W: World>(&self) -> (u64, Counters) {
+    /// The results so far.
+    fn results<W: World>(&self) -> Results {
         let (components, world) = self.parts::<W>();
-        (world.digest(), Counters::of(components))
+        Results {
+            digest: world.digest(),
+            counters: components
+                .iter()
+                .map(|component| Counters::of(component.as_ref()))
+                .collect(),
+        }
+    }
+
+    /// Returns to the state before the first cycle.
+    fn restart(&mut self) {
+        self.clock.reset(Cycle::ZERO);
+        self.clock.tiles_mut()[0].set_skipping(true);
     }
 
     /// Checks the end of a run: the components are quiescent, and the world finds nothing wrong. Returns true, or panics.
@@ -369,8 +266,8 @@ impl Machine {
         true
     }
 
-    /// Runs to the end, then ticks the idle machine. Returns the digest of the world, and the counters of the components.
-    fn run<W: World>(&mut self, limit: u64) -> (u64, Counters) {
+    /// Runs to the end, then ticks the idle machine.
+    fn run<W: World>(&mut self, limit: u64) -> Results {
         // With idle-skipping the clock stops as soon as no component is due.
         let stop = self.clock.run(Cycle(limit), |_| false);
         let end = self.clock.now().0;
@@ -378,7 +275,7 @@ impl Machine {
         assert!(
             stop == Stop::Idle,
             "{}: no end after {limit} cycles: {}",
-            components[0].path(),
+            paths(components, |_, component| !component.is_quiescent()),
             waits(components)
         );
         self.is_done::<W>(end);
@@ -394,18 +291,30 @@ impl Machine {
         let end = self.clock.now() + IDLE_CYCLES;
         self.clock.run(end, |_| false);
         let after = self.results::<W>();
-        assert_eq!(before, after, "{}: it acts without work", self.parts::<W>().0[0].path());
+        let components = self.parts::<W>().0;
+        assert_eq!(
+            before,
+            after,
+            "{}: it acts without work",
+            before.differing(&after, components)
+        );
     }
 
     /// Runs every cycle without idle-skipping, until the world has ended. Checks that counters grow.
-    fn run_unskipped<W: World>(&mut self, end: u64) -> (u64, Counters) {
+    fn run_unskipped<W: World>(&mut self, end: u64) -> Results {
         self.clock.tiles_mut()[0].set_skipping(false);
-        let mut last = Counters::default();
+        let mut last: Vec<Counters> = Vec::new();
         self.clock.run_observed(Cycle(end), |pause| {
-            // The world has no counters.
-            let mut now = Counters::default();
-            pause.each_component(&mut |component| component.stats(&mut now));
-            last.check_growth(&now);
+            let mut now = Vec::new();
+            // The world is one more component, and has no counters.
+            pause.each_component(&mut |component| {
+                let counters = Counters::of(component);
+                let before = last.get(now.len());
+                before
+                    .iter()
+                    .for_each(|before| before.check_growth(&counters, component.path()));
+                now.push(counters);
+            });
             last = now;
             false
         });
@@ -443,17 +352,20 @@ pub type Group = Vec<Box<dyn Component>>;
 /// # Panics
 /// As [`check`].
 pub fn check_group<W: World>(n: usize, build: impl Fn(&Wiring) -> (Group, W), second: SecondRun, limit: u64) {
-    let mut first = Machine::new(n, &build);
-    let expected = first.run::<W>(limit);
-    let components = first.parts::<W>().0;
+    let mut machine = Machine::new(n, &build);
+    let expected = machine.run::<W>(limit);
+    let components = machine.parts::<W>().0;
     components
         .iter()
         .for_each(|component| component.stats(&mut CounterFeatures));
-    let mut machine = Machine::new(n, &build);
+    // As many cycles as the first run took, for a machine that is never idle.
+    let end = machine.clock.now().0;
+    // A second machine would take as long to build as a run takes. The first run is that of a new machine, so a reset that leaves
+    // something behind is found too.
+    machine.restart();
     let found = match second {
         SecondRun::None => return,
-        // As many cycles as the first run took, since this machine is never idle.
-        SecondRun::NoSkip => machine.run_unskipped::<W>(first.clock.now().0),
+        SecondRun::NoSkip => machine.run_unskipped::<W>(end),
         SecondRun::OtherOrder => {
             machine.clock.tiles_mut()[0].set_order((0..=n).rev().collect());
             machine.run::<W>(limit)
@@ -461,12 +373,20 @@ pub fn check_group<W: World>(n: usize, build: impl Fn(&Wiring) -> (Group, W), se
         // The first run may stop anywhere: a reset must clear whatever is in flight.
         SecondRun::Reset(at) | SecondRun::ResetTwice(at) => {
             machine.clock.run(Cycle(at.into()), |_| false);
-            machine.clock.reset(Cycle::ZERO);
+            machine.restart();
             if matches!(second, SecondRun::ResetTwice(_)) {
-                machine.clock.reset(Cycle::ZERO);
+                machine.restart();
             }
             machine.run::<W>(limit)
         }
     };
-    assert_eq!(expected, found, "the second run differs: {second:?}");
+    assert_eq!(
+        expected,
+        found,
+        "{}: the second run differs: {second:?}",
+        expected.differing(&found, machine.parts::<W>().0)
+    );
 }
+
+#[cfg(test)]
+mod tests;
