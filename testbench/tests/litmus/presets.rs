@@ -144,17 +144,23 @@ fn every_preset_shows_only_allowed_outcomes() {
         let n = column.seen.iter().flatten().count();
         assert!(n >= everywhere, "{}: {n} files", column.gpu);
     }
+    // The page is written from the same columns, with more instances.
+    check_table(&text(&columns));
 }
 
 /// The table of the page.
 pub fn table() -> String {
-    let columns = columns(PAGE_INSTANCES);
-    let names: Vec<String> = columns.iter().map(|column| format!("`{}`", column.gpu)).collect();
-    let mut table = format!(
-        "| Test | Condition | Outcomes allowed | {} |\n|{}\n",
-        names.join(" | "),
-        "---|".repeat(3 + columns.len())
-    );
+    text(&columns(PAGE_INSTANCES))
+}
+
+/// The first line of the table.
+pub fn header() -> String {
+    let names: Vec<String> = preset::names().iter().map(|name| format!("`{name}`")).collect();
+    format!("| Test | Condition | Outcomes allowed | {} |", names.join(" | "))
+}
+
+fn text(columns: &[Column]) -> String {
+    let mut table = format!("{}\n|{}\n", header(), "---|".repeat(3 + columns.len()));
     for (n, program) in files().iter().enumerate() {
         let cell = |column: &Column| match column.seen[n] {
             None => String::new(),
@@ -164,4 +170,38 @@ pub fn table() -> String {
         table += &format!("| {} | {} |\n", stable_cells(program).join(" | "), cells.join(" | "));
     }
     table
+}
+
+/// Asserts that a table has a column for each preset and a row for each file. A cell is empty if and only if the preset lacks the clusters
+/// of the file. Any other cell has two counts.
+pub fn check_table(table: &str) {
+    let mut rows = table.lines().map(cells);
+    let names = preset::names();
+    let first = rows.next().expect("the first line");
+    let gpus: Vec<&str> = first[3..].iter().map(|name| name.trim_matches('`')).collect();
+    assert_eq!(gpus, names);
+    let has_clusters: Vec<bool> = names.iter().map(|name| has_clusters(&machine(name, &[]))).collect();
+    let files = files();
+    assert_eq!(rows.len(), 1 + files.len(), "a line of dashes, and a row for each file");
+    for (program, row) in files.iter().zip(rows.skip(1)) {
+        assert_eq!(row.len(), 3 + names.len(), "{row:?}");
+        assert_eq!(row[0], format!("`{}`", program.name));
+        for (n, cell) in row[3..].iter().enumerate() {
+            let counts: Vec<u64> = cell
+                .split_whitespace()
+                .map(|count| count.parse().unwrap_or_else(|_| panic!("{row:?}")))
+                .collect();
+            let expected = if program.needs_clusters() && !has_clusters[n] {
+                0
+            } else {
+                2
+            };
+            assert_eq!(counts.len(), expected, "{} on {}", program.name, names[n]);
+        }
+    }
+}
+
+/// The cells of a row.
+pub fn cells(row: &str) -> Vec<&str> {
+    row.trim_matches('|').split('|').map(str::trim).collect()
 }
