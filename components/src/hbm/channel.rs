@@ -432,6 +432,7 @@ impl Component for Channel {
     fn reset(&mut self) {
         self.slices.iter_mut().for_each(|ports| ports.requests.clear());
         self.state = State::new(&self.config);
+        self.observer.iter_mut().for_each(|observer| observer.reset());
     }
 
     fn is_quiescent(&self) -> bool {

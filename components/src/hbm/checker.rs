@@ -64,6 +64,9 @@ pub enum BusCommand {
 pub trait CommandObserver: Send {
     /// Sees a command at the edge at which it is on its bus.
     fn command(&mut self, edge: u64, command: BusCommand);
+
+    /// The channel returns to the state before its first command.
+    fn reset(&mut self);
 }
 
 /// A command of the past.
@@ -202,6 +205,12 @@ fn burst(hbm: &Hbm) -> u32 {
 }
 
 impl CommandObserver for TimingChecker {
+    fn reset(&mut self) {
+        self.rows.fill(None);
+        self.recent.clear();
+        self.bursts = 0;
+    }
+
     fn command(&mut self, edge: u64, command: BusCommand) {
         self.commands += 1;
         // Commands too old for any rule.

@@ -223,8 +223,6 @@ impl World for Slices {
 /// If a byte is wrong, if a command violates the standard, or if the channel breaks the contract.
 pub fn check(input: Input) {
     let hbm = input.hbm();
-    // The checker remembers the commands before a reset. The channel does not.
-    let checks_timing = !matches!(input.second, SecondRun::Reset(_) | SecondRun::ResetTwice(_));
     let build = |wiring: &Wiring| {
         let storage = Arc::new(Storage::new(1 << 20));
         let (sources, requests): (Vec<_>, Vec<_>) = (0..SLICES).map(|_| wiring.input(1, 4)).unzip();
@@ -240,9 +238,7 @@ pub fn check(input: Input) {
             map: Arc::new(AddressMap::new(1, 1)),
         };
         let mut channel = Channel::new(Path::root("channel"), config, ports.collect(), storage.clone());
-        if checks_timing {
-            channel.observe(Box::new(TimingChecker::new(&hbm)));
-        }
+        channel.observe(Box::new(TimingChecker::new(&hbm)));
         let mut world = Slices {
             requests: input.requests.clone(),
             storage,

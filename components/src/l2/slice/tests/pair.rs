@@ -257,6 +257,10 @@ fn store_of_the_copys_side_needs_no_recall() {
     pair.ask(1, store(n, 1, 5, 0));
     assert_eq!((pair.load_byte(0, n), pair.load_byte(1, n)), (5, 5));
     assert_eq!((pair.twin(0).recalls, pair.twin(1).copy_sectors_dropped), (0, 1));
+    pair.ask(1, store(n, 1, 7, 0));
+    pair.ask(0, store(n, 1, 8, 0));
+    assert_eq!(pair.twin(0).recalls, 0, "its own side has dropped the copy");
+    assert_eq!(pair.load_byte(1, n), 8);
     // The line has a copy once more, so a store at home recalls it.
     pair.ask(0, store(n, 1, 6, 0));
     assert_eq!((pair.load_byte(1, n), pair.twin(0).recalls), (6, 1));
