@@ -5,7 +5,7 @@
 
 mod plan;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use arbitrary::Arbitrary;
 use warpwave_components::config;
@@ -48,14 +48,17 @@ fn initial(address: u64) -> u8 {
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
+fn initial_line(number: u64) -> [u8; 128] {
+    std::array::from_fn(|at| initial(128 * number + at as u64))
+}
+
 /// Lines of memory, with the first bytes where none is written.
 #[derive(Clone, Default)]
-struct Lines(HashMap<u64, [u8; 128]>);
+struct Lines(BTreeMap<u64, [u8; 128]>);
 
 impl Lines {
     fn line(&mut self, number: u64) -> &mut [u8; 128] {
-        let first = |at: usize| initial(128 * number + at as u64);
-        self.0.entry(number).or_insert_with(|| std::array::from_fn(first))
+        self.0.entry(number).or_insert_with(|| initial_line(number))
     }
 
     fn get(&self, address: u64) -> u8 {
@@ -254,7 +257,7 @@ impl World for Neighbours {
             ("shared", &self.shared, &self.expected[1]),
         ] {
             for &line in found.0.keys().chain(expected.0.keys()) {
-                let bytes = |lines: &Lines| (0..128).map(|n| lines.get(128 * line + n)).collect::<Vec<_>>();
+                let bytes = |lines: &Lines| lines.0.get(&line).copied().unwrap_or_else(|| initial_line(line));
                 assert_eq!(bytes(found), bytes(expected), "line {:#x} of {name} memory", 128 * line);
             }
         }
