@@ -27,6 +27,7 @@ pub mod predecoded;
 pub mod tag_banks;
 
 pub(crate) mod timing;
+pub mod trap;
 
 pub mod warp;
 

@@ -1,20 +1,16 @@
 //! Messages of a launch, between host, GigaThread and SMs: grids, CTAs, traps.
 
-use std::fmt;
 use std::sync::Arc;
 
-use warpwave_isa::exec::mbarrier;
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::inst::Inst;
-use warpwave_isa::lane::WARP_SIZE;
-use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::{Decoded, Program};
 
 use crate::proto::cluster::ClusterPlacement;
 use crate::proto::predecoded::Predecoded;
 pub use crate::proto::timing::{ResultWait, Route, Timing};
-use crate::proto::warp::thread_position;
+pub use crate::proto::trap::{Origin, Trap, TrapKind};
 
 /// A launch: kernel, shape, parameters and memory. Every SM reads it while it runs.
 #[derive(Clone, Debug)]
@@ -186,104 +182,4 @@ pub enum GridEvent {
     },
     /// A thread trapped. The launch ends.
     Trap(Box<Trap>),
-}
-
-/// Cause of a trap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TrapKind {
-    /// An access outside every allocation of its space.
-    OutOfBounds,
-    /// An address that is not a multiple of the access size.
-    Misaligned,
-    /// A trap instruction.
-    Trapped,
-    /// Lanes of one mask exchange values at different instructions.
-    SplitExchange,
-    /// A barrier number above 15, or a thread count that is no multiple of 32.
-    Barrier,
-    /// A bulk copy of a size that is no multiple of 16 bytes.
-    BulkSize,
-    /// An arrival that exceeds the counts of an mbarrier.
-    Mbarrier(mbarrier::Fault),
-}
-
-impl TrapKind {
-    /// The kind for an instruction that traps without an access: BPT.TRAP, a barrier, or an exchange.
-    pub fn of(op: Opcode) -> Self {
-        match op {
-            Opcode::Trap => TrapKind::Trapped,
-            Opcode::Bar | Opcode::BarRed => TrapKind::Barrier,
-            // Only exchanges between lanes are left, such as SHFL.
-            _ => TrapKind::SplitExchange,
-        }
-    }
-}
-
-/// A trap: the error of a thread that ends the launch.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Trap {
-    /// Cause.
-    pub kind: TrapKind,
-    /// Index of the instruction in the program.
-    pub pc: u32,
-    /// Line of the source text.
-    pub line: u32,
-    /// Block in the grid, x, y, z.
-    pub block: [u32; 3],
-    /// Thread in the block, x, y, z. If several lanes trap, the thread of the lowest one.
-    pub thread: [u32; 3],
-    /// The address, for the trap of an access.
-    pub address: Option<u64>,
-    /// Bytes of the access.
-    pub bytes: u32,
-    /// State space of the access.
-    pub space: &'static str,
-}
-
-/// A warp's instruction, as a trap names it. Accesses that another block performs carry it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Origin {
-    /// Index of the instruction in the program.
-    pub pc: u32,
-    /// Line of the source text.
-    pub line: u32,
-    /// Block in the grid, x, y, z.
-    pub block: [u32; 3],
-    /// Threads of a block in x, y, z.
-    pub block_size: [u32; 3],
-    /// Number of the warp in its block.
-    pub warp: u32,
-    /// Shared memory of a block, bytes.
-    pub shared_bytes: u32,
-}
-
-impl Origin {
-    /// The trap of the thread in a lane, for an access to some bytes of a state space.
-    #[cold]
-    pub fn trap(&self, lane: usize, kind: TrapKind, (address, bytes): (u64, u32), space: &'static str) -> Box<Trap> {
-        Box::new(Trap {
-            kind,
-            pc: self.pc,
-            line: self.line,
-            block: self.block,
-            thread: thread_position(self.block_size, self.warp * WARP_SIZE as u32 + lane as u32),
-            address: Some(address),
-            bytes,
-            space,
-        })
-    }
-}
-
-impl fmt::Display for TrapKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TrapKind::Mbarrier(fault) => return fault.fmt(f),
-            TrapKind::OutOfBounds => "out-of-bounds access",
-            TrapKind::Misaligned => "misaligned access",
-            TrapKind::Trapped => "trap instruction",
-            TrapKind::SplitExchange => "lanes of one mask exchange at different instructions",
-            TrapKind::Barrier => "barrier number above 15, or a thread count that is no multiple of 32",
-            TrapKind::BulkSize => "bulk copy of a size that is no multiple of 16 bytes",
-        })
-    }
 }

@@ -9,7 +9,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
-use crate::proto::launch::Origin;
+use crate::proto::trap::Origin;
 
 /// Bytes of a line.
 pub const LINE: usize = 128;

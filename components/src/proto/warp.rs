@@ -355,12 +355,3 @@ impl WarpInst {
         }
     }
 }
-
-/// Position in its block of the thread with this linear index: x first, then y, then z.
-pub fn thread_position(block: [u32; 3], linear: u32) -> [u32; 3] {
-    [
-        linear % block[0],
-        linear / block[0] % block[1],
-        linear / (block[0] * block[1]),
-    ]
-}

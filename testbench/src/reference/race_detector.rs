@@ -20,7 +20,7 @@ mod order;
 mod shadow;
 
 use warpwave_components::proto::launch::Grid;
-use warpwave_components::proto::warp::thread_position;
+use warpwave_components::proto::trap::thread_position;
 use warpwave_isa::inst::{CacheOp, Inst};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;

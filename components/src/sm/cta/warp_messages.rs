@@ -6,7 +6,8 @@ use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use super::{Cta, CtaManager};
 use crate::proto::launch::{Grid, SmEvent, Trap, TrapKind};
-use crate::proto::warp::{WarpStart, thread_position};
+use crate::proto::trap::thread_position;
+use crate::proto::warp::WarpStart;
 
 /// The start of a warp in a slot of a sub-core.
 pub(super) fn warp_start(

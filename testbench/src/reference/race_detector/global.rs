@@ -21,7 +21,7 @@ mod clock;
 use std::collections::HashMap;
 
 use warpwave_components::proto::launch::Grid;
-use warpwave_components::proto::warp::thread_position;
+use warpwave_components::proto::trap::thread_position;
 use warpwave_isa::inst::{AtomOp, CacheOp, Inst, Scope};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
