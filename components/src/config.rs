@@ -181,7 +181,8 @@ pub struct Limits {
 pub struct GigaThread {
     /// Cycles from the launch command to the first CTA sent.
     pub launch_latency: u32,
-    /// Least cycles from the last CTA sent of a launch to the first CTA sent of the next launch. 0: no limit.
+    /// Least cycles from the last CTA sent of a launch to the first CTA sent of the next launch. The time between the end of a launch and
+    /// the next launch command does not count. 0: no limit.
     pub launch_interval: u32,
     /// Least cycles between two CTAs, over the whole chip.
     pub dispatch_interval: u32,

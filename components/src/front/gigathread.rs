@@ -11,7 +11,7 @@
 //! | From, to | Cycles |
 //! |---|---|
 //! | grid accepted to first CTA | `launch_latency` |
-//! | last CTA of a grid to first CTA of the next one | at least `launch_interval` |
+//! | last CTA of a grid to first CTA of the next one, without the time in which no grid is here | at least `launch_interval` |
 //! | between two CTAs of the chip | max(`dispatch_interval`, ceil(warps of the CTA / `warps_per_cycle`)) |
 //! | between two CTAs of one SM | `sm_interval` |
 //! | end of a CTA received to the next CTA in its slot | `turnover_latency` |
@@ -150,8 +150,10 @@ struct State {
     events: DelayQueue<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
-    /// First cycle in which the next grid may send its first CTA.
+    /// First cycle in which the next grid may send its first CTA, if it is here when this one ends.
     next_launch: Cycle,
+    /// End of the last grid.
+    ended: Cycle,
     /// First cycle in which each SM may be sent a CTA.
     sm_free_at: Vec<Cycle>,
     /// SM and index of the CTA that the last tick sent, for the waveform.
@@ -175,6 +177,7 @@ impl State {
             events: DelayQueue::new(extra),
             next_dispatch: Cycle::ZERO,
             next_launch: Cycle::ZERO,
+            ended: Cycle::ZERO,
             sm_free_at: vec![Cycle::ZERO; n_sms],
             sent: None,
             stats: Stats::default(),
@@ -257,6 +260,7 @@ impl GigaThread {
             state.stats.grids += 1;
             state.stats.phases[Phase::Tail as usize] += now.since(running.phase_since);
             state.running = None;
+            state.ended = now;
             // `take_events` has seen room in this link.
             self.ports.event.send(now, GridEvent::Done { grid, at: now });
         }
@@ -287,7 +291,9 @@ impl GigaThread {
                 phase: Phase::Launch,
                 phase_since: now,
             });
-            self.state.next_dispatch = self.state.next_launch.max(now + u64::from(latency));
+            // The host prepares the next grid here between two grids. The interval is measured on silicon, where grids wait in a queue.
+            let rest = self.state.next_launch.0.saturating_sub(self.state.ended.0);
+            self.state.next_dispatch = now + u64::from(latency).max(rest);
         }
     }
 

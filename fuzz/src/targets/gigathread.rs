@@ -288,6 +288,8 @@ pub fn check(input: Input) {
         }
         let config = config::GigaThread {
             launch_latency: input.launch_latency,
+            // Twice the latency in half of the inputs: the corpus keeps its form.
+            launch_interval: 2 * (input.launch_latency % 2) * input.launch_latency,
             dispatch_interval: input.dispatch_interval,
             warps_per_cycle: input.warps_per_cycle,
             link_latency: input.link_latency,

@@ -715,7 +715,7 @@ fn arrival_beyond_the_pending_count_is_reported_with_the_count_of_the_mbarrier()
     let (text, _) = text.split_once("[expect_failure]").unwrap();
     let (_folder, path) = scenario(text, &[("arrivals.ptx", &ptx)]);
     assert_fails(
-        &["run", path.to_str().unwrap()],
+        &warpwave(&["run", path.to_str().unwrap()]),
         3,
         &[
             "1 arrival at an mbarrier that waits for 0 of 1: 8 bytes of shared memory at 0x80",

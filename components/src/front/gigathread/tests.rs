@@ -261,9 +261,10 @@ fn next_grid_begins_the_launch_interval_after_the_last_cta_of_the_one_before() {
         };
         times(&check(build, 1200).unwrap(), "launch0")
     };
-    // The first grid sends its CTAs in cycles 21, 23 and 25. The second one arrives in cycle 61. A CTA takes 3 cycles to its SM.
+    // The first grid sends its CTAs in cycles 21, 23 and 25, and ends in cycle 43. The second one arrives in cycle 61: 18 cycles do not
+    // count. A CTA takes 3 cycles to its SM.
     assert_eq!(sent(0), [24, 84]);
-    assert_eq!(sent(56), [24, 84], "cycle 81 either way");
-    assert_eq!(sent(57), [24, 85]);
-    assert_eq!(sent(1000), [24, 1028]);
+    assert_eq!(sent(38), [24, 84], "cycle 81 either way");
+    assert_eq!(sent(39), [24, 85]);
+    assert_eq!(sent(1000), [24, 1046]);
 }
