@@ -253,7 +253,7 @@ fn scenario_sets_numbers_of_its_gpu_and_a_limit() {
     assert_fails(&warpwave(&["run", path]), 4, &["launch[0]: "]);
     let answer = warpwave(&["run", path, "--max-cycles", "100000"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
-    assert!(answer.out.contains("s on tiny: 1 SMs"), "{}", answer.out);
+    assert!(answer.out.contains("s on tiny: 1 SM "), "{}", answer.out);
     let wins = warpwave(&["run", path, "--max-cycles", "100000", "--set", "topology.sms_per_tpc=2"]);
     assert!(wins.out.contains("s on tiny: 2 SMs"), "{}", wins.out);
 }

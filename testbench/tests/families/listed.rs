@@ -59,6 +59,9 @@ fn text(form: &str) -> String {
     let takes_mask = ["match", "redux"].iter().any(|opcode| form.starts_with(opcode));
     let own = if takes_mask {
         "mov.u32 %r3, 0xffffffff;\n"
+    } else if form.starts_with("cp.reduce.async.bulk.shared::cluster") {
+        // The sums must not fall on the mbarrier.
+        "mov.u32 %r4, 4096;\n"
     } else if alike || form.contains("[%r") {
         ""
     } else {

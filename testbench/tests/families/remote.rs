@@ -452,9 +452,10 @@ fn arrival_beyond_the_counts_of_an_mbarrier_traps() {
              .shared .align 16 .b8 room[128];\n.shared .align 8 .b64 bar;\n\
              ld.param.u64 %i, [in];\nmov.u32 %rank, %cluster_ctarank;\nmov.u32 %far, bar;\nmapa.shared::cluster.u32 %far, %far, 1;\n\
              mbarrier.init.shared.b64 [bar], 3;\nfence.mbarrier_init.release.cluster;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\n\
-             setp.eq.u32 %p, %rank, 1;\n@%p bra END;\n{before}{instruction}\nEND:\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}}\n"
+             setp.eq.u32 %p, %rank, 1;\n@%p bra END;\n{before}{instruction}\nnanosleep.u32 2000;\nEND:\nbarrier.cluster.arrive;\nbarrier.cluster.wait;\nret;\n}}\n"
         );
         let line = 1 + text.lines().position(|line| line == instruction).unwrap() as u32;
+        // The block sleeps until a copy has ended: a launch may end before its copies.
         let kernel = Kernel::of(&text).sizes(2, 1).input(&[0; 32]);
         kernel.traps(TrapKind::Mbarrier(fault), line);
     }
