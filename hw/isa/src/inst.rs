@@ -284,6 +284,7 @@ pub struct Mods {
     pub sat: bool,
     /// Selects the high half: of a product (IMAD.HI) or of a shift (SHF.HI, LEA.HI). A bulk copy with it goes to global memory.
     /// A matrix product with it is one of a warp group, which has fewer bits in sums of 8-bit floats.
+    /// A load or store with it is the first half of a vector, so its address is a multiple of twice its size.
     pub high: bool,
     /// Shifts to the right (SHF).
     pub right: bool,
@@ -320,6 +321,13 @@ pub struct Mods {
     pub trans: bool,
     /// Negates A (HGMMA).
     pub neg: bool,
+}
+
+impl Mods {
+    /// Returns the alignment of the address of a load or store, in bytes.
+    pub const fn alignment(&self) -> u32 {
+        self.access.total() << self.high as u32
+    }
 }
 
 /// One instruction.

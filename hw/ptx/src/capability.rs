@@ -326,9 +326,13 @@ const FEATURES: &[Feature] = &[
     feature(&["redux"], &[&[".f32"]], 100),
     feature(
         &["ld", "st"],
-        &[&[".L2::evict_normal", ".L2::evict_first", ".L2::evict_last", ".v8"]],
+        &[&[".L2::evict_normal", ".L2::evict_first", ".L2::evict_last"]],
         100,
     ),
+    feature(&["st"], &[&[".bulk"]], 100),
+    // Vectors of 256 bits.
+    feature(&["ld", "st"], &[&[".v4"], &[".b64", ".u64", ".s64", ".f64"]], 100),
+    feature(&["ld", "st"], &[&[".v8"], &[".b32", ".u32", ".s32", ".f32"]], 100),
     feature(&["cvt"], &[&[".satfinite"], &[".tf32"], &[".rn", ".rz"]], 100),
 ];
 

@@ -95,6 +95,9 @@ impl Lsu<'_, '_> {
     fn one(&mut self, lane: usize, address: u64, results: &mut Results) -> Result<(), Box<Trap>> {
         let access = self.inst.mods.access;
         let n = access.total() as usize;
+        if matches!(self.inst.op, Opcode::Ld | Opcode::St) {
+            self.check_alignment(lane, self.inst.mods.space, address, self.inst.mods.alignment() as usize)?;
+        }
         match self.inst.op {
             Opcode::Ldc => self.load_constant(lane, address, results)?,
             Opcode::Ld => {

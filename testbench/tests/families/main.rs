@@ -27,6 +27,7 @@ mod tensor_maps;
 mod tiles;
 mod vector_registers;
 mod vectors;
+mod wide_accesses;
 mod wide_atomics;
 mod widths;
 

@@ -117,9 +117,14 @@ fn sort_by_memory(warp_inst: &mut WarpInst, space: Space, lanes: LaneMask) -> La
 fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) -> Option<Fault> {
     let addresses = &warp_inst.addresses;
     let bounds = addresses.bounds(lanes);
-    // The size of an access is a power of two.
-    let offset_bits = u64::from(bytes - 1);
-    let fault = |kind: TrapKind, lane: usize| {
+    let inst = warp_inst.inst();
+    let alignment = match inst.op {
+        Opcode::Ld | Opcode::St => inst.mods.alignment(),
+        _ => bytes,
+    };
+    // An alignment is a power of two.
+    let offset_bits = u64::from(alignment - 1);
+    let fault = |kind: TrapKind, lane: usize, bytes: u32| {
         let space = space_name(warp_inst, remote, lane);
         Fault::new(kind, lane, addresses.get(lane), bytes, space)
     };
@@ -127,7 +132,7 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
     if bounds.low_bits & offset_bits != 0
         && let Some(lane) = lanes.iter().find(|&lane| addresses.get(lane) & offset_bits != 0)
     {
-        return Some(fault(TrapKind::Misaligned, lane));
+        return Some(fault(TrapKind::Misaligned, lane, alignment));
     }
     let first_beyond = |lanes: LaneMask, size: u32| {
         // An access at the end of the address space must not wrap to 0.
@@ -144,7 +149,7 @@ fn check(warp_inst: &WarpInst, lanes: LaneMask, remote: LaneMask, bytes: u32) ->
         .or_else(|| first_beyond(warp_inst.local_lanes, warp_inst.grid.program.requirements().local_bytes))
         .or_else(|| remote.iter().find(is_outside_cta))
         .or_else(|| first_unallocated(warp_inst, global, bytes, &bounds));
-    outside.map(|lane| fault(TrapKind::OutOfBounds, lane))
+    outside.map(|lane| fault(TrapKind::OutOfBounds, lane, bytes))
 }
 
 /// The first lane whose bytes are in no allocation.

@@ -118,6 +118,7 @@ impl<'a> Modifiers<'_, 'a> {
         match (order, scope) {
             (Some(order), None) if is_strong(order) => Some(self.no_scope(order)),
             (Some(order), Some(scope)) if !is_strong(order) => Some(exclude(order, scope)),
+            .or_else(|| self.vector_size())
             (None, Some(scope)) => {
                 let mut strong = self.form.words(Kind::Order);
                 strong.retain(|word| ![".weak", ".volatile"].contains(word));
@@ -204,6 +205,30 @@ impl<'a> Modifiers<'_, 'a> {
         let finding =
             || Diagnostic::malformed(priority.span, message).help("use `.v8.b32` or `.v4.b64`, or leave it out");
         (!wide).then(finding)
+    /// Checks that a vector has at most 128 bits, or 256 bits in global memory.
+    fn vector_size(&self) -> Option<Diagnostic> {
+        let vector = self.of(Kind::Vector)?;
+        let (ty, _) = *self.types().first()?;
+        let elements = vector.text.strip_prefix(".v")?.parse::<u32>().ok()?;
+        let bits = elements * ty.bits();
+        let space = self.of(Kind::Space).filter(|space| space.text != ".global");
+        let takes_256 = self.form.name != "ldu" && ty.bits() < 128;
+        if bits <= 128 || (bits == 256 && takes_256 && space.is_none()) {
+            return None;
+        }
+        Some(match space {
+            Some(space) if bits == 256 && takes_256 => {
+                let message = format!("`{}{}` of 256 bits", self.form.name, space.text);
+                let finding = Diagnostic::malformed(space.span, message);
+                finding.help("only `.global` has 256 bits, and needs `sm_100` or later; write two accesses of 128 bits")
+            }
+            _ => {
+                let message = format!("a vector of {bits} bits in `{}`", self.form.name);
+                Diagnostic::malformed(vector.span, message).help("write accesses of at most 128 bits")
+            }
+        })
+    }
+
     }
 
     fn two_types(&self, second: Name<'_>) -> Diagnostic {

@@ -16,6 +16,7 @@ mod control;
 mod convert;
 mod float;
 mod frame;
+mod halves;
 mod hint;
 mod wgmma;
 

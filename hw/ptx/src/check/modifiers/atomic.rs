@@ -59,9 +59,14 @@ impl Modifiers<'_, '_> {
     }
 }
 
-/// Checks that `red.async` has its only order and scope: relaxed, cluster.
+/// Checks that `red.async` has its only order and scope: relaxed, cluster. A vector of `st.async` has at most 128 bits.
 pub(super) fn asynchronous(instruction: &Instruction<'_>) -> Option<Diagnostic> {
     let has = |word: &str| instruction.qualifiers.iter().any(|name| name.text == word);
+    let is_wide = |name: &Name<'_>| Type::from_dotted(name.text).is_some_and(|ty| ty.bits() == 64);
+    if instruction.opcode.text == "st" && has(".async") && has(".v4") && instruction.qualifiers.iter().any(is_wide) {
+        let finding = Diagnostic::malformed(instruction.opcode.span, "a vector of 256 bits in `st.async`");
+        return Some(finding.help("write accesses of at most 128 bits"));
+    }
     if instruction.opcode.text != "red" || !has(".async") || (has(".relaxed") && has(".cluster")) {
         return None;
     }

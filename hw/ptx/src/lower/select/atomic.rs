@@ -18,10 +18,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if form.has(".async") {
             return self.reduce_async(form);
         }
-        match vector(form) {
-            Some(8) => form.only(&[MEMORY_QUALIFIERS, &[".v8"]].concat())?,
-            _ => form.only(MEMORY_QUALIFIERS)?,
-        }
+        form.only(MEMORY_QUALIFIERS)?;
         if self.access_space(form, usize::from(form.opcode() == "atom")) == Space::Local {
             return Err(form.malformed("an atomic on a `.local` variable, which only one thread can reach"));
         }

@@ -3,6 +3,7 @@
 //! Parameters and constants at known addresses are operands, not loads. A guarded vector load writes a group that holds the old
 //! values.
 
+use super::halves::{MAX_WORDS, part_of};
 use super::integer::parts;
 use super::qualifiers::MEMORY_QUALIFIERS;
 use super::{Form, Selected, Selector};
@@ -19,6 +20,7 @@ use warpwave_isa::space::{Access, LOCAL_WINDOW, SHARED_WINDOW, Space};
 const MAX_DISPLACEMENT: i64 = 1 << 23;
 
 /// A memory operand.
+#[derive(Clone, Copy)]
 pub(super) struct MemOperand {
     pub space: Space,
     pub base: Arg,
@@ -48,7 +50,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let Value::Address(base, offset) = form.operand(n)? else {
             return Err(form.unsupported());
         };
-        let wide = matches!(space, Space::Global | Space::Generic);
+        let wide = has_wide_addresses(space);
         let (base, offset) = match &**base {
             Value::Symbol(symbol, _) if self.stack_location(*symbol).is_some() && space == Space::Local => {
                 (self.address_of(form, *symbol, 0)?, *offset)
@@ -146,19 +148,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             return self.load_constant(form, targets, access);
         }
         let space = self.access_space(form, 1);
+        let part = part_of(access);
         // Not inside an expansion: that contains the load itself.
         if space == Space::Generic && self.layout.constants_are_generic() && self.frame().line.is_none() {
-            return self.load_any_space(form);
+            // Parameters and constants take no access of two parts.
+            return match part == access {
+                true => self.load_any_space(form),
+                false => Err(form.unsupported()),
+            };
         }
-        let mem = self.mem_operand(form, 1, space)?;
-        let op = Op::machine(Opcode::Ld).src(&[mem.base]).mods(|mods| {
-            mods.space = mem.space;
-            mods.offset = mem.offset as i32;
-            mods.access = access;
-            mods.cache = cache_of(form);
-            mods.scope = scope_of(form);
-        });
-        self.load_into(form, op, targets, access)?;
+        let mut mem = self.mem_operand(form, 1, space)?;
+        if part != access {
+            // A target of the first part may be the address of the second.
+            mem.base = self.copy_of_address(mem.base, space);
+        }
+        for (n, targets) in (0..).zip(targets.chunks(part.count.into())) {
+            let op = self.access(form, Opcode::Ld, &[], mem, access, n);
+            self.load_into(form, op, targets, part)?;
+        }
         if form.has(".acquire") {
             self.acquire(scope_of(form));
         }
@@ -233,6 +240,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     /// Selects `ld.param` and `ld.const`.
     fn load_constant(&mut self, form: &Form<'t, 'a>, targets: &[Value<'a>], access: Access) -> Selected {
+        if targets.len() > usize::from(MAX_WORDS) {
+            return Err(form.unsupported());
+        }
         if let Some(location) = self.param_location(form, form.operand(1)?, access)? {
             return self.load_param(form, targets, access, &location);
         }
@@ -320,20 +330,24 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let values = vector_parts(form, 1)?;
         let access = access_of(form, values.len());
         if form.has(".param") || form.has(".param::func") {
+            if values.len() > usize::from(MAX_WORDS) {
+                return Err(form.unsupported());
+            }
             return self.store_param(form, values, access);
         }
         let mem = self.mem_operand(form, 0, self.access_space(form, 0))?;
-        let value = self.gather(form, values, access)?;
+        let part = part_of(access);
+        let parts = values.chunks(part.count.into());
+        let groups = parts
+            .map(|values| self.gather(form, values, part))
+            .collect::<Result<Vec<Arg>, _>>()?;
         if form.has(".release") {
             self.release(scope_of(form));
         }
-        self.emit(Op::machine(Opcode::St).src(&[mem.base, value]).mods(|mods| {
-            mods.space = mem.space;
-            mods.offset = mem.offset as i32;
-            mods.access = access;
-            mods.cache = cache_of(form);
-            mods.scope = scope_of(form);
-        }));
+        for (n, group) in (0..).zip(groups) {
+            let op = self.access(form, Opcode::St, &[group], mem, access, n);
+            self.emit(op);
+        }
         Ok(())
     }
 
@@ -371,11 +385,11 @@ pub(super) fn check_bounds(form: &Form<'_, '_>, offset: i64, access: Access, byt
     Err(form.malformed(&format!("an access outside of the {bytes} bytes of this parameter")))
 }
 
-/// Returns the one to four elements of a vector operand.
+/// Returns the one to eight elements of a vector operand.
 pub(super) fn vector_parts<'t, 'a>(form: &Form<'t, 'a>, n: usize) -> Result<&'t [Value<'a>], Diagnostic> {
     match parts(form.operand(n)?) {
-        [] | [_, _, _, _, _, ..] => Err(form.malformed("a vector has one to four elements")),
-        parts => Ok(parts),
+        parts if (1..=8).contains(&parts.len()) => Ok(parts),
+        _ => Err(form.malformed("a vector has one to eight elements")),
     }
 }
 
@@ -391,6 +405,11 @@ fn constant_load(base: Arg, bank: u8, offset: i64, access: Access) -> Op {
 /// Returns a MEMBAR: the warp waits for its own accesses, and beyond CTA scope for all accesses of its SM.
 fn membar(scope: Scope) -> Op {
     Op::machine(Opcode::Membar).mods(|mods| mods.scope = scope)
+}
+
+/// True if an address in a space has 64 bits.
+pub(super) fn has_wide_addresses(space: Space) -> bool {
+    matches!(space, Space::Global | Space::Generic)
 }
 
 fn access_of(form: &Form<'_, '_>, count: usize) -> Access {

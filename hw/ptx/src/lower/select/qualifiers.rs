@@ -13,6 +13,7 @@ pub(super) const MEMORY_QUALIFIERS: &[&str] = &[
     ".param::func",
     ".v2",
     ".v4",
+    ".v8",
     ".ca",
     ".cg",
     ".cs",
