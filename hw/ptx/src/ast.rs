@@ -339,6 +339,8 @@ pub struct Loc {
     /// Span of the file index.
     pub span: Span,
 }
+    /// `ts: .calltargets f, g;`
+    CallTargets(Name<'a>, Vec<Name<'a>>),
 
 /// A register declaration.
 #[derive(Clone, Debug)]

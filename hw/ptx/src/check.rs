@@ -14,7 +14,7 @@ mod scope;
 mod signature;
 mod sum;
 
-use crate::ast::{Block, Float, Function, Instruction, Linkage, Loc, Module, Name, Space, Statement, Type, Variable};
+use crate::ast::{Block, Float, Function, Instruction, Linkage, Module, Name, Space, Statement, Type, Variable};
 use crate::capability;
 use crate::diag::{Diagnostic, Span};
 use crate::heap;
@@ -181,8 +181,6 @@ struct Checker<'t, 'a> {
     scopes: Scopes<'a>,
     /// The first declaration of each function.
     prototypes: HashMap<&'a str, &'t Function<'a>>,
-    /// File indices that `.file` declares, plus undefined ones already reported.
-    files: HashSet<u32>,
     body: Body<'t, 'a>,
     /// True while the current instruction is a video instruction.
     in_video_instruction: bool,
@@ -211,7 +209,6 @@ impl<'t, 'a> Checker<'t, 'a> {
             },
             scopes: Scopes::default(),
             prototypes: HashMap::new(),
-            files: module.files.iter().map(|(index, _)| *index).collect(),
             body: Body::of(&EMPTY),
             in_video_instruction: false,
             in_vector_move: false,
@@ -325,8 +322,9 @@ impl<'t, 'a> Checker<'t, 'a> {
                         self.body.tables[table as usize] = labels;
                     }
                 }
-                Statement::Loc(loc) => self.loc(loc),
-                Statement::Prototype(_) => {}
+                // A call finds its function by the address, so it needs no list.
+                Statement::CallTargets(_, targets) => targets.iter().for_each(|&target| self.call_target(target)),
+                Statement::Loc(_) | Statement::Prototype(_) => {}
             }
         }
         self.scopes.close();
@@ -341,7 +339,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     self.body.n_labels += 1;
                     (*name, Meaning::Label(label))
                 }
-                Statement::Prototype(name) => (*name, Meaning::Prototype),
+                Statement::Prototype(name) | Statement::CallTargets(name, _) => (*name, Meaning::Prototype),
                 Statement::Targets(name, _) => {
                     self.body.tables.push(Vec::new());
                     (*name, Meaning::Targets(self.body.tables.len() as u32 - 1))
@@ -354,19 +352,12 @@ impl<'t, 'a> Checker<'t, 'a> {
         }
     }
 
-    /// Reports each file index without a `.file`, once per module.
-    fn loc(&mut self, loc: &Loc) {
-        for file in [Some(loc.at), loc.inlined_at]
-            .into_iter()
-            .flatten()
-            .map(|place| place.file)
-        {
-            if !self.files.insert(file) {
-                continue;
-            }
-            let finding = Diagnostic::malformed(loc.span, format!("undefined file {file}"));
-            self.findings
-                .push(finding.help(format!("name it at module scope: `.file {file} \"name\"`")));
+    /// Reports a call target that is no function.
+    fn call_target(&mut self, name: Name<'a>) {
+        match self.scopes.get(name.text) {
+            None if self.checked.functions.contains_key(name.text) => {}
+            None => self.undefined(name, "function"),
+            Some(_) => self.report(name.span, format!("`{}` is not a function", name.text)),
         }
     }
 

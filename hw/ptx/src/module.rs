@@ -259,12 +259,13 @@ fn build<'t, 'a>(
     let lines = Lines::new(text);
     let mut findings = Vec::new();
     let layout = ModuleLayout::of(checked, &mut findings);
-    let (errors, warnings): (Vec<_>, _) = findings
+    let (errors, mut warnings): (Vec<_>, Vec<_>) = findings
         .into_iter()
         .partition(|finding| finding.severity == Severity::Malformed);
     if !errors.is_empty() {
         return Err(errors);
     }
+    warnings.extend(line_table::undefined_files(module));
     let source = Arc::new(Source {
         text: text.to_owned(),
         own_bytes,

@@ -83,10 +83,15 @@ impl<'a> Parser<'a> {
                 self.prototype()?;
                 Ok(Statement::Prototype(label))
             }
-            Some(".branchtargets" | ".calltargets") => {
+            Some(".branchtargets") => {
                 self.next();
                 let targets = self.list(b';', |parser| parser.word("a label"))?;
                 Ok(Statement::Targets(label, targets))
+            }
+            Some(".calltargets") => {
+                self.next();
+                let targets = self.list(b';', |parser| parser.word("a function"))?;
+                Ok(Statement::CallTargets(label, targets))
             }
             _ => Ok(Statement::Label(label)),
         }
