@@ -102,8 +102,10 @@ pub enum Type {
     F64,
     E4m3x2,
     E5m2x2,
-    /// `.texref`, `.samplerref`, `.surfref`.
+    /// `.texref`, `.surfref`.
     Handle,
+    /// `.samplerref`.
+    Sampler,
 }
 
 impl Type {
@@ -136,12 +138,13 @@ impl Type {
             ".f64" => Type::F64,
             ".e4m3x2" => Type::E4m3x2,
             ".e5m2x2" => Type::E5m2x2,
-            ".texref" | ".samplerref" | ".surfref" => Type::Handle,
+            ".texref" | ".surfref" => Type::Handle,
+            ".samplerref" => Type::Sampler,
             _ => return None,
         })
     }
 
-    /// Returns the PTX spelling, such as `.u32`. A handle has three PTX spellings and gives `.handle`.
+    /// Returns the PTX spelling, such as `.u32`. A handle has two PTX spellings and gives `.handle`.
     pub fn dotted(self) -> String {
         format!(".{self:?}").to_lowercase()
     }
@@ -154,7 +157,7 @@ impl Type {
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => 16,
             Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::U16x2 | Type::S16x2 => 32,
             Type::F16x2 | Type::Bf16x2 | Type::Tf32 => 32,
-            Type::B64 | Type::U64 | Type::S64 | Type::F64 | Type::F32x2 | Type::Handle => 64,
+            Type::B64 | Type::U64 | Type::S64 | Type::F64 | Type::F32x2 | Type::Handle | Type::Sampler => 64,
             Type::B128 => 128,
         }
     }
@@ -167,7 +170,13 @@ impl Type {
     /// True for a floating-point type.
     pub fn is_float(self) -> bool {
         // The types left over are halves, packed floats and formats of 8 bits.
-        !self.is_bits() && !self.is_signed() && !self.is_unsigned() && !matches!(self, Type::Pred | Type::Handle)
+        let is_number = !self.is_reference() && self != Type::Pred;
+        is_number && !self.is_bits() && !self.is_signed() && !self.is_unsigned()
+    }
+
+    /// True for a texture, surface or sampler reference.
+    pub fn is_reference(self) -> bool {
+        matches!(self, Type::Handle | Type::Sampler)
     }
 
     /// True for a signed integer type.
@@ -236,6 +245,8 @@ pub enum Init<'a> {
     Byte(Box<Init<'a>>, u32, Span),
     /// A list in braces. Missing elements are zero.
     List(Vec<Init<'a>>, Span),
+    /// Fields of a texture, surface or sampler reference: `{addr_mode_0 = wrap, filter_mode = nearest}`.
+    Fields(Vec<(Name<'a>, Init<'a>)>, Span),
 }
 
 impl<'a> Init<'a> {
@@ -245,7 +256,8 @@ impl<'a> Init<'a> {
             Init::Symbol(name, ..) => _ = names.insert(name.text),
             Init::Byte(inner, ..) => inner.names(names),
             Init::List(items, _) => items.iter().for_each(|item| item.names(names)),
-            Init::Int(..) | Init::Float(..) => {}
+            // The value of a field is a word of its own, and no symbol.
+            Init::Int(..) | Init::Float(..) | Init::Fields(..) => {}
         }
     }
 }
@@ -327,6 +339,8 @@ pub enum Statement<'a> {
     Prototype(Name<'a>),
     /// `ts: .branchtargets L1, L2;`
     Targets(Name<'a>, Vec<Name<'a>>),
+    /// `ts: .calltargets f, g;`
+    CallTargets(Name<'a>, Vec<Name<'a>>),
 }
 
 /// A `.loc` directive: the source position of the instructions after it.
@@ -339,8 +353,6 @@ pub struct Loc {
     /// Span of the file index.
     pub span: Span,
 }
-    /// `ts: .calltargets f, g;`
-    CallTargets(Name<'a>, Vec<Name<'a>>),
 
 /// A register declaration.
 #[derive(Clone, Debug)]

@@ -156,3 +156,67 @@ fn references_of_the_module_name_the_images_of_the_host() {
     let kernel = kernel.reference("target", vec![0; 128], Some(&written), image(32, 1, 1));
     kernel.holds();
 }
+
+/// A kernel that samples `[pic, smp, {t / 16 - 1/2}]` in thread t. The module initialises `smp` with `fields`.
+fn with_sampler(fields: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80, texmode_independent\n.address_size 64\n.global .texref pic;\n.global .samplerref smp = {{{fields}}};\n\
+         .entry k(.param .u64 out) {{\n.reg .b64 %o, %s;\n.reg .b32 %t;\n.reg .f32 %x, %f<4>;\nld.param.u64 %o, [out];\nmov.u32 %t, %tid.x;\n\
+         mad.wide.u32 %o, %t, 8, %o;\ncvt.rn.f32.u32 %x, %t;\nfma.rn.f32 %x, %x, 0f3d800000, 0fbf000000;\n\
+         tex.1d.v4.f32.f32 {{%f0, _, _, _}}, [pic, smp, {{%x}}];\nst.global.f32 [%o], %f0;\n\
+         mov.u64 %s, smp;\ntex.1d.v4.f32.f32 {{%f0, _, _, _}}, [pic, %s, {{%x}}];\nst.global.f32 [%o+4], %f0;\nret;\n}}\n"
+    )
+}
+
+/// Thread t samples an image of 8 texels at (t - 8) / 16 of its width, that is at texel (t - 8) / 2.
+#[test]
+fn initialised_sampler_has_the_modes_of_its_fields() {
+    let texels: Vec<f32> = (0..8).map(|n| (n * n + 1) as f32).collect();
+    let inside = |at: i32| texels[at as usize];
+    let mirrored = |at: i32| {
+        let at = at.rem_euclid(16);
+        inside(if at < 8 { at } else { 15 - at })
+    };
+    let border = |at: i32| if (0..8).contains(&at) { inside(at) } else { 0.0 };
+    let nearest = |rule: &dyn Fn(i32) -> f32| (0..32).map(|t: i32| rule((t - 8).div_euclid(2))).collect::<Vec<f32>>();
+    let cases = [
+        (
+            "addr_mode_0 = wrap, filter_mode = nearest",
+            nearest(&|at| inside(at.rem_euclid(8))),
+        ),
+        ("addr_mode_0=mirror,addr_mode_1=mirror", nearest(&mirrored)),
+        (
+            "filter_mode=nearest, addr_mode_0=clamp_to_edge",
+            nearest(&|at| inside(at.clamp(0, 7))),
+        ),
+        ("addr_mode_0=clamp_to_border", nearest(&border)),
+        // A place between two texels is their mean. Place (t - 8) / 2 is half way between two centres for even t.
+        (
+            "addr_mode_0=wrap, filter_mode=linear",
+            (0..32)
+                .map(|t: i32| match t % 2 {
+                    0 => (inside(((t - 8) / 2 - 1).rem_euclid(8)) + inside(((t - 8) / 2).rem_euclid(8))) / 2.0,
+                    _ => inside((t - 8).div_euclid(2).rem_euclid(8)),
+                })
+                .collect(),
+        ),
+        // Coordinates from -1/2 to 3/2 count texels: the first and the second one, clamped.
+        (
+            "addr_mode_0=clamp_to_edge, force_unnormalized_coords=1",
+            (0..32).map(|t| inside(if t < 24 { 0 } else { 1 })).collect(),
+        ),
+    ];
+    let picture = Texture {
+        normalized_coords: true,
+        // The sampler replaces both.
+        address_mode: AddressMode::Border,
+        linear_filter: true,
+        ..image(8, 1, 1)
+    };
+    for (fields, expected) in cases {
+        // Through the name and through a register.
+        let expected: Vec<f32> = expected.into_iter().flat_map(|value: f32| [value, value]).collect();
+        let kernel = Kernel::of(&with_sampler(fields)).reference("pic", bytes(&texels), None, picture);
+        kernel.output(&bits(&expected)).holds();
+    }
+}

@@ -65,13 +65,66 @@ pub struct Texture {
     pub order: TexelOrder,
 }
 
+/// A sampler of the program text, without an image: the modes of an initialised `.samplerref`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Sampler {
+    /// Rule for coordinates beyond the edge.
+    pub address_mode: AddressMode,
+    /// True if a fetch with float coordinates interpolates between neighbours.
+    pub linear_filter: bool,
+    /// True if coordinates count texels, whatever the image says.
+    pub unnormalized: bool,
+}
+
+/// Marks a sampler in the high word of a handle. Numbers of images are smaller.
+const SAMPLER: u32 = 1 << 31;
+
+impl Sampler {
+    /// Returns the high word of a handle with this sampler.
+    ///
+    /// ```
+    /// use warpwave_isa::exec::texture::{AddressMode, Sampler};
+    /// let sampler = Sampler { address_mode: AddressMode::Border, linear_filter: true, unnormalized: false };
+    /// assert_eq!(Sampler::of_word(sampler.word()), Some(sampler));
+    /// assert_eq!(Sampler::of_word(7), None);
+    /// ```
+    pub const fn word(self) -> u32 {
+        SAMPLER | self.address_mode as u32 | (self.linear_filter as u32) << 2 | (self.unnormalized as u32) << 3
+    }
+
+    /// Returns the sampler in the high word of a handle. `None` for the number of an image.
+    pub fn of_word(word: u32) -> Option<Sampler> {
+        const MODES: [AddressMode; 4] = [
+            AddressMode::Clamp,
+            AddressMode::Wrap,
+            AddressMode::Mirror,
+            AddressMode::Border,
+        ];
+        (word & SAMPLER != 0).then(|| Sampler {
+            address_mode: MODES[(word & 3) as usize],
+            linear_filter: word & 4 != 0,
+            unnormalized: word & 8 != 0,
+        })
+    }
+}
+
 impl Texture {
     /// Returns the image of a handle. The low word of a handle is the image's number in `images`, from 1. The high word is the number of
-    /// the image that gives the sampler, or 0 for the same image. A sampler is address mode, filter, and normalized coordinates.
+    /// the image that gives the sampler, the word of a [`Sampler`], or 0 for the same image. The sampler of an image is address mode,
+    /// filter, and normalized coordinates.
     pub fn of_handle(images: &[Texture], handle: u64) -> Option<Texture> {
         let image = |number: u32| images.get(number.checked_sub(1)? as usize);
         let found = image(handle as u32)?;
-        let sampler = match (handle >> 32) as u32 {
+        let word = (handle >> 32) as u32;
+        if let Some(sampler) = Sampler::of_word(word) {
+            return Some(Texture {
+                address_mode: sampler.address_mode,
+                normalized_coords: found.normalized_coords && !sampler.unnormalized,
+                linear_filter: sampler.linear_filter,
+                ..*found
+            });
+        }
+        let sampler = match word {
             0 => found,
             number => image(number)?,
         };

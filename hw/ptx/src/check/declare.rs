@@ -87,7 +87,7 @@ impl<'t, 'a> Checker<'t, 'a> {
 
     /// Resolves the names in the initial value of a function's variable, and reports a texture or surface.
     pub(super) fn function_variable(&mut self, variable: &Variable<'a>, symbol: SymbolId) {
-        if variable.ty == Type::Handle || variable.space == Space::Tex {
+        if variable.ty.is_reference() || variable.space == Space::Tex {
             let message = format!("`{}` is a texture or surface inside a function", variable.name.text);
             let finding = Diagnostic::malformed(variable.name.span, message);
             self.findings.push(finding.help("declare it at module scope"));

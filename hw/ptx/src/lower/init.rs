@@ -195,6 +195,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             Init::Symbol(name, offset, generic) => self.whole_address(ty, *name, *offset, *generic),
             Init::Byte(inner, shift, _) => self.byte(inner, *shift),
             Init::List(..) => Err(typed("a list instead of a value")),
+            Init::Fields(..) => Err(typed("fields").help("only a texture, surface or sampler reference has fields")),
         }
     }
 
@@ -259,7 +260,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
                 let address = (window + u64::from(at)).wrapping_add(offset as u64);
                 Ok(Value::Bits(address.into()))
             }
-            Some(VarLoc::Handle(_)) => Err(Diagnostic::unsupported(
+            Some(VarLoc::Handle(_) | VarLoc::Sampler(_)) => Err(Diagnostic::unsupported(
                 name.span,
                 format!("the handle of `{text}` in an initial value"),
             )
@@ -290,7 +291,11 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
 
 fn span_of(init: &Init<'_>) -> Span {
     match init {
-        Init::Int(_, span) | Init::Float(_, span) | Init::Byte(_, _, span) | Init::List(_, span) => *span,
+        Init::Int(_, span)
+        | Init::Float(_, span)
+        | Init::Byte(_, _, span)
+        | Init::List(_, span)
+        | Init::Fields(_, span) => *span,
         Init::Symbol(name, ..) => name.span,
     }
 }

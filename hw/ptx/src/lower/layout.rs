@@ -4,12 +4,14 @@
 //! then writes it to bank [`ADDRESS_BANK`], 8 bytes per variable.
 
 mod module;
+mod reference;
 
 use super::callgraph;
 use crate::ast::{Space, Variable};
 use crate::check::{Body, Checked, SymbolId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use warpwave_isa::exec::texture::Sampler;
 use warpwave_isa::program::{self as isa, Param};
 use warpwave_isa::space::{PARAM_WINDOW, Space as MemorySpace, WINDOW_BYTES, bank0};
 
@@ -42,6 +44,8 @@ pub(crate) enum VarLoc {
     Call,
     /// Index in the texture, surface and sampler references.
     Handle(u32),
+    /// A sampler with its modes in the text.
+    Sampler(Sampler),
 }
 
 /// Locations of the variables that one kernel can name.

@@ -1,7 +1,7 @@
 //! Parser of variables, parameters and initial values.
 
 use super::{Parsed, Parser};
-use crate::ast::{Init, Linkage, Space, Type, Variable};
+use crate::ast::{Init, Linkage, Name, Space, Type, Variable};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
@@ -159,6 +159,10 @@ impl<'a> Parser<'a> {
         match start.kind {
             Kind::Punct(b'{') => {
                 self.next();
+                if self.token().kind == Kind::Word && self.peek(1).kind == Kind::Punct(b'=') {
+                    let fields = self.list(b'}', Self::init_field)?;
+                    return Ok(Init::Fields(fields, start.span.to(self.last_span())));
+                }
                 let items = self.nested(|parser| parser.list(b'}', Self::init))?;
                 Ok(Init::List(items, start.span.to(self.last_span())))
             }
@@ -174,6 +178,17 @@ impl<'a> Parser<'a> {
                 start.span.to(self.last_span()),
             )),
         }
+    }
+
+    /// Parses `filter_mode = nearest`.
+    fn init_field(&mut self) -> Parsed<(Name<'a>, Init<'a>)> {
+        let name = self.word("a field")?;
+        self.expect(b'=')?;
+        let value = match self.token().kind {
+            Kind::Word => Init::Symbol(self.word("a value")?, 0, false),
+            _ => self.init_integer()?,
+        };
+        Ok((name, value))
     }
 
     /// Parses `name`, `name+8`, `generic(name)+8` or `generic(name+8)`.

@@ -1,7 +1,7 @@
 //! The module layout: locations and initial bytes of module variables, and other facts common to all kernels.
 
-use super::{DynamicShared, VarLoc, append_variable, is_dynamic, place_in_memory};
-use crate::ast::{Linkage, Space, Type, Variable};
+use super::{DynamicShared, VarLoc, append_variable, is_dynamic, place_in_memory, reference};
+use crate::ast::{Linkage, Space, Variable};
 use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Severity, Span};
 use crate::lower::callgraph::{self, CallGraph};
@@ -50,6 +50,20 @@ impl Constant {
 /// Size of constant bank 3 in bytes.
 const CONST_BYTES: usize = 1 << 16;
 
+/// Adds a finding about the initial value of a variable.
+fn add_finding(
+    unsupported: &mut Vec<(SymbolId, Diagnostic)>,
+    symbol: SymbolId,
+    finding: Diagnostic,
+    findings: &mut Vec<Diagnostic>,
+) {
+    match finding.severity {
+        // Only kernels that can reach the variable fail.
+        Severity::Unsupported => unsupported.push((symbol, finding)),
+        _ => findings.push(finding),
+    }
+}
+
 /// True for a variable with bytes in device or constant memory.
 fn is_in_image(variable: &Variable<'_>) -> bool {
     matches!(variable.space, Space::Global | Space::Const) && !is_reference(variable)
@@ -57,7 +71,7 @@ fn is_in_image(variable: &Variable<'_>) -> bool {
 
 /// True for a texture, surface or sampler reference of the module.
 fn is_reference(variable: &Variable<'_>) -> bool {
-    variable.space == Space::Tex || variable.space == Space::Global && variable.ty == Type::Handle
+    variable.space == Space::Tex || variable.space == Space::Global && variable.ty.is_reference()
 }
 
 /// Locations and initial bytes of a module's variables, and other facts common to all its kernels.
@@ -98,7 +112,14 @@ impl ModuleLayout {
         };
         let mut in_memory = Vec::new();
         for (symbol, variable) in checked.static_variables() {
-            in_memory.extend(layout.place(symbol, variable));
+            match reference::initialised(variable) {
+                Some(Ok(sampler)) => _ = layout.locations.insert(symbol, VarLoc::Sampler(sampler)),
+                Some(Err(finding)) => {
+                    layout.place(symbol, variable);
+                    add_finding(&mut layout.unsupported, symbol, finding, findings);
+                }
+                None => in_memory.extend(layout.place(symbol, variable)),
+            }
             if variable.linkage == Linkage::Extern && is_in_image(variable) {
                 let name = variable.name;
                 layout
@@ -151,11 +172,7 @@ impl ModuleLayout {
                 _ => {}
             }
             for finding in initializers.findings.drain(..) {
-                match finding.severity {
-                    // Only kernels that can reach the variable fail.
-                    Severity::Unsupported => self.unsupported.push((symbol, finding)),
-                    _ => findings.push(finding),
-                }
+                add_finding(&mut self.unsupported, symbol, finding, findings);
             }
         }
         self.generic_constants =

@@ -149,7 +149,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
     fn image_handle(&mut self, form: &Form<'t, 'a>, image: &Value<'a>) -> Result<Arg, Diagnostic> {
         match image {
             Value::Symbol(symbol, 0) => match self.layout.location(*symbol) {
-                Some(VarLoc::Handle(_)) => self.address_of(form, *symbol, 0),
+                Some(VarLoc::Handle(_) | VarLoc::Sampler(_)) => self.address_of(form, *symbol, 0),
                 Some(VarLoc::Param(offset)) => Ok(Arg::of(Bits::Const {
                     bank: 0,
                     offset: offset as u16,
@@ -177,6 +177,12 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let [result, Value::Address(handle, 0)] = form.operands() else {
             return Err(form.unsupported());
         };
+        // A sampler of the text has no image to query.
+        if let Value::Symbol(symbol, _) = **handle
+            && let Some(VarLoc::Sampler(_)) = self.layout.location(symbol)
+        {
+            return Err(form.unsupported());
+        }
         let handle = self.image_handle(form, handle)?;
         let result = self.dst_of(form, result, Type::B32)?;
         let group = self.code.new_group(4);

@@ -170,7 +170,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 bank: ADDRESS_BANK,
                 offset: self.layout.handle_offset(index),
             })),
-            Some(VarLoc::Handle(_)) | None => {
+            Some(VarLoc::Sampler(sampler)) if offset == 0 => Ok(Arg::imm(sampler.word().into())),
+            Some(VarLoc::Handle(_) | VarLoc::Sampler(_)) | None => {
                 Err(Diagnostic::unsupported(span, "an address beside a texture reference"))
             }
         }
