@@ -16,6 +16,12 @@ pub(super) fn block_size(function: &Function<'_>, name: &str) -> Option<[u32; 3]
     Some([dimension(0), dimension(1), dimension(2)])
 }
 
+/// True if a directive of the kernel makes its clusters explicit.
+pub(super) fn has_cluster(function: &Function<'_>) -> bool {
+    const DIRECTIVES: [&str; 3] = [".explicitcluster", ".reqnctapercluster", ".blocksareclusters"];
+    function.limits.iter().any(|(limit, _)| DIRECTIVES.contains(limit))
+}
+
 /// Returns the maximum registers per thread. `.maxnreg` limits it directly, and so does `option`.
 ///
 /// `.maxntid` or `.reqntid` limit it too: `.minnctapersm` CTAs of that size must fit on an SM.

@@ -2,7 +2,9 @@
 
 use super::{Form, Selector};
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Bits, Op, VReg};
+use crate::lower::code::{Arg, Bits, Op, VGuard, VReg};
+use crate::lower::limits;
+use warpwave_isa::inst::Cmp;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::reg::Special;
 use warpwave_isa::space::bank0;
@@ -73,6 +75,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             }
             ("%dynamic_smem_size", _) => Special::DynamicSharedSize,
             ("%total_smem_size" | "%aggr_smem_size", _) => Special::TotalSharedSize,
+            ("%is_explicit_cluster", _) => {
+                let finding = form.malformed("`%is_explicit_cluster` is a predicate, not a number");
+                return Err(finding.help("read it with `mov.pred`"));
+            }
             _ => {
                 let message = format!("special register `{name}{component}`");
                 return Err(Diagnostic::unsupported(form.op.instruction.span, message));
@@ -85,6 +91,28 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.emit(Op::machine(Opcode::Mov).dst(word.offset(1)));
         }
         Ok(Arg::vreg(word))
+    }
+
+    /// Returns a special register that is a predicate.
+    pub(super) fn special_pred(
+        &mut self,
+        form: &Form<'t, 'a>,
+        name: &str,
+        component: &str,
+    ) -> Result<VGuard, Diagnostic> {
+        if name != "%is_explicit_cluster" {
+            return Err(form.malformed(&format!("`{name}{component}` is a number, not a predicate")));
+        }
+        let kernel = self.frames[0].body.function;
+        if limits::has_cluster(kernel) {
+            return Ok(VGuard::ALWAYS);
+        }
+        // A launch with clusters of one block cannot be told from one without clusters.
+        let pred = self.code.new_pred();
+        let blocks = self.special_word(Special::ClusterNctarank);
+        let compare = Op::machine(Opcode::Isetp).src(&[blocks, Arg::imm(1)]);
+        self.emit(compare.pdst(pred).mods(|mods| mods.cmp = Cmp::Ne));
+        Ok(VGuard::pred(pred))
     }
 
     fn special_pair(&mut self, low: Special, high: Special) -> Arg {

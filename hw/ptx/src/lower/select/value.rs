@@ -206,7 +206,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
                 self.pack(form, result, parts, ty)
             }
             (result, source, Type::Pred) => {
-                let source = self.src_pred(form, source)?;
+                let source = match source {
+                    Value::Special(name, component) => self.special_pred(form, name, component)?,
+                    source => self.src_pred(form, source)?,
+                };
                 let result = self.dst_pred(form, result)?;
                 self.copy_pred(result, source);
                 Ok(())
