@@ -13,10 +13,19 @@ use crate::ast::{Instruction, Name, Type};
 use crate::diag::Diagnostic;
 use forms::{Form, Kind};
 
+/// The dialect of a text: rules that depend on its header.
+#[derive(Clone, Copy)]
+pub(super) struct Dialect {
+    /// PTX version of the text.
+    pub version: (u32, u32),
+    /// Compute capability of the target: 80 for 8.0. 0 without a known target.
+    pub capability: u32,
+}
+
 /// Returns the finding for wrong modifiers of an instruction.
-pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], version: (u32, u32)) -> Option<Diagnostic> {
+pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], dialect: Dialect) -> Option<Diagnostic> {
     let Some(form) = Form::of(instruction) else {
-        return atomic::asynchronous(instruction).or_else(|| choices::fault(instruction, operands, version));
+        return atomic::asynchronous(instruction).or_else(|| choices::fault(instruction, operands, dialect));
     };
     let is_known = |name: &Name<'_>| Kind::of(name.text).is_some() || Type::from_dotted(name.text).is_some();
     if !instruction.qualifiers.iter().all(is_known) {
@@ -109,6 +118,7 @@ impl<'a> Modifiers<'_, 'a> {
             .or_else(|| self.space())
             .or_else(|| self.mmio())
             .or_else(|| self.access_type())
+            .or_else(|| self.vector_size())
             .or_else(|| self.l2_priority())
     }
 
@@ -118,7 +128,6 @@ impl<'a> Modifiers<'_, 'a> {
         match (order, scope) {
             (Some(order), None) if is_strong(order) => Some(self.no_scope(order)),
             (Some(order), Some(scope)) if !is_strong(order) => Some(exclude(order, scope)),
-            .or_else(|| self.vector_size())
             (None, Some(scope)) => {
                 let mut strong = self.form.words(Kind::Order);
                 strong.retain(|word| ![".weak", ".volatile"].contains(word));
@@ -196,15 +205,6 @@ impl<'a> Modifiers<'_, 'a> {
         })
     }
 
-    /// Checks that an L2 priority is on an access of 256 bits.
-    fn l2_priority(&self) -> Option<Diagnostic> {
-        let priority = self.of(Kind::L2Priority)?;
-        let bits = self.types().first().map_or(0, |(ty, _)| ty.bits());
-        let wide = (self.has(".v8") && bits == 32) || (self.has(".v4") && bits == 64);
-        let message = format!("`{}` on an access of less than 256 bits", priority.text);
-        let finding =
-            || Diagnostic::malformed(priority.span, message).help("use `.v8.b32` or `.v4.b64`, or leave it out");
-        (!wide).then(finding)
     /// Checks that a vector has at most 128 bits, or 256 bits in global memory.
     fn vector_size(&self) -> Option<Diagnostic> {
         let vector = self.of(Kind::Vector)?;
@@ -229,6 +229,15 @@ impl<'a> Modifiers<'_, 'a> {
         })
     }
 
+    /// Checks that an L2 priority is on an access of 256 bits.
+    fn l2_priority(&self) -> Option<Diagnostic> {
+        let priority = self.of(Kind::L2Priority)?;
+        let bits = self.types().first().map_or(0, |(ty, _)| ty.bits());
+        let wide = (self.has(".v8") && bits == 32) || (self.has(".v4") && bits == 64);
+        let message = format!("`{}` on an access of less than 256 bits", priority.text);
+        let finding =
+            || Diagnostic::malformed(priority.span, message).help("use `.v8.b32` or `.v4.b64`, or leave it out");
+        (!wide).then(finding)
     }
 
     fn two_types(&self, second: Name<'_>) -> Diagnostic {

@@ -163,8 +163,12 @@ impl<'t, 'a> Checker<'t, 'a> {
         if !self.check_count(instruction, letters) {
             return;
         }
-        if let Some(finding) = modifiers::fault(instruction, operands, self.module.version)
-            .or_else(|| barrier::fault(instruction, operands))
+        let dialect = modifiers::Dialect {
+            version: self.module.version,
+            capability: self.checked.capability,
+        };
+        if let Some(finding) =
+            modifiers::fault(instruction, operands, dialect).or_else(|| barrier::fault(instruction, operands))
         {
             self.findings.push(finding);
             return;

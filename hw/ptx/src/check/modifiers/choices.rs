@@ -2,7 +2,7 @@
 //!
 //! The rules follow the vendor's assembler (`ptxas` 11.8). Modifiers of newer forms are in the sets too.
 
-use super::{either, exclude};
+use super::{Dialect, either, exclude};
 use crate::ast::{Instruction, Name, Type};
 use crate::check::Value;
 use crate::check::signature::is_video;
@@ -210,13 +210,13 @@ fn lists(words: &str, word: &str) -> bool {
 }
 
 /// Returns the first finding about the types and modifiers of an instruction: a wrong type, an excluded modifier, or a wrong choice.
-pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], version: (u32, u32)) -> Option<Diagnostic> {
+pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], dialect: Dialect) -> Option<Diagnostic> {
     let words = Words::of(instruction);
     let opcode = instruction.opcode.text;
     words
         .wrong_type()
         .or_else(|| words.excluded())
-        .or_else(|| words.choices(version))
+        .or_else(|| words.choices(dialect.version))
         .or_else(|| match opcode {
             "cvt" => words.conversion(operands.len()),
             "setp" | "set" => words
@@ -225,7 +225,9 @@ pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>], versi
             "match" if words.has(".any") => words.one_predicate(operands.first()),
             "vshl" | "vshr" => words.shift_count(),
             "dp4a" | "dp2a" => words.factor_types(),
-            "wmma" => words.saturated_product(version),
+            "wmma" => words.saturated_product(dialect.version),
+            "shfl" | "vote" => words.mask(dialect),
+            "discard" | "applypriority" => words.line(operands.get(1)),
             _ if is_video(opcode) => words.negated(operands),
             _ => None,
         })
@@ -381,6 +383,32 @@ impl<'i, 'a> Words<'i, 'a> {
         let message = format!("`{}` needs a type for each of its two factors", self.opcode());
         let finding = Diagnostic::malformed(self.instruction.opcode.span, message);
         (self.types.len() < 2).then(|| finding.help("write two types, such as `.s32.u32`"))
+    }
+
+    /// Checks that an exchange between lanes names its lanes, in new texts for GPUs whose lanes can diverge.
+    fn mask(&self, dialect: Dialect) -> Option<Diagnostic> {
+        if self.has(".sync") || dialect.version < (6, 4) || dialect.capability < 70 {
+            return None;
+        }
+        let opcode = self.instruction.opcode;
+        let qualifiers: String = self.instruction.qualifiers.iter().map(|name| name.text).collect();
+        let message = format!("`{}` without `.sync` on `sm_70` or later", opcode.text);
+        let help = format!(
+            "write `{}.sync{qualifiers}`, with a mask of the lanes as last operand: 0xffffffff for all",
+            opcode.text
+        );
+        Some(Diagnostic::malformed(opcode.span, message).help(help))
+    }
+
+    /// Checks that the size of a cache operation is one line.
+    fn line(&self, size: Option<&Value<'_>>) -> Option<Diagnostic> {
+        let size = size.filter(|size| **size != Value::Int(128))?;
+        let shown = match size {
+            Value::Int(size) => format!(", not {size}"),
+            _ => String::new(),
+        };
+        let message = format!("`{}` takes a size of 128 bytes{shown}", self.opcode());
+        Some(Diagnostic::malformed(self.instruction.operands[1].span, message))
     }
 
     /// Checks that products of floats do not saturate in new texts.
