@@ -125,6 +125,9 @@ fn fits(warp_inst: &WarpInst, map: &TensorMap) -> bool {
         && (!reduces || map.element.reduction(inst.mods.atom).is_some())
 }
 
+/// The space in the trap of a copy without a tensor map that fits it.
+pub const MAP_SPACE: &str = "tensor map";
+
 /// The fault of a copy: a misaligned or foreign address, or no tensor map. `is_allocated` tells whether bytes are in an allocation.
 ///
 /// A map in global memory is checked when it has arrived, by [`map_fault`].
@@ -156,7 +159,7 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
     match map_place(warp_inst, bulk) {
         MapPlace::Constant(map) => map_fault(warp_inst, bulk, map.as_ref()),
         MapPlace::Global if !is_allocated(bulk.global, MAP_BYTES as u64) => {
-            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, "param", bulk.global))
+            Some(BulkFault(OutOfBounds, MAP_BYTES as u32, MAP_SPACE, bulk.global))
         }
         MapPlace::Global => (!bulk.global.is_multiple_of(MAP_ALIGNMENT)).then_some(BulkFault(
             Misaligned,
@@ -183,7 +186,12 @@ pub fn fault(warp_inst: &WarpInst, bulk: &Bulk, is_allocated: impl Fn(u64, u64) 
 /// The fault of a copy of a tile: no map that fits it, or a tile beyond shared memory.
 pub fn map_fault(warp_inst: &WarpInst, bulk: &Bulk, map: Option<&TensorMap>) -> Option<BulkFault> {
     let Some(map) = map.filter(|map| fits(warp_inst, map)) else {
-        return Some(BulkFault(TrapKind::OutOfBounds, MAP_BYTES as u32, "param", bulk.global));
+        return Some(BulkFault(
+            TrapKind::OutOfBounds,
+            MAP_BYTES as u32,
+            MAP_SPACE,
+            bulk.global,
+        ));
     };
     let bytes = map.tile_bytes();
     let end = u64::from(bulk.shared) + u64::from(bytes);

@@ -85,6 +85,7 @@ unsupported: instruction `tcgen05.wait::st`
   |
 3 | .entry a() { tcgen05.wait::st; tcgen05.wait::ld; ret; }
   |              ^^^^^^^^^^^^^^^^
+  = help: use `mma.sync`, or `wgmma` in a text for `sm_90a`
 ";
     assert_eq!(first, expected);
 }

@@ -213,3 +213,249 @@ fn one_fault_gives_one_finding() {
         assert_eq!(lines, [line], "{text}{findings:#?}");
     }
 }
+
+/// Returns the rendered findings of a text with this header: errors, then unsupported parts.
+fn found(header: &str, text: &str) -> Vec<String> {
+    let text = format!("{header}\n.address_size 64\n{text}\n");
+    let findings = match warpwave_ptx::compile(&text) {
+        Err(findings) => findings,
+        Ok(module) => module.unsupported().cloned().collect(),
+    };
+    findings.iter().map(|finding| finding.render("k.ptx", &text)).collect()
+}
+
+fn kernel(body: &str) -> String {
+    let registers = ".reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<8>; .shared .align 32 .b8 tile[64];";
+    format!(".entry k(.param .u64 p) {{ {registers}\n{body}\nret; }}")
+}
+
+/// Asserts one finding of a kernel, at its line, with these words.
+fn one(header: &str, body: &str, words: &[&str]) {
+    let all = found(header, &kernel(body));
+    assert!(all.len() == 1 && all[0].contains("k.ptx:5:"), "{body}: {all:?}");
+    for word in words {
+        assert!(all[0].contains(word), "{body}: `{word}` in {}", all[0]);
+    }
+}
+
+const HOPPER: &str = ".version 8.6\n.target sm_90a";
+
+#[test]
+fn call_targets_are_functions() {
+    let functions = ".func f() { ret; }\n.func g() { ret; }\n";
+    let call = "mov.u64 %d1, f; mov.u64 %d2, g; t: .calltargets f, g; call %d1, t;";
+    assert!(found(HOPPER, &format!("{functions}{}", kernel(call))).is_empty());
+    // The words of the vendor's assembler: a device function expected.
+    one(
+        HOPPER,
+        "t: .calltargets nothing;",
+        &["error: undefined function `nothing`"],
+    );
+    one(
+        HOPPER,
+        "t: .calltargets there; there: ret;",
+        &["error: `there` is not a function"],
+    );
+}
+
+#[test]
+fn exchange_without_a_mask_is_refused_on_gpus_whose_lanes_diverge() {
+    let shuffle = "shfl.bfly.b32 %r1, %r2, 1, 31;";
+    one(
+        HOPPER,
+        shuffle,
+        &["error: `shfl` without `.sync`", "write `shfl.sync.bfly.b32`"],
+    );
+    one(HOPPER, "vote.ballot.b32 %r1, %p1;", &["write `vote.sync.ballot.b32`"]);
+    // The vendor's assembler warns in texts before PTX 6.4, and for older GPUs.
+    for header in [".version 6.3\n.target sm_70", ".version 8.6\n.target sm_60"] {
+        assert!(found(header, &kernel(shuffle)).is_empty(), "{header}");
+    }
+}
+
+#[test]
+fn cache_operations_take_the_size_of_a_line() {
+    assert!(found(HOPPER, &kernel("discard.global.L2 [%d1], 128;")).is_empty());
+    one(
+        HOPPER,
+        "discard.global.L2 [%d1], 64;",
+        &["error: `discard` takes a size of 128 bytes, not 64"],
+    );
+    one(
+        HOPPER,
+        "applypriority.global.L2::evict_normal [%d1], 32;",
+        &["a size of 128 bytes, not 32"],
+    );
+}
+
+#[test]
+fn explicit_cluster_is_a_predicate() {
+    assert!(found(HOPPER, &kernel("mov.pred %p1, %is_explicit_cluster;")).is_empty());
+    one(
+        HOPPER,
+        "mov.u32 %r1, %is_explicit_cluster;",
+        &["error:", "is a predicate", "help: read it with `mov.pred`"],
+    );
+    one(
+        HOPPER,
+        "mov.pred %p1, %laneid;",
+        &["error: `%laneid` is a number, not a predicate"],
+    );
+}
+
+/// A kernel that is cut out of a longer text has no `.file`.
+#[test]
+fn undefined_file_is_a_warning() {
+    let text = format!("{HOPPER}\n.entry k() {{\n.loc 1 1 1\n.loc 1 2 1\n{{ .loc 2 3 1 }}\nret; }}\n");
+    let module = warpwave_ptx::compile(&text).expect("it is PTX");
+    let shown: Vec<String> = module
+        .warnings
+        .iter()
+        .map(|finding| finding.render("k.ptx", &text))
+        .collect();
+    assert_eq!(shown.len(), 2, "{shown:?}");
+    assert!(
+        shown[0].starts_with("warning: undefined file 1\n  --> k.ptx:4:"),
+        "{}",
+        shown[0]
+    );
+    assert!(
+        shown[1].starts_with("warning: undefined file 2\n  --> k.ptx:6:"),
+        "{}",
+        shown[1]
+    );
+}
+
+#[test]
+fn sampler_fields_are_checked() {
+    let of = |fields: &str| {
+        let text = ".reg .b32 %r<4>;\ntex.1d.v4.u32.s32 {%r0, _, _, _}, [pic, smp, {%r1}];\nret;";
+        let header = ".version 8.6\n.target sm_90a, texmode_independent";
+        let text = format!(".global .texref pic;\n.global .samplerref smp = {{{fields}}};\n.entry k() {{ {text} }}");
+        let all = found(header, &text);
+        all.first().map_or(String::new(), |first| {
+            assert!(all.len() == 1 && first.contains("k.ptx:5:"), "{all:?}");
+            first.clone()
+        })
+    };
+    for fields in [
+        "addr_mode_0=wrap,filter_mode=nearest",
+        "addr_mode_0 = clamp_to_border, addr_mode_1 = clamp_to_border, filter_mode = linear, force_unnormalized_coords = 1",
+    ] {
+        assert_eq!(of(fields), "");
+    }
+    for (fields, message) in [
+        ("foo=1", "error: a sampler has no field `foo`"),
+        ("filter_mode=cubic", "error: unknown filter mode `cubic`"),
+        ("addr_mode_0=around", "error: unknown address mode `around`"),
+        ("addr_mode_0=1", "error: `addr_mode_0` takes the name of a mode"),
+        (
+            "force_unnormalized_coords=2",
+            "error: `force_unnormalized_coords` is 0 or 1",
+        ),
+        (
+            "filter_mode=linear, filter_mode=nearest",
+            "error: two values of the field `filter_mode`",
+        ),
+        ("addr_mode_0=clamp_ogl", "unsupported: the address mode `clamp_ogl`"),
+        (
+            "addr_mode_0=wrap, addr_mode_1=mirror",
+            "unsupported: a sampler with two address modes",
+        ),
+    ] {
+        let shown = of(fields);
+        assert!(shown.starts_with(message), "{fields}: {shown}");
+    }
+    let other = found(HOPPER, ".global .u32 x = {filter_mode = linear};\n.entry k() { ret; }");
+    assert!(
+        other.len() == 1 && other[0].starts_with("error: fields in a variable of `.u32`"),
+        "{other:?}"
+    );
+    let sized = ".global .texref pic = {width = 4};\n.entry k() { .reg .b32 %r; txq.width.b32 %r, [pic]; ret; }";
+    let sized = found(HOPPER, sized);
+    assert!(
+        sized.len() == 1 && sized[0].starts_with("unsupported: fields of a texture"),
+        "{sized:?}"
+    );
+}
+
+#[test]
+fn findings_name_the_remedy() {
+    for (body, message, help) in [
+        (
+            "st.bulk.weak.shared::cta [%r1], %d1, 0;",
+            "unsupported: `st` with `.bulk`",
+            "store each word",
+        ),
+        (
+            "multimem.st.global.f32 [%d1], %r1;",
+            "unsupported: instruction `multimem",
+            "the memory of one GPU",
+        ),
+        (
+            "sured.b.add.1d.u32.trap [%d1, {%r1}], %r2;",
+            "unsupported: instruction `sured",
+            "`red`",
+        ),
+        (
+            "istypep.texref %p1, %d1;",
+            "unsupported: instruction `istypep",
+            "declaration",
+        ),
+        (
+            "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64;",
+            "unsupported: instruction `tcgen05",
+            "`mma.sync`",
+        ),
+    ] {
+        one(HOPPER, body, &[message, "help: ", help]);
+    }
+    let field = "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 7, 16;";
+    one(
+        HOPPER,
+        field,
+        &["error: dimension 7 of a tensor map that has dimensions 0 to 4"],
+    );
+}
+
+/// The vendor's assembler takes 256 bits in global memory from `sm_100` on, and nowhere else.
+#[test]
+fn wide_vectors_have_one_finding() {
+    for space in ["shared", "local", "const", "param"] {
+        let load = format!("ld.{space}.v4.b64 {{%d1, %d2, %d3, %d4}}, [%d5];");
+        let name = format!("error: `ld.{space}` of 256 bits");
+        one(
+            HOPPER,
+            &load,
+            &[&name, "help: only `.global` has 256 bits, and needs `sm_100` or later"],
+        );
+    }
+    one(
+        HOPPER,
+        "st.shared.v4.b64 [tile], {%d1, %d2, %d3, %d4};",
+        &["error: `st.shared` of 256 bits"],
+    );
+    let unmet = |body: &str, capability: u32| {
+        let text = format!(".version 8.8\n.target sm_50\n.address_size 64\n{}\n", kernel(body));
+        let module = warpwave_ptx::compile(&text).expect("it is PTX");
+        assert_eq!(module.unsupported().count(), 0, "{body}");
+        let findings = module.unmet_requirements(capability);
+        findings
+            .iter()
+            .map(|finding| finding.render("k.ptx", &text))
+            .collect::<Vec<String>>()
+    };
+    for body in [
+        "ld.global.v4.b64 {%d1, %d2, %d3, %d4}, [%d5];",
+        "st.global.v8.b32 [%d5], {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7};",
+    ] {
+        let all = unmet(body, 90);
+        assert!(all.len() == 1 && all[0].contains("k.ptx:5:"), "{all:?}");
+        assert!(
+            all[0].contains("needs compute capability 10.0, the GPU has 9.0"),
+            "{}",
+            all[0]
+        );
+        assert!(unmet(body, 100).is_empty(), "{body}");
+    }
+}

@@ -7,6 +7,7 @@ use warpwave::host::Region;
 use warpwave::report::units::count;
 use warpwave::scenario::Scenario;
 use warpwave_components::gpu::{Hang, LaunchError};
+use warpwave_components::proto::bulk;
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
 use warpwave_isa::exec::mbarrier::Fault;
@@ -150,12 +151,18 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     let Some(address) = trap.address else {
         return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
     };
-    // `proto::bulk` gives this space to a tensor map that does not fit the copy.
-    if trap.space == "param" {
+    if trap.space == bulk::MAP_SPACE {
         return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), from constant or \
                 from global memory, and there is none that fits the instruction at this address; pass the map as a parameter, not in \
-                local memory, and give an im2col copy an im2col map"
+                local memory; give it the rank of the copy and no interleaved layout, and an im2col copy an im2col map"
             .to_owned();
+    }
+    let is_image = trap.space == "texture" || trap.space == "surface";
+    if is_image && trap.kind == TrapKind::OutOfBounds && trap.bytes == 0 {
+        return format!(
+            "the handle is that of no {}; pass one as an argument of the launch",
+            trap.space
+        );
     }
     let near = nearest(&regions(scenario, bench, launch, trap.space), trap.space, address);
     match trap.kind {

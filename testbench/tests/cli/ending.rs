@@ -195,7 +195,7 @@ fn tensor_map_in_local_memory_is_refused_with_a_remedy() {
     let (_folder, path) = scenario(text, &[("k.ptx", &ptx)]);
     let answer = warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"]);
     let says = [
-        "out-of-bounds access: 128 bytes of param memory",
+        "out-of-bounds access: 128 bytes of tensor map memory",
         "thread (0, 0, 0)",
         "cp.async.bulk.tensor.2d",
         "takes its tensor map from a kernel parameter",

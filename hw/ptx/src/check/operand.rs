@@ -156,6 +156,10 @@ impl<'t, 'a> Checker<'t, 'a> {
     fn check_shape(&mut self, instruction: &Instruction<'a>, operands: &Vec<Value<'a>>) {
         let opcode = instruction.opcode;
         let has = |qualifier: &str| instruction.qualifiers.iter().any(|name| name.text == qualifier);
+        // A form of newer GPUs, with operands and modifiers of its own. The lowering reports it.
+        if opcode.text == "st" && has(".bulk") {
+            return;
+        }
         let Some(letters) = signature(opcode.text, has) else {
             self.report(opcode.span, format!("unknown instruction `{}`", opcode.text));
             return;

@@ -18,6 +18,7 @@ mod float;
 mod frame;
 mod halves;
 mod hint;
+mod instead;
 mod wgmma;
 
 mod call_liveness;
@@ -161,7 +162,7 @@ impl<'t, 'a> Form<'t, 'a> {
         match self.qualifiers().find(foreign) {
             Some(name) => {
                 let message = format!("`{}` with `{}`", self.opcode(), name.text);
-                Err(Diagnostic::unsupported(name.span, message))
+                Err(instead::advise(Diagnostic::unsupported(name.span, message), name.text))
             }
             None => Ok(()),
         }
@@ -171,10 +172,9 @@ impl<'t, 'a> Form<'t, 'a> {
     fn unsupported(&self) -> Diagnostic {
         let instruction = self.op.instruction;
         let qualifiers: String = self.qualifiers().map(|name| name.text).collect();
-        Diagnostic::unsupported(
-            instruction.span,
-            format!("instruction `{}{qualifiers}`", instruction.opcode.text),
-        )
+        let opcode = instruction.opcode.text;
+        let finding = Diagnostic::unsupported(instruction.span, format!("instruction `{opcode}{qualifiers}`"));
+        instead::advise(finding, opcode)
     }
 
     /// Creates the finding that PTX does not allow an operand here.

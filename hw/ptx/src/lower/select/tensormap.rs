@@ -41,6 +41,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             (_, [_, Value::Int(index), _]) if (0..i128::from(n)).contains(index) => {
                 (*index as u32, ".reg .b32 %index; ")
             }
+            (_, [_, Value::Int(index), _]) => {
+                let message = format!("dimension {index} of a tensor map that has dimensions 0 to {}", n - 1);
+                return Err(form.malformed(&message));
+            }
             _ => return Err(form.malformed("this field takes the number of a dimension, then the value")),
         };
         let value_bits = if bytes == 8 { 64 } else { 32 };
