@@ -75,7 +75,7 @@ mod dump;
 
 use crate::check::{Body, Checked};
 use crate::diag::{Diagnostic, Lines};
-use crate::{Options, PassSet};
+use crate::{Options, PassSet, VALUE_PASS};
 use code::Code;
 use layout::{Layout, ModuleLayout};
 use spill::SpillSlots;
@@ -89,7 +89,7 @@ type Pass = (&'static str, fn(&mut Code));
 /// The passes between instruction selection and register allocation, in order.
 const PASSES: &[Pass] = &[
     // First, so that every build has the same values.
-    ("contract", contract::run),
+    (VALUE_PASS, contract::run),
     // Selection copies every call parameter and every half of a pair.
     ("copy_prop", copy_prop::run),
     ("addresses", addresses::run),
@@ -214,8 +214,10 @@ fn lower_selected(
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
     code.all_diverge = skipped.contains("uniformity");
-    // `copy_prop 2` is left out with `copy_prop`.
-    let is_wanted = |name: &str| !skipped.contains(name.split(' ').next().unwrap_or(name));
+    code.keeps_constants = skipped.contains("remat");
+    code.keeps_products = skipped.contains(VALUE_PASS);
+    // `copy_prop 2` is left out with `copy_prop`. `contract` runs in any case: it clears its marks.
+    let is_wanted = |name: &str| name == VALUE_PASS || !skipped.contains(name.split(' ').next().unwrap_or(name));
     for (name, pass) in PASSES.iter().filter(|(name, _)| is_wanted(name)) {
         pass(code);
         observe(name, code);

@@ -1,10 +1,13 @@
-//! Passes of the lowering that can be left out. The values of a kernel do not depend on them, but its instructions and registers do.
+//! Passes of the lowering that can be left out. The instructions and registers of a kernel depend on them.
+//!
+//! Its values do not, with one exception: [`VALUE_PASS`].
 
-/// Names of the passes that can be left out, in the order of their first run.
+/// Names of the passes that can be left out. All but the last are in the order of their first run.
 ///
 /// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
-/// it, every branch reconverges at a barrier.
-pub const OPTIONAL_PASSES: [&str; 9] = [
+/// it, every branch reconverges at a barrier. `remat` moves a constant into a register before each use where registers run out. Without it,
+/// constants are kept in local memory, as other values are.
+pub const OPTIONAL_PASSES: [&str; 11] = [
     "copy_prop",
     "addresses",
     "dce",
@@ -14,7 +17,12 @@ pub const OPTIONAL_PASSES: [&str; 9] = [
     "uniformity",
     "narrow",
     "schedule",
+    "remat",
+    VALUE_PASS,
 ];
+
+/// The optional pass that changes values: it makes one multiply-add of a product and a sum, which then round once instead of twice.
+pub const VALUE_PASS: &str = "contract";
 
 /// A set of [`OPTIONAL_PASSES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

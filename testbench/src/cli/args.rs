@@ -181,7 +181,7 @@ pub struct Run {
     /// Most registers of a thread, 16 to 255; further values are spilled to local memory
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(i64::from(MIN_REGISTER_CAP)..), help_heading = "Run")]
     pub maxrregcount: Option<u8>,
-    /// Leave out a pass of the compiler, to see what it is worth: the values stay the same
+    /// Leave out a pass of the compiler, to see what it is worth: values stay the same, only `contract` changes their rounding
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OPTIONAL_PASSES), help_heading = "Run")]
     pub no_pass: Vec<String>,
     /// Write a waveform for GTKWave, and its view (.gtkw); FILE.gz is compressed

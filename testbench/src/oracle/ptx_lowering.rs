@@ -8,7 +8,7 @@ use arbitrary::Arbitrary;
 use warpwave_components::config::{GpuConfig, Reconvergence};
 use warpwave_components::preset;
 use warpwave_components::storage::Storage;
-use warpwave_ptx::{Diagnostic, OPTIONAL_PASSES, PassSet};
+use warpwave_ptx::{Diagnostic, OPTIONAL_PASSES, PassSet, VALUE_PASS};
 
 use super::draw::one_of;
 use super::random_programs::{RandomProgram, scenario};
@@ -72,9 +72,10 @@ pub fn ptx_lowering(input: PtxLowering) {
     }
 }
 
-/// The optional passes with a bit in `bits`.
+/// The optional passes with a bit in `bits`, without the one that changes values.
 fn passes(bits: u16) -> PassSet {
-    let names = OPTIONAL_PASSES.iter().enumerate().filter(|(n, _)| bits >> n & 1 == 1);
+    let is_chosen = |&(n, name): &(usize, &&str)| bits >> n & 1 == 1 && *name != VALUE_PASS;
+    let names = OPTIONAL_PASSES.iter().enumerate().filter(is_chosen);
     names.fold(PassSet::default(), |set, (_, name)| {
         set.with(name).expect("an optional pass")
     })

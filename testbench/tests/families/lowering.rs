@@ -162,3 +162,18 @@ fn constant_expressions_and_short_floats_have_their_values() {
         .output(&[142 + 1000 + 20_030; 32])
         .holds();
 }
+
+/// A product and a sum round once as one multiply-add, and twice without the pass that joins them.
+#[test]
+fn product_and_sum_round_twice_without_contraction() {
+    let body = "cvt.rn.f32.u32 %f0, %t;\nfma.rn.f32 %f0, %f0, 0f35000000, 0f3f800000;\nmul.f32 %f1, %f0, %f0;\nadd.f32 %f2, %f1, 0fbf800000;\n\
+                mov.b32 %r, %f2;";
+    let text = super::one_word_each("sm_80", body);
+    // 1 + t / 2^21, exact.
+    let x = |t: u32| 1.0 + t as f32 / 2_097_152.0;
+    let once: Vec<u32> = (0..32).map(|t| x(t).mul_add(x(t), -1.0).to_bits()).collect();
+    let twice: Vec<u32> = (0..32).map(|t| (x(t) * x(t) - 1.0).to_bits()).collect();
+    assert_ne!(once, twice);
+    super::Kernel::of(&text).output(&once).holds();
+    super::Kernel::of(&text).without("contract").output(&twice).holds();
+}

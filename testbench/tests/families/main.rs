@@ -44,6 +44,7 @@ use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_components::proto::launch::TrapKind;
 use warpwave_isa::exec::texture::Texture;
+use warpwave_ptx::PassSet;
 
 /// Limit of warp instructions, and of cycles. Every kernel here needs fewer.
 const LIMIT: u64 = 1_000_000;
@@ -83,6 +84,12 @@ impl Kernel {
             .iter()
             .map(|setting| pair(setting).expect("a key and a value"))
             .collect();
+        self
+    }
+
+    /// Leaves out a pass of the compiler.
+    pub fn without(mut self, pass: &str) -> Kernel {
+        self.0.skipped_passes = PassSet::default().with(pass).expect("an optional pass");
         self
     }
 

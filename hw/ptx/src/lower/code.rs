@@ -294,6 +294,10 @@ pub(crate) struct Code {
     pub capability: u32,
     /// True to treat every conditional branch as divergent.
     pub all_diverge: bool,
+    /// True if no product and sum become a multiply-add.
+    pub keeps_products: bool,
+    /// True if spilled constants have slots in local memory.
+    pub keeps_constants: bool,
     /// Progress of diverged lanes on the GPU.
     pub reconvergence: Reconvergence,
 }

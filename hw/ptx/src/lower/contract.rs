@@ -1,8 +1,8 @@
 //! Contraction: a product and a sum without a rounding modifier become one multiply-add.
 //!
 //! `d = a * b; e = d + c` becomes `e = fma(a, b, c)`. The product is then not rounded, so the pass changes values. The PTX ISA permits it
-//! where neither instruction names a rounding, and the vendor's assembler does it by default (`-fmad=true`). So the pass always runs:
-//! without it, values differ from those of a GPU.
+//! where neither instruction names a rounding, and the vendor's assembler does it by default (`-fmad=true`). Without the
+//! pass, as with `-fmad=false`, values differ from those of a GPU with its usual compiler.
 //!
 //! The rule was read from machine code of the vendor's assembler (ptxas 11.8). A product contracts only if it disappears: all its readers
 //! are sums of its own region. Moves and `neg` between a product and a sum are no readers. Dead code is removed first, so it reads nothing.
@@ -23,7 +23,7 @@ pub(super) fn run(code: &mut Code) {
     let has_product = code
         .ops()
         .any(|op| op.contraction.is_some() && multiply_add_of(op).is_some());
-    if has_product {
+    if has_product && !code.keeps_products {
         // A reader without readers of its own must not keep a product.
         dce::run(code);
         let graph = Graph::of(code);

@@ -154,6 +154,9 @@ fn constants(code: &Code, graph: &Graph) -> Vec<Option<Arg>> {
         let is_constant = matches!(op.src[0].bits, Bits::Zero | Bits::Imm(_) | Bits::Const { .. });
         is_constant.then_some(op.src[0])
     };
+    if code.keeps_constants {
+        return vec![None; code.groups.len()];
+    }
     let vregs = (0..code.groups.len() as u32).map(VReg);
     vregs
         .map(|vreg| {
