@@ -152,8 +152,8 @@ struct State {
     next_dispatch: Cycle,
     /// First cycle in which the next grid may send its first CTA, if it is here when this one ends.
     next_launch: Cycle,
-    /// End of the last grid.
-    ended: Cycle,
+    /// Cycles left until then at the end of the last grid.
+    launch_rest: u64,
     /// First cycle in which each SM may be sent a CTA.
     sm_free_at: Vec<Cycle>,
     /// SM and index of the CTA that the last tick sent, for the waveform.
@@ -177,7 +177,7 @@ impl State {
             events: DelayQueue::new(extra),
             next_dispatch: Cycle::ZERO,
             next_launch: Cycle::ZERO,
-            ended: Cycle::ZERO,
+            launch_rest: 0,
             sm_free_at: vec![Cycle::ZERO; n_sms],
             sent: None,
             stats: Stats::default(),
@@ -260,7 +260,7 @@ impl GigaThread {
             state.stats.grids += 1;
             state.stats.phases[Phase::Tail as usize] += now.since(running.phase_since);
             state.running = None;
-            state.ended = now;
+            state.launch_rest = state.next_launch.0.saturating_sub(now.0);
             // `take_events` has seen room in this link.
             self.ports.event.send(now, GridEvent::Done { grid, at: now });
         }
@@ -291,9 +291,8 @@ impl GigaThread {
                 phase: Phase::Launch,
                 phase_since: now,
             });
-            // The host prepares the next grid here between two grids. The interval is measured on silicon, where grids wait in a queue.
-            let rest = self.state.next_launch.0.saturating_sub(self.state.ended.0);
-            self.state.next_dispatch = now + u64::from(latency).max(rest);
+            // The time of the host does not count: the interval is that of grids which wait in a queue on silicon.
+            self.state.next_dispatch = now + u64::from(latency).max(self.state.launch_rest);
         }
     }
 
@@ -306,10 +305,8 @@ impl GigaThread {
         let state = &mut self.state;
         let Some(running) = &mut state.running else { return };
         // A CTA of many warps takes the front end longer than the interval between small CTAs.
-        let interval = self
-            .config
-            .dispatch_interval
-            .max(running.grid.warps().div_ceil(self.config.warps_per_cycle));
+        let set_up = running.grid.warps().div_ceil(self.config.warps_per_cycle);
+        let interval = self.config.dispatch_interval.max(set_up);
         // The CTAs of a cluster are neighbours in up to three dimensions, so their linear indices are not consecutive.
         let (index, placement) = match state.clusters.send_next() {
             Some((rank, placement)) => {
