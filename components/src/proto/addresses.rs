@@ -29,7 +29,7 @@ pub struct AddressBounds {
     pub least: u64,
     /// No address is above this. It need not be an address of the access.
     pub greatest: u64,
-    /// The OR of the lowest four bits of all addresses. Enough to check the alignment of an access of up to 16 bytes.
+    /// The OR of the lowest five bits of all addresses. Enough to check an alignment of up to 32 bytes.
     pub low_bits: u64,
 }
 
@@ -142,7 +142,7 @@ impl WarpAddresses {
         AddressBounds {
             least: every,
             greatest: any,
-            low_bits: any & 0xf,
+            low_bits: any & 0x1f,
         }
     }
 

@@ -62,6 +62,9 @@ fn text(form: &str) -> String {
     } else if form.starts_with("cp.reduce.async.bulk.shared::cluster") {
         // The sums must not fall on the mbarrier.
         "mov.u32 %r4, 4096;\n"
+    } else if form.contains("[%d9]") && !form.contains(".shared") && !form.contains(".local") {
+        // The data of these forms fill the registers from `%d1` on.
+        "mov.u64 %d9, %d1;\n"
     } else if alike || form.contains("[%r") {
         ""
     } else {

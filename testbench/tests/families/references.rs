@@ -173,9 +173,11 @@ fn with_sampler(fields: &str) -> String {
 fn initialised_sampler_has_the_modes_of_its_fields() {
     let texels: Vec<f32> = (0..8).map(|n| (n * n + 1) as f32).collect();
     let inside = |at: i32| texels[at as usize];
-    let mirrored = |at: i32| {
-        let at = at.rem_euclid(16);
-        inside(if at < 8 { at } else { 15 - at })
+    // CUDA programming guide: coordinate x becomes frac(x) if floor(x) is even, else 1 - frac(x). Here in sixteenths of the width.
+    let mirrored = |t: i32| {
+        let (turn, part) = ((t - 8).div_euclid(16), (t - 8).rem_euclid(16));
+        let at = if turn % 2 == 0 { part } else { 16 - part };
+        inside((at / 2).min(7))
     };
     let border = |at: i32| if (0..8).contains(&at) { inside(at) } else { 0.0 };
     let nearest = |rule: &dyn Fn(i32) -> f32| (0..32).map(|t: i32| rule((t - 8).div_euclid(2))).collect::<Vec<f32>>();
@@ -184,7 +186,7 @@ fn initialised_sampler_has_the_modes_of_its_fields() {
             "addr_mode_0 = wrap, filter_mode = nearest",
             nearest(&|at| inside(at.rem_euclid(8))),
         ),
-        ("addr_mode_0=mirror,addr_mode_1=mirror", nearest(&mirrored)),
+        ("addr_mode_0=mirror,addr_mode_1=mirror", (0..32).map(mirrored).collect()),
         (
             "filter_mode=nearest, addr_mode_0=clamp_to_edge",
             nearest(&|at| inside(at.clamp(0, 7))),

@@ -106,7 +106,10 @@ fn address_that_is_no_multiple_of_the_vector_traps() {
             ),
         );
         let line = 1 + text.lines().position(|line| line == access).expect("it is in the text");
-        let kernel = Kernel::of(&text).input(&inputs()).output(&[0; 256]);
+        // The last thread must stay within the input, too.
+        let mut words = inputs();
+        words.extend([0; 16]);
+        let kernel = Kernel::of(&text).input(&words).output(&[0; 256]);
         kernel.traps(TrapKind::Misaligned, line as u32);
     }
 }

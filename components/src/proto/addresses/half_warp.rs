@@ -81,11 +81,11 @@ impl HalfWarpPattern {
         self.first.saturating_add(4 * (self.n_words() - 1))
     }
 
-    /// The OR of the lowest four bits of all addresses.
+    /// The OR of the lowest five bits of all addresses.
     #[inline]
     pub(super) fn low_bits(self) -> u64 {
         // 16 consecutive words include every multiple of 4.
-        self.first & 0xf | if self.is_broadcast() { 0 } else { 0xc }
+        self.first & 0x1f | if self.is_broadcast() { 0 } else { 0x1c }
     }
 
     /// Address after the highest word.

@@ -109,7 +109,7 @@ proptest! {
         let lanes = LaneMask(lanes);
         let bounds = WarpAddresses::per_lane(addresses).bounds(lanes);
         prop_assert!(lanes.iter().all(|lane| (bounds.least..=bounds.greatest).contains(&addresses[lane])));
-        let low_bits = lanes.iter().fold(0, |bits, lane| bits | addresses[lane] & 0xf);
+        let low_bits = lanes.iter().fold(0, |bits, lane| bits | addresses[lane] & 0x1f);
         prop_assert_eq!(bounds.low_bits, low_bits);
     }
 
@@ -120,7 +120,7 @@ proptest! {
             let bounds = AddressBounds {
                 least: *addresses.iter().min().expect("32 lanes"),
                 greatest: *addresses.iter().max().expect("32 lanes"),
-                low_bits: addresses.iter().fold(0, |bits, address| bits | address & 0xf),
+                low_bits: addresses.iter().fold(0, |bits, address| bits | address & 0x1f),
             };
             prop_assert_eq!(found.bounds(LaneMask::ALL), bounds);
         }
