@@ -278,7 +278,9 @@ fn long_way_to_an_sm_is_taken_there_and_back() {
 #[test]
 fn load_from_another_sm_of_the_cluster_takes_the_latency_of_its_network() {
     let mut bench = Bench::new(64);
-    let latency = bench.config().cluster.load_latency;
+    let cluster = &bench.config().cluster;
+    // The blocks are on the first two SMs of the GPC.
+    let latency = cluster.load_latency + cluster.sm_distances[..2].iter().sum::<u32>();
     let mut cycles = |n: usize| {
         // Block 1 idles; block 0 follows zeros in its shared memory, which is in window 2, back to the start of that window.
         let chase = "LD.CLUSTER.B32 R1, [R0]\nIADD3 R0, PT, R0, R1, RZ, PT\n".repeat(n);
@@ -716,16 +718,17 @@ fn fence_behind_a_store_only_that_of_the_block_does_not_wait_for_the_l2() {
     let [cta, gpu, sys] = ["CTA", "GPU", "SYS"].map(&mut behind_store);
     // The store itself issues in a cycle, and the fence in the next at the earliest.
     assert!(cta <= u64::from(fence.cta_latency) + 4, "{cta}");
-    // A store's round trip to the L2 is a load's without the stages of the L1. The latency of the fence begins after it.
+    // A store's round trip to the L2 is a load's without the stages of the L1. The latency of the fence runs at the same time.
     let (l1, l2) = (bench.config().sm.l1.hit_latency, bench.config().l2.hit_latency);
     let round_trip = u64::from(l2 - l1);
     let [of_gpu, of_sys] = [fence.gpu_latency, fence.sys_latency].map(u64::from);
+    assert!(of_gpu < round_trip && 2 * round_trip < of_sys, "one of each kind");
     assert!(
-        (round_trip..2 * round_trip).contains(&(gpu - of_gpu)),
+        (round_trip..2 * round_trip).contains(&gpu),
         "{gpu}, a round trip takes {round_trip}"
     );
-    // The same store, and a longer latency.
-    assert_eq!(sys - of_sys, gpu - of_gpu);
+    // The store is back long before. It issues in a cycle, and the fence in the next at the earliest.
+    assert!((of_sys + 1..of_sys + 5).contains(&sys), "{sys}");
 }
 
 /// Cycles of a MEMBAR in warp 0. Warp 1 executes `before` first, then both pass a block barrier.
