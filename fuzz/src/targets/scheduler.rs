@@ -249,8 +249,10 @@ impl Neighbours {
                 of_earlier.defs.intersects(&decoded.touches) || of_earlier.pred_defs & decoded.pred_touches != 0;
             // Nothing issues behind an open fence or branch.
             let waits = earlier.op == Opcode::Membar || of_earlier.pipe == Pipe::Control;
-            // A fence issues after the loads before it. The LSU waits for the stores before it.
-            let orders = inst.op == Opcode::Membar && of_earlier.pipe == Pipe::Lsu && earlier.op != Opcode::St;
+            // A fence issues after the loads before it. The LSU waits for the stores and reductions before it.
+            let orders = inst.op == Opcode::Membar
+                && of_earlier.pipe == Pipe::Lsu
+                && !matches!(earlier.op, Opcode::St | Opcode::Red);
             assert!(
                 !(hazard || waits || orders),
                 "warp {}: {inst:?} issues in cycle {issued} before {earlier:?} of cycle {} ends",
