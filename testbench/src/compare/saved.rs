@@ -16,7 +16,7 @@ const KEPT: [&str; 5] = ["scenario", "gpu", "stopped", "totals", "lines"];
 /// Reads the parts of a JSON report that a comparison needs. Of a launch these are its phases, and whether it only warms up.
 ///
 /// # Errors
-/// If the text is no JSON object, cannot be read, or has more than [`MAX_BYTES`] bytes. The text says why.
+/// If the text is no JSON object, cannot be read, or has more than 4 GiB. The text says why.
 pub fn read_report(from: impl Read) -> Result<Json, String> {
     read(from, MAX_BYTES)
 }
