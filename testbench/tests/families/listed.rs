@@ -146,7 +146,10 @@ fn every_listed_form_gives_the_same_on_machine_and_reference() {
         .collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     // Forms that stop: tensor maps of zeros, copies to an absent CTA, unbound textures, a trap, barriers without other arrivals, barrier 64.
-    let stopped = ends.iter().filter(|(_, end)| end.as_deref() == Ok("stopped"));
+    // An arrival at an mbarrier of zeros exceeds its count.
+    let stopped = ends
+        .iter()
+        .filter(|(form, end)| end.as_deref() == Ok("stopped") && !form.starts_with("mbarrier.arrive"));
     let (maps, others): (Vec<_>, Vec<_>) = stopped.partition(|(form, _)| form.contains(".tensor."));
     println!(
         "{} forms, {} and {} of them stopped",

@@ -102,7 +102,7 @@ fn address_that_is_no_multiple_of_the_vector_traps() {
         let text = kernel(
             shift,
             &format!(
-                "{access}\nst.global.v2.b32 [%o], {{%r0, %r7}};\nst.global.f64 [%o+8], %g3;\nst.global.b16 [%o+16], %h7;"
+                "{access}\nst.global.v2.b32 [%o], {{%r0, %r7}};\nst.global.b16 [%o+8], %h7;\nst.global.v2.f64 [%o+16], {{%g0, %g3}};"
             ),
         );
         let line = 1 + text.lines().position(|line| line == access).expect("it is in the text");
