@@ -11,7 +11,7 @@
 //! | From, to | Cycles |
 //! |---|---|
 //! | grid accepted to first CTA | `launch_latency` |
-//! | last CTA of a grid to first CTA of the next one, without the time in which no grid is here | at least `launch_interval` |
+//! | last CTA of a grid to first CTA of the next one, less the time from the end of a grid to the next | at least `launch_interval` |
 //! | between two CTAs of the chip | max(`dispatch_interval`, ceil(warps of the CTA / `warps_per_cycle`)) |
 //! | between two CTAs of one SM | `sm_interval` |
 //! | end of a CTA received to the next CTA in its slot | `turnover_latency` |
@@ -150,7 +150,7 @@ struct State {
     events: DelayQueue<SmEvent>,
     /// First cycle in which the chip may send a CTA.
     next_dispatch: Cycle,
-    /// First cycle in which the next grid may send its first CTA, if it is here when this one ends.
+    /// First cycle in which the next grid may send its first CTA, if it arrives before this one ends.
     next_launch: Cycle,
     /// Cycles left until then at the end of the last grid.
     launch_rest: u64,
@@ -291,7 +291,7 @@ impl GigaThread {
                 phase: Phase::Launch,
                 phase_since: now,
             });
-            // The time of the host does not count: the interval is that of grids which wait in a queue on silicon.
+            // The host's time between two grids does not count: on silicon the interval was measured with grids in a queue.
             self.state.next_dispatch = now + u64::from(latency).max(self.state.launch_rest);
         }
     }

@@ -172,6 +172,7 @@ struct State {
     data_free_at: u64,
     /// Busy time of the atomic unit that is not charged yet, in hundredths of a cycle. Below 100: each atomic is charged whole cycles.
     atomic_centicycles: u32,
+    /// The last floating-point addition of the atomic unit.
     last_float_add: LastFloatAdd,
     /// The first edge after this tick.
     next_edge: u64,

@@ -92,6 +92,15 @@ struct Neighbours {
     /// Placements by grid and cluster.
     placements: BTreeMap<(u32, u64), ClusterPlacement>,
     n_done: u32,
+    /// Grid and cycle of the last CTA that an SM took.
+    last_launch: Option<(u32, Cycle)>,
+}
+
+impl Input {
+    /// Five times the latency in half of the inputs, so that many grids wait for it. The corpus keeps its form.
+    fn launch_interval(&self) -> u32 {
+        5 * (self.launch_latency % 2) * self.launch_latency
+    }
 }
 
 static EXIT: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
@@ -122,6 +131,7 @@ impl Neighbours {
             return;
         };
         let CtaLaunch { grid, index, placement } = launch;
+        self.check_interval(grid.id, now);
         // The host may see the end of the last grid later.
         let earlier = grid.id.checked_sub(1);
         assert!(
@@ -151,6 +161,22 @@ impl Neighbours {
             sm.running.len() <= grid.ctas_per_sm as usize,
             "SM {n} has too many CTAs"
         );
+    }
+
+    /// Checks the time since the last CTA of the grid before. A link that is full delays a CTA, so only links with room show it.
+    fn check_interval(&mut self, grid: u32, now: Cycle) {
+        if let Some((last_grid, at)) = self.last_launch
+            && last_grid != grid
+            && self.input.pace == Pace::ALWAYS
+        {
+            let least = u64::from(self.input.launch_interval());
+            assert!(
+                now >= at + least,
+                "grid {grid} begins {} cycles after CTAs",
+                now.since(at)
+            );
+        }
+        self.last_launch = Some((grid, now));
     }
 
     /// True if every CTA of a grid was sent and has ended.
@@ -244,6 +270,7 @@ impl World for Neighbours {
         self.ctas.clear();
         self.placements.clear();
         self.n_done = 0;
+        self.last_launch = None;
         self.start();
     }
 
@@ -288,8 +315,7 @@ pub fn check(input: Input) {
         }
         let config = config::GigaThread {
             launch_latency: input.launch_latency,
-            // Twice the latency in half of the inputs: the corpus keeps its form.
-            launch_interval: 2 * (input.launch_latency % 2) * input.launch_latency,
+            launch_interval: input.launch_interval(),
             dispatch_interval: input.dispatch_interval,
             warps_per_cycle: input.warps_per_cycle,
             link_latency: input.link_latency,
@@ -314,6 +340,7 @@ pub fn check(input: Input) {
             ctas: BTreeMap::new(),
             placements: BTreeMap::new(),
             n_done: 0,
+            last_launch: None,
             input: input.clone(),
         };
         world.start();

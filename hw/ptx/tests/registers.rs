@@ -287,7 +287,7 @@ fn needs_without(text: &str, passes: &[&str]) -> Needs {
 
 #[test]
 fn constant_needs_local_memory_only_without_its_pass() {
-    // 60 constants stay live through a loop. Each is an operand of a product, whose other operand is a literal too.
+    // 60 constants stay live through a loop. Each is an operand of a funnel shift, whose other operand is a constant too.
     let moves: String = (0..60)
         .map(|n| format!("mov.b32 %r{n}, {};\n", 1_000_003 * (n + 1)))
         .collect();

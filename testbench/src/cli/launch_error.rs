@@ -134,14 +134,10 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
             Fault::Arrivals { count: 0, .. } => {
                 "no `mbarrier.init` has set its count, or every thread has dropped out".to_owned()
             }
-            Fault::Arrivals { count, .. } => format!(
+            Fault::Arrivals { count: all, .. } => format!(
                 "each phase waits for {}: check the count of `mbarrier.init` against the threads that arrive; a thread waits \
                  for the end of a phase before it arrives at the next one",
-                if count == 1 {
-                    "1 arrival".to_owned()
-                } else {
-                    format!("{count} arrivals")
-                }
+                count(all.into(), "arrival")
             ),
             Fault::Bytes { .. } => {
                 "check the bytes of `expect_tx` against those of the copies that complete on the mbarrier".to_owned()

@@ -283,7 +283,7 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         return Err(Failure::input(format!("{}: {fault}", planned.name)));
     }
     progress::catch_interrupt();
-    // A point with a record is not computed a second time, also after an interrupt.
+    // A point with a current record is not computed, also after an interrupt.
     let (begin, missing) = (Instant::now(), planned.missing());
     let jobs = args.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into()));
     let jobs = jobs.unwrap_or_else(|| available_parallelism().unwrap_or(NonZeroUsize::MIN));
@@ -305,7 +305,8 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         print(&format!(
             "\n{}: {} computed in {:.1} s, {} from {}\n",
             count(all as u64, "point"),
-            missing.len() - left,
+            // The folder may have been removed meanwhile.
+            missing.len().saturating_sub(left),
             begin.elapsed().as_secs_f64(),
             all - missing.len(),
             args.what.store.display()

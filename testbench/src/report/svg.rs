@@ -72,7 +72,7 @@ const CHARACTER: f64 = 7.0;
 /// Width of a bold character, relative to a plain one.
 const BOLD: f64 = 1.15;
 
-/// Width of a mark in the legend, in pixels. That of a dashed line shows its dashes twice.
+/// Width of a mark in the legend, in pixels. The mark of a dashed line has two periods of the longest pattern.
 fn mark_width(is_dashed: bool) -> f64 {
     if is_dashed { 34.0 } else { 11.0 }
 }
@@ -118,7 +118,8 @@ impl Plot {
         }
     }
 
-    /// Puts the legend at the right side, one series below the other. `longest` is the number of characters of the longest name.
+    /// Puts the legend at the right side, one series below the other. `longest` is the number of characters of the longest name, `lines`
+    /// the number of series.
     pub fn with_side_legend(self, longest: usize, lines: usize) -> Self {
         let side = Self::side(longest, lines);
         Plot { side, ..self }

@@ -91,7 +91,8 @@ impl Outcome {
         }
     }
 
-    /// True if the point is computed a second time: it failed at a limit that `limits` raises or lifts, or it failed and `retries` is true.
+    /// True if the point is computed a second time. It failed, and `retries` is true or `limits` raises or lifts the limit that it
+    /// reached.
     pub fn is_retried(&self, limits: Limits, retries: bool) -> bool {
         retries && matches!(self, Outcome::Failed { .. }) || self.failed_below(limits)
     }

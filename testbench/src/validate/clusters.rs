@@ -23,14 +23,12 @@ pub(super) fn cluster(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     }
     // The silicon figure includes the loop of its test. Its cost is that of a local load there, less a local load here.
     let test_overhead = LOCAL_LOAD - load(lab, &point.gpu, size, 0, Spans::all)?;
-    let remote = match point.series.as_str() {
-        "remote load, mean of all pairs" => {
-            let at = |distance| load(lab, &point.gpu, size, distance, Spans::mean);
-            (1..size).map(at).sum::<Result<f64, _>>()? / f64::from(size - 1)
-        }
-        _ => load(lab, &point.gpu, size, 1, Spans::all)?,
-    };
-    Ok(remote + test_overhead)
+    if point.series != "remote load, mean of all pairs" {
+        return Ok(load(lab, &point.gpu, size, 1, Spans::all)? + test_overhead);
+    }
+    let at = |distance| load(lab, &point.gpu, size, distance, Spans::mean);
+    let all: f64 = (1..size).map(at).sum::<Result<_, _>>()?;
+    Ok(all / f64::from(size - 1) + test_overhead)
 }
 
 /// A local load in the test of the silicon figures, in cycles (hpmll).

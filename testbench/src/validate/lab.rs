@@ -371,7 +371,7 @@ impl Spans {
         last.saturating_sub(first) as f64
     }
 
-    /// Cycles of a thread in the mean.
+    /// Mean cycles of a thread.
     pub fn mean(&self) -> f64 {
         let cycles: u64 = self.0.iter().map(|span| span[1].saturating_sub(span[0])).sum();
         cycles as f64 / self.0.len() as f64

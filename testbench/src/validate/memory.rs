@@ -164,7 +164,7 @@ pub(super) fn l2(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let mut read =
         |ctas: u32| -> Result<f64, GpuError> { bench.cycles("l2sum", (ctas, 1024), &[&a, &b, &(run as i32)]) };
     read(run.max(n_sms))?;
-    // On silicon many waves of CTAs: one CTA on an SM does not reach the full rate.
+    // One CTA on an SM does not reach the full rate: the model takes two and four for each SM, silicon 32 and 64.
     let n_short = if lab.is_real() { 32 * n_sms } else { 2 * n_sms };
     let cycles = slope([n_short, 2 * n_short], read)?;
     Ok(64.0 * 1024.0 * 8.0 / cycles)

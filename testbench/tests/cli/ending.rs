@@ -725,3 +725,23 @@ fn arrival_beyond_the_pending_count_is_reported_with_the_count_of_the_mbarrier()
         ],
     );
 }
+
+#[test]
+fn trap_of_an_mbarrier_says_what_to_check() {
+    let bytes = "mbarrier.init.shared.b64 [gate], 1;\nmbarrier.expect_tx.relaxed.cta.shared.b64 [gate], 1048576;";
+    for (body, says) in [
+        (bytes, "check the bytes of `expect_tx` against those of the copies"),
+        (
+            "mbarrier.arrive.shared.b64 %token, [gate];",
+            "no `mbarrier.init` has set its count",
+        ),
+    ] {
+        let ptx = format!(
+            ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() {{\n.reg .b64 %token;\n\
+             .shared .align 8 .b64 gate;\n{body}\nret;\n}}\n"
+        );
+        let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 1, args = [] }]\n";
+        let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+        assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &[says]);
+    }
+}

@@ -168,7 +168,7 @@ fn with_sampler(fields: &str) -> String {
     )
 }
 
-/// Thread t samples an image of 8 texels at (t - 8) / 16 of its width, that is at texel (t - 8) / 2.
+/// Thread t samples an image of 8 texels at texel (t - 8) / 2. Its coordinate is (t - 8) / 16 of the width.
 #[test]
 fn initialised_sampler_has_the_modes_of_its_fields() {
     let texels: Vec<f32> = (0..8).map(|n| (n * n + 1) as f32).collect();

@@ -360,7 +360,7 @@ fn access_through_an_address_of_a_rank_outside_the_cluster_traps() {
     }
 }
 
-/// Two blocks of a cluster read each other's shared memory. The time grows by the distances of both SMs, in both directions.
+/// Two blocks of a cluster read each other's shared memory. A load takes the distances of both SMs more, whichever block loads.
 #[test]
 fn remote_load_takes_the_distances_of_both_its_sms() {
     let text = ".version 8.6\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out) {\n\

@@ -96,13 +96,18 @@ fn address_that_is_no_multiple_of_the_vector_traps() {
         (16, "ld.global.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%i];"),
         (16, "ld.global.v4.f64 {%g0, %g1, %g2, %g3}, [%i];"),
         (16, "st.global.v4.b64 [%i], {%d0, %d1, %d2, %d3};"),
+        // Eight halves are 16 bytes.
+        (8, "ld.global.v8.b16 {%h0, %h1, %h2, %h3, %h4, %h5, %h6, %h7}, [%i];"),
     ] {
         let text = kernel(
             shift,
-            &format!("{access}\nst.global.v2.b32 [%o], {{%r0, %r7}};\nst.global.v2.f64 [%o+16], {{%g0, %g3}};"),
+            &format!(
+                "{access}\nst.global.v2.b32 [%o], {{%r0, %r7}};\nst.global.v4.b16 [%o+8], {{%h0, %h1, %h6, %h7}};\n\
+                 st.global.v2.f64 [%o+16], {{%g0, %g3}};"
+            ),
         );
         let line = 1 + text.lines().position(|line| line == access).expect("it is in the text");
-        // The last thread must stay within the input, too.
+        // Each half is read: the compiler drops an access that nothing reads, and its check. The last thread must stay within the input.
         let mut words = inputs();
         words.extend([0; 16]);
         let kernel = Kernel::of(&text).input(&words).output(&[0; 256]);

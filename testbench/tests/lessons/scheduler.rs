@@ -138,13 +138,13 @@ struct Drawn {
 /// One warp issues per cycle. A value comes 8 cycles after its load. All warps are ready in cycle 1, and warp 3 issued last before.
 ///
 /// - In turn: warp 0 follows warp 3. The loads take the cycles 1 to 4, so their values come in 9 to 12, before the turn of their uses.
-/// - Greedy then oldest: warp 3 continues to its second addition, then 0, then 1. The value of warp 3 comes in 9, when warp 1 continues. In 10 warp 2
-///   is older, and runs to 12. The value of warp 0 came in 12, and that of warp 1 comes in 15. Both are older than warp 3, so they go
+/// - Greedy then oldest: warp 3 continues to its second addition, then 0, then 1. The value of warp 3 comes in 9, when warp 1 continues.
+///   In 10 warp 2 is older, and runs to 12. The value of warp 0 came in 12, and that of warp 1 comes in 15. Both are older than warp 3, so they go
 ///   first. The value of warp 2 comes in 18, when warp 3 continues.
 /// - Oldest first: warp 2 loads in 7. In 9 the value of warp 0 comes, and warp 2 gives way for two cycles. In 12 that of warp 1 comes. So
 ///   warp 3 loads in 14. The value of warp 2 comes in 15, and that of warp 3 in 22.
-/// - Greedy then youngest: warp 3 continues, then 2, then 1. The value of warp 3 comes in 9, and warp 3 is the youngest in 10. That of warp 2
-///   comes in 12. Only warp 0 is ready in 14. The value of warp 1 comes in 15, when warp 0 continues, and that of warp 0 in 22.
+/// - Greedy then youngest: warp 3 continues, then 2, then 1. The value of warp 3 comes in 9, and warp 3 is the youngest in 10. That of
+///   warp 2 comes in 12. Only warp 0 is ready in 14. The value of warp 1 comes in 15, when warp 0 continues, and that of warp 0 in 22.
 const DRAWN: [Drawn; 4] = [
     Drawn {
         policy: "loose-round-robin",

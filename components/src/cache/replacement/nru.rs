@@ -1,9 +1,9 @@
 //! Not recently used: one bit per way says that the way was used since the last reset of its set.
 //!
-//! A use that would leave no bit clear clears the bits of all other ways. The victim is the lowest way with a clear bit. So low ways go
-//! more often, and a loop somewhat larger than the cache keeps a part of its lines.
+//! If a use sets the last clear bit, the bits of all other ways are cleared. The victim is the lowest way with a clear bit. So low ways
+//! go more often, and a loop somewhat larger than the cache keeps a part of its lines.
 
-use bitvec::prelude::{BitSlice, BitVec, bitvec};
+use bitvec::prelude::{BitVec, bitvec};
 
 use super::Replacement;
 
@@ -22,10 +22,6 @@ impl Nru {
             used: bitvec![0; sets * ways],
         }
     }
-
-    fn of_set(&self, set: usize) -> &BitSlice {
-        &self.used[set * self.ways..][..self.ways]
-    }
 }
 
 impl Replacement for Nru {
@@ -39,7 +35,8 @@ impl Replacement for Nru {
     }
 
     fn victim(&self, set: usize, may_go: &dyn Fn(usize) -> bool) -> Option<usize> {
-        let lowest_clear = self.of_set(set).iter_zeros().find(|&way| may_go(way));
+        let used = &self.used[set * self.ways..][..self.ways];
+        let lowest_clear = used.iter_zeros().find(|&way| may_go(way));
         // Every way with a clear bit must stay: take the lowest that may go.
         lowest_clear.or_else(|| (0..self.ways).find(|&way| may_go(way)))
     }

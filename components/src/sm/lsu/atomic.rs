@@ -22,7 +22,6 @@ use crate::proto::warp::WarpInst;
 use crate::sm::lsu::coalescer::CoalescedAccess;
 
 /// The passes of a coalesced atomic. A line of another SM's shared memory takes one.
-#[inline(never)]
 pub(super) fn passes(warp_inst: &WarpInst, lanes: LaneMask, access: &CoalescedAccess) -> u32 {
     let mods = &warp_inst.inst().mods;
     let lanes_take_turns = matches!(mods.atom, AtomOp::Exch | AtomOp::Cas);

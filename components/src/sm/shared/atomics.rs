@@ -39,9 +39,6 @@ pub(super) const MBARRIER: u32 = 8;
 
 /// The fault of an atomic on a word, if it is an arrival at an mbarrier.
 fn arrival_fault(op: AtomOp, word: &[u8], operand: u128) -> Option<Fault> {
-    if !op.is_arrival() {
-        return None;
-    }
     let state = word.first_chunk().copied().map_or(0, u64::from_le_bytes);
     fault(op, state, operand as u64)
 }

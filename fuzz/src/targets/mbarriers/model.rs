@@ -38,15 +38,14 @@ impl Mbarrier {
     /// What an arrival exceeds.
     pub(super) fn fault(&self, arrivals: u32, bytes: i64) -> Option<Fault> {
         let (pending, count, bytes) = (self.pending, self.count, self.bytes + bytes);
-        match () {
-            () if arrivals > pending => Some(Fault::Arrivals {
+        if arrivals > pending {
+            return Some(Fault::Arrivals {
                 arrivals,
                 pending,
                 count,
-            }),
-            () if !(-MOST_BYTES..=MOST_BYTES).contains(&bytes) => Some(Fault::Bytes { bytes }),
-            () => None,
+            });
         }
+        (!(-MOST_BYTES..=MOST_BYTES).contains(&bytes)).then_some(Fault::Bytes { bytes })
     }
 
     /// The 64 bits of the barrier (`warpwave_isa::exec::mbarrier` documents the layout).

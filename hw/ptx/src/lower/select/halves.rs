@@ -1,6 +1,6 @@
 //! Vectors that four registers cannot hold: 256 bits, or eight elements. They are loaded and stored in two halves.
 //!
-//! Each half is an access of its own in the memory model too: PTX orders only the elements of a vector.
+//! PTX models a vector as scalar accesses in no order, so two accesses are allowed.
 
 use super::memory::{MemOperand, cache_of, has_wide_addresses, scope_of};
 use super::{Form, Selector};
