@@ -163,11 +163,12 @@ impl Neighbours {
         );
     }
 
-    /// Checks the time since the last CTA of the grid before. A link that is full delays a CTA, so only links with room show it.
+    /// Checks the time since the last CTA of the grid before. A full link delays that CTA, so its link must have room for every slot.
     fn check_interval(&mut self, grid: u32, now: Cycle) {
         if let Some((last_grid, at)) = self.last_launch
             && last_grid != grid
             && self.input.pace == Pace::ALWAYS
+            && self.grids[last_grid as usize].ctas_per_sm <= self.input.launch_queue
         {
             let least = u64::from(self.input.launch_interval());
             assert!(
