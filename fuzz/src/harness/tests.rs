@@ -1,15 +1,30 @@
-//! A broken member of a group is named.
+//! Each way to break the contract is found, and the broken member of a group is named.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// A component without messages. `counts` makes it count its ticks, and `never_rests` keeps it from being quiescent.
+/// How a component breaks the contract.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    /// It keeps the contract.
+    None,
+    /// It is never quiescent.
+    NeverRests,
+    /// It counts its ticks, also idle ones.
+    CountsTicks,
+    /// A reset leaves a counter as it was.
+    KeepsCount,
+    /// After a reset, a counter falls with each tick.
+    CountFalls,
+}
+
+/// A component without messages.
 struct Unit {
     path: Path,
     ticks: u64,
-    counts: bool,
-    never_rests: bool,
+    resets: u64,
+    fault: Fault,
 }
 
 impl warpwave_hw::warm::Warm for Unit {}
@@ -26,16 +41,23 @@ impl Component for Unit {
 
     fn reset(&mut self) {
         self.ticks = 0;
+        self.resets += 1;
     }
 
     fn is_quiescent(&self) -> bool {
-        !self.never_rests
+        self.fault != Fault::NeverRests
     }
 
     fn probe(&self, _: &mut dyn Probe) {}
 
     fn stats(&self, report: &mut dyn Report) {
-        report.count("ticks", if self.counts { self.ticks } else { 0 });
+        let value = match self.fault {
+            Fault::CountsTicks => self.ticks,
+            Fault::KeepsCount => self.resets,
+            Fault::CountFalls if self.resets > 0 => 1000 - self.ticks.min(1000),
+            Fault::None | Fault::NeverRests | Fault::CountFalls => 0,
+        };
+        report.count("events", value);
     }
 }
 
@@ -54,30 +76,49 @@ impl World for Nothing {
     }
 }
 
-/// The panic of a run of three units, if the last one counts, or never rests.
-fn panic_of(counts: bool, never_rests: bool) -> String {
+/// The panic of a run of three units, the last of which has a fault.
+fn panic_of(fault: Fault, second: SecondRun) -> String {
     let build = |_: &Wiring| {
         let unit = |n: usize| {
-            let is_broken = n == 2;
             Box::new(Unit {
                 path: Path::root(["first", "second", "third"][n]),
                 ticks: 0,
-                counts: counts && is_broken,
-                never_rests: never_rests && is_broken,
+                resets: 0,
+                fault: if n == 2 { fault } else { Fault::None },
             }) as Box<dyn Component>
         };
         ((0..3).map(unit).collect(), Nothing)
     };
-    let run = AssertUnwindSafe(|| check_group(3, build, SecondRun::None, 100));
+    let run = AssertUnwindSafe(|| check_group(3, build, second, 100));
     let panic = catch_unwind(run).expect_err("the last unit is broken");
     *panic.downcast::<String>().expect("a panic with a text")
 }
 
 #[test]
 fn broken_member_of_a_group_is_named() {
-    let found = panic_of(false, true);
+    let found = panic_of(Fault::NeverRests, SecondRun::None);
     assert!(found.starts_with("third: not quiescent"), "{found}");
-    let found = panic_of(true, false);
+    let found = panic_of(Fault::CountsTicks, SecondRun::None);
     assert!(found.contains("third: it acts without work"), "{found}");
     assert!(!found.contains("first"), "{found}");
+}
+
+#[test]
+fn counter_that_a_reset_keeps_is_named() {
+    for second in [
+        SecondRun::NoSkip,
+        SecondRun::OtherOrder,
+        SecondRun::Reset(3),
+        SecondRun::ResetTwice(3),
+    ] {
+        let found = panic_of(Fault::KeepsCount, second);
+        assert!(found.contains("third: the second run differs"), "{second:?}: {found}");
+        assert!(!found.contains("first"), "{second:?}: {found}");
+    }
+}
+
+#[test]
+fn counter_that_falls_is_named() {
+    let found = panic_of(Fault::CountFalls, SecondRun::NoSkip);
+    assert!(found.starts_with("third: counter events falls"), "{found}");
 }

@@ -745,3 +745,29 @@ fn trap_of_an_mbarrier_says_what_to_check() {
         assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &[says]);
     }
 }
+
+#[test]
+fn trap_of_a_copy_without_a_tensor_map_says_where_maps_are_taken_from() {
+    let ptx = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b64 %map;\n.reg .b32 %zero;\n\
+               .shared .align 128 .b8 tile[1024];\n.shared .align 8 .b64 gate;\nmov.b64 %map, 0;\nmov.b32 %zero, 0;\n\
+               cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%map, {%zero, %zero}], [gate];\n\
+               ret;\n}\n";
+    let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 1, args = [] }]\n";
+    let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+    let says = [
+        "128 bytes of tensor map memory at 0x0",
+        "give it the rank of the copy and no interleaved layout",
+    ];
+    assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &says);
+}
+
+#[test]
+fn trap_of_a_number_used_as_a_texture_says_to_pass_a_handle() {
+    let ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 handle) {\n.reg .b64 %handle;\n\
+               .reg .b32 %zero;\n.reg .f32 %a<4>;\n.shared .f32 seen;\nld.param.u64 %handle, [handle];\nmov.b32 %zero, 0;\n\
+               tex.2d.v4.f32.s32 {%a0, %a1, %a2, %a3}, [%handle, {%zero, %zero}];\nst.shared.f32 [seen], %a0;\nret;\n}\n";
+    let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 1, args = [{ u64 = 1234 }] }]\n";
+    let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+    let says = ["the handle is that of no texture; pass one as an argument of the launch"];
+    assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &says);
+}
