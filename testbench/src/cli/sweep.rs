@@ -16,15 +16,15 @@ use warpwave::report::saved::{CYCLES, is_column, launch_of};
 use warpwave::report::units::count;
 use warpwave::scenario::Draft;
 use warpwave::sweep::{
-    self, Call, DrawnLaunches, Job, JobError, Key, Keys, Outcome, PlotOptions, Point, Record, Row, Spec, Status, Store,
-    Table, launch_names, page, plot, points, script, shown,
+    self, Axis, Call, DrawnLaunches, Job, JobError, Key, Keys, Outcome, PlotOptions, Point, Record, Row, Spec, Status,
+    Store, Table, launch_names, page, plot, points, script, shown,
 };
 use warpwave_components::preset;
 
 use self::args::{Part, Plan, Sweep, What};
 use super::args::DEFAULT_GPU;
 use super::explain::unknown_metric;
-use super::failure::{Failure, INTERRUPTED, WRONG};
+use super::failure::{Failure, INTERRUPTED, WRONG, tell};
 use super::lab::{check_names, check_outputs};
 use super::print;
 use super::progress;
@@ -136,19 +136,24 @@ fn title(name: &str, draft: &Draft) -> String {
     }
 }
 
-/// Refuses an option for a value that an axis of the command line gives to each point.
+/// The option for a value that one of the axes gives to each point.
+fn unused_option(what: &What, axes: &[Axis]) -> Option<String> {
+    let is_axis = |key: &str| axes.iter().any(|axis| axis.name == key);
+    let set = what.set.iter().find(|(key, _)| is_axis(key));
+    if what.gpu.is_some() && is_axis("gpu") {
+        return Some("--gpu".to_owned());
+    }
+    set.map(|(key, _)| format!("--set {key}"))
+}
+
+/// Refuses an option that an axis of the command line overrides.
 fn refuse_unused(what: &What) -> Result<(), Failure> {
     // An axis of the scenario stays free to win: `test --sweeps --gpu` passes the option to every sweep.
-    let is_axis = |key: &str| what.over.iter().any(|axis| axis.name == key);
-    let set = what.set.iter().find(|(key, _)| is_axis(key));
-    let option = match (what.gpu.is_some() && is_axis("gpu"), set) {
-        (true, _) => "--gpu".to_owned(),
-        (false, Some((key, _))) => format!("--set {key}"),
-        (false, None) => return Ok(()),
-    };
-    Err(Failure::input(format!(
-        "{option} has no effect: --over gives each point its own value; leave out one of the two"
-    )))
+    unused_option(what, &what.over).map_or(Ok(()), |option| {
+        Err(Failure::input(format!(
+            "{option} has no effect: --over gives each point its own value; leave out one of the two"
+        )))
+    })
 }
 
 /// Refuses a plot with the name of another format.
@@ -281,6 +286,11 @@ fn run(args: &Sweep) -> Result<(), Failure> {
         .next();
     if let Some(fault) = fault {
         return Err(Failure::input(format!("{}: {fault}", planned.name)));
+    }
+    if let Some(option) = unused_option(&args.what, &planned.spec.over).filter(|_| !args.quiet) {
+        tell(&format!(
+            "note: {option} has no effect: an axis of the scenario gives each point its own value"
+        ));
     }
     progress::catch_interrupt();
     // A point with a current record is not computed, also after an interrupt.

@@ -261,6 +261,20 @@ fn built_in_preset_wins_over_a_file_of_its_name() {
 }
 
 #[test]
+fn option_that_an_axis_of_the_file_overrides_is_noted() {
+    let folder = project("\n[sweep]\nover = [\"gpu=tiny\", \"sm.scheduler=lrr,gto\"]\n");
+    for (option, noted) in [
+        (["--gpu", "h200"], "note: --gpu has no effect: an axis of the scenario"),
+        (["--set", "sm.scheduler=gto"], "note: --set sm.scheduler has no effect"),
+    ] {
+        let answer = warpwave_in(folder.path(), &[&["sweep", "count.toml"][..], &option].concat());
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        assert!(answer.err.starts_with(noted), "{}", answer.err);
+        assert!(answer.out.contains("\n2 points: "), "{}", answer.out);
+    }
+}
+
+#[test]
 fn option_without_effect_and_wrong_plot_are_refused() {
     let folder = project("");
     for (more, says) in [
