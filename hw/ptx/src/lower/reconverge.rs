@@ -154,19 +154,20 @@ fn intersects(a: &[u64], b: &[u64]) -> bool {
 
 /// Inserts BSSY before the fork's branch and BSYNC at the start of the join.
 fn insert(code: &mut Code, region: &Region, conv: ConvBarrier) {
+    let joined = code.blocks[region.join].ops.first().map_or(0, |op| op.line);
     // Outer regions come first, so their BSSY is before this one.
-    let line = |ops: &[Op]| ops.first().map_or(0, |op| op.line);
     let mut enter = Op::machine(Opcode::Bssy);
     enter.conv = conv;
     enter.target = Some(region.join);
     let fork = &mut code.blocks[region.fork].ops;
     let ends = fork.last().is_some_and(|op| op.is(Opcode::Bra));
     let at = fork.len() - usize::from(ends);
-    enter.line = line(&fork[at..]);
+    // The line of the branch. A fork may fall through, or be empty.
+    enter.line = fork.get(at).or(fork.last()).map_or(joined, |op| op.line);
     fork.insert(at, enter);
     let join = &mut code.blocks[region.join].ops;
     let mut leave = Op::machine(Opcode::Bsync);
     leave.conv = conv;
-    leave.line = line(join);
+    leave.line = joined;
     join.insert(0, leave);
 }

@@ -28,7 +28,20 @@ pub(in crate::lower) fn dependencies(region: &[Op]) -> Vec<Vec<(usize, u32)>> {
         op.pred_defs().for_each(|pred| preds.write(&mut edges, n, pred));
     }
     memory_dependencies(region, &mut edges);
+    keep_behind_prefetches(region, &mut edges);
     edges
+}
+
+/// Adds edges from each prefetch to the loads after it. Behind the load of its line, a prefetch would hide nothing.
+fn keep_behind_prefetches(region: &[Op], edges: &mut [Vec<(usize, u32)>]) {
+    let mut prefetches = Vec::new();
+    for (n, op) in region.iter().enumerate() {
+        if op.is(Opcode::Cctl) {
+            prefetches.push(n);
+        } else if op.is(Opcode::Ld) {
+            prefetches.iter().for_each(|&prefetch| edges[prefetch].push((n, 1)));
+        }
+    }
 }
 
 /// Last writer and later readers of each register.
@@ -207,6 +220,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn loads_stay_behind_the_prefetches_before_them() {
+        let (prefetch, load) = (access(Opcode::Cctl, 0, 4), access(Opcode::Ld, 0, 4));
+        assert_eq!(dependencies(&[prefetch, load])[0], [(1, 1)]);
+        assert_eq!(dependencies(&[load, prefetch])[0], []);
     }
 
     #[test]
