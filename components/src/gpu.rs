@@ -10,6 +10,7 @@
 
 mod build;
 mod engine;
+mod events;
 mod factory;
 mod fault;
 mod gpc;
@@ -26,7 +27,6 @@ pub use factory::{BeforeL1Ports, Factory};
 pub use fault::{FaultReport, UnknownLink};
 pub use hang::Hang;
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,19 +37,14 @@ use warpwave_hw::error::SimError;
 use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::fault::LinkCheck;
 use warpwave_hw::link::{InPort, OutPort};
-use warpwave_hw::tile::Tile;
 use warpwave_hw::time::Cycle;
 
 use crate::config::GpuConfig;
 use crate::occupancy::occupancy;
-use crate::proto::event::Log;
 use crate::proto::issue::MAX_INSTRUCTIONS;
 use crate::proto::launch::{Grid, GridEvent, Trap};
 use crate::proto::mem::{LINE, SliceCommand};
 use crate::proto::predecoded;
-use crate::sm::lsu::Lsu;
-use crate::sm::shared::SharedMemory;
-use crate::sm::subcore::{dispatch::Dispatch, scheduler::Scheduler};
 use crate::sm::timing;
 use crate::storage::Storage;
 use hang::Polls;
@@ -215,19 +210,6 @@ impl Gpu {
             .map(|component| component.as_ref())
     }
 
-    /// Subscribes to the events of every SM. Returns one log per SM, in SM order.
-    pub fn subscribe(&mut self) -> Vec<Log> {
-        let n_sms = self.config.n_sms() as usize;
-        // The front tile comes first, then one tile per SM.
-        let tiles = self.clock.tiles_mut().iter_mut().skip(1).take(n_sms);
-        let subscribe = |tile: &mut Tile| {
-            let log = Log::subscribed();
-            tile.components_mut().for_each(|component| attach(component, &log));
-            log
-        };
-        tiles.map(subscribe).collect()
-    }
-
     /// Runs one grid to its end, for at most `limit` cycles. Calls `each_quantum` with the current cycle after every quantum; `false`
     /// stops the run.
     ///
@@ -283,6 +265,9 @@ impl Gpu {
         let mut result = ended.and_then(|result| self.fault_report(None).map_or(result, Err));
         self.latest = *result.as_ref().unwrap_or(&Launched { start, end: stopped });
         launch_log::launch_ends(self.launches - 1, start, stopped, &result);
+        if result.is_err() {
+            self.log_open_waits(stopped);
+        }
         if let Ok(launched) = result {
             self.guarded(|gpu| gpu.drain(launched.end))?;
             if self.checks_invariants {
@@ -475,20 +460,5 @@ fn assert_invariants(component: &dyn Component, now: Cycle) {
             "{}: before cycle {now} an invariant is broken: {first}",
             component.path()
         );
-    }
-}
-
-/// Subscribes the log to a block that emits events.
-fn attach(component: &mut dyn Component, log: &Log) {
-    // The tile holds components as trait objects. Their types are found only at run time.
-    let block: &mut dyn Any = component;
-    if let Some(scheduler) = block.downcast_mut::<Scheduler>() {
-        scheduler.subscribe(log.clone());
-    } else if let Some(dispatch) = block.downcast_mut::<Dispatch>() {
-        dispatch.subscribe(log.clone());
-    } else if let Some(lsu) = block.downcast_mut::<Lsu>() {
-        lsu.subscribe(log.clone());
-    } else if let Some(shared) = block.downcast_mut::<SharedMemory>() {
-        shared.subscribe(log.clone());
     }
 }

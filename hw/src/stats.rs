@@ -4,8 +4,8 @@ use hdrhistogram::Histogram;
 
 use crate::time::Cycle;
 
-/// The longest latency, in cycles. Longer ones are recorded with this value.
-pub const LONGEST: u64 = 1 << 20;
+/// The longest latency, in cycles: ten minutes of a GPU. Longer ones are recorded with this value.
+pub const LONGEST: u64 = 1 << 40;
 
 /// A distribution of latencies in cycles, exact below 2,048 and to 3 digits above.
 ///

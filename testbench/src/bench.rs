@@ -10,6 +10,7 @@
 
 mod checked;
 mod expected;
+mod grids;
 mod progress;
 mod results;
 mod sample;
@@ -24,11 +25,10 @@ use thiserror::Error;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError, Sample};
 use warpwave_components::proto::launch::Grid;
-use warpwave_components::storage::Storage;
 use warpwave_hw::clock::Pause;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::program::Program;
-use warpwave_ptx::{Diagnostic, Module, Severity};
+use warpwave_ptx::{Diagnostic, Severity};
 
 use crate::host::{self, HostError, Placement, Region, steps};
 use crate::lockstep::{self, Difference};
@@ -39,6 +39,7 @@ use crate::scenario::{Buffer, Modules, Scenario};
 use crate::watch::{EventCollector, Listener};
 
 pub use checked::Checked;
+pub(crate) use grids::grids;
 pub use progress::{Activity, Progress};
 pub use sample::Sampled;
 pub(crate) use sample::Sampler;
@@ -155,6 +156,8 @@ pub struct Bench<'a> {
     baseline: Counts,
     unmet_requirements: Vec<Diagnostic>,
     sampler: Option<Sampler>,
+    /// True once the user wants the reference model to end.
+    is_interrupted: fn() -> bool,
 }
 
 impl<'a> Bench<'a> {
@@ -179,7 +182,13 @@ impl<'a> Bench<'a> {
             programs: grids.iter().map(|grid| Arc::clone(&grid.program)).collect(),
             grids,
             sampler: None,
+            is_interrupted: || false,
         })
+    }
+
+    /// Ends a run of the reference model once `is_interrupted` is true. A run of the machine ends by `observe`.
+    pub fn interrupt_reference(&mut self, is_interrupted: fn() -> bool) {
+        self.is_interrupted = is_interrupted;
     }
 
     /// Counts only the cycles of this range of the machine's clock. The run stops at its end.
@@ -217,6 +226,11 @@ impl<'a> Bench<'a> {
     /// The program of each launch, by index of the launch.
     pub fn programs(&self) -> &[Arc<Program>] {
         &self.programs
+    }
+
+    /// True for each launch that only warms up, by index of the launch.
+    pub fn warm_ups(&self) -> Vec<bool> {
+        self.scenario.launches.iter().map(|launch| launch.is_warm_up).collect()
     }
 
     /// The texts of all instructions of all programs. The instructions of a program begin at its [`Program::base_index`].
@@ -263,7 +277,7 @@ impl<'a> Bench<'a> {
             threads: options.threads,
         };
         // Before the first launch: the reference starts from a copy of the initial memory.
-        let wanted = self.wanted();
+        let wanted = self.wanted(options.max_cycles);
         run.reference = wanted.as_ref().err().cloned();
         // Without the reference, the checks against it are left out.
         let wanted = wanted.unwrap_or_else(|_| vec![None; self.scenario.checks.len()]);
@@ -402,48 +416,6 @@ impl<'a> Bench<'a> {
             lockstep::compare(&buffer.name, buffer.layout.dtype, &found, buffer.expect.as_ref()?)
         };
         self.data().filter_map(differs).collect()
-    }
-}
-
-/// Builds and checks the grid of every launch.
-pub(crate) fn grids(
-    scenario: &Scenario,
-    module: &Module,
-    placement: &Placement,
-    storage: &Storage,
-    config: &GpuConfig,
-) -> Result<Vec<Grid>, BenchError> {
-    let grid = |(index, launch)| {
-        host::build_grid(index as u32, launch, module, placement, storage, config)
-            .map_err(|error| BenchError::Launch { index, error })
-    };
-    let mut grids = scenario
-        .launches
-        .iter()
-        .enumerate()
-        .map(grid)
-        .collect::<Result<Vec<_>, _>>()?;
-    number_instructions(&mut grids);
-    Ok(grids)
-}
-
-/// Gives each instruction of all programs its own number, so a waveform can show instructions of several kernels. Launches of one
-/// kernel share its program.
-fn number_instructions(grids: &mut [Grid]) {
-    let mut end = 0;
-    let mut numbered: Vec<Arc<Program>> = Vec::new();
-    for grid in grids {
-        let known = numbered.iter().find(|program| program.name() == grid.program.name());
-        if let Some(program) = known {
-            grid.program = Arc::clone(program);
-            continue;
-        }
-        // The first program begins at 0, so a run of one kernel copies no program.
-        if end > 0 {
-            grid.program = Arc::new(Program::clone(&grid.program).with_base_index(end));
-        }
-        end += grid.program.code().len() as u32;
-        numbered.push(Arc::clone(&grid.program));
     }
 }
 

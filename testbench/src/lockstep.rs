@@ -25,7 +25,7 @@ use warpwave_isa::program::Program;
 
 use crate::bench::{self, Bench, BenchError};
 use crate::host::{Placement, Region, steps};
-use crate::reference::{self, Checks, Findings, Memory, ReferenceError};
+use crate::reference::{self, Checks, Findings, Memory, ReferenceError, Until};
 use crate::scenario::dtype::{Dtype, Number};
 use crate::scenario::{Buffer, Expect, Scenario};
 
@@ -128,15 +128,15 @@ fn agree(dtype: Dtype, found: &[u8], wanted: &[u8], want: &Expect) -> bool {
 /// Runs every launch of a bench on the reference, with a copy of its memory. Call it before [`Bench::run`].
 ///
 /// # Errors
-/// If a launch does not end within `limit` warp instructions: its index and the reason.
-pub fn reference(bench: &Bench<'_>, limit: u64) -> Result<Memory, (usize, ReferenceError)> {
-    reference_with(bench, limit, |_, _| {})
+/// If a launch does not end in time, as `until` says: its index and the reason.
+pub fn reference(bench: &Bench<'_>, until: impl Into<Until>) -> Result<Memory, (usize, ReferenceError)> {
+    reference_with(bench, until.into(), |_, _| {})
 }
 
 /// Runs every launch as [`reference`] does. Calls `after` with each launch and the memory that it leaves.
 pub(crate) fn reference_with(
     bench: &Bench<'_>,
-    limit: u64,
+    until: Until,
     mut after: impl FnMut(usize, &Memory),
 ) -> Result<Memory, (usize, ReferenceError)> {
     let (scenario, placement) = bench.placed();
@@ -144,7 +144,7 @@ pub(crate) fn reference_with(
     for (index, grid) in bench.grids().iter().enumerate() {
         // Steps of the host belong before their launch: they see the memory that the launches before it left.
         steps::run(&scenario.launches[index].before, scenario, placement, &mut memory);
-        reference::run(grid, &mut memory, limit).map_err(|error| (index, error))?;
+        reference::run(grid, &mut memory, until).map_err(|error| (index, error))?;
         after(index, &memory);
     }
     Ok(memory)
@@ -157,13 +157,15 @@ pub struct CheckedLaunch {
     pub program: Arc<Program>,
     /// The findings.
     pub findings: Findings,
+    /// Why the check ended early, if it did.
+    pub ended: Option<ReferenceError>,
     /// The named regions of global memory.
     pub regions: Arc<[Region]>,
 }
 
 /// Runs the launches of a scenario on the reference, and checks their accesses to shared and global memory with the race detectors.
 ///
-/// A launch that fails, or does not end within `limit` warp instructions, ends the check. Its findings are included.
+/// A launch that fails, or does not end in time, ends the check. Its findings are included.
 ///
 /// # Errors
 /// If the scenario does not match its program or exceeds the GPU.
@@ -171,8 +173,9 @@ pub fn check_memory(
     scenario: &Scenario,
     config: &GpuConfig,
     checks: Checks,
-    limit: u64,
+    until: impl Into<Until>,
 ) -> Result<Vec<CheckedLaunch>, BenchError> {
+    let until = until.into();
     let module = scenario
         .module(config.sm.reconvergence.into())
         .map_err(BenchError::Ptx)?;
@@ -185,14 +188,17 @@ pub fn check_memory(
     let mut all = Vec::new();
     for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
         steps::run(&launch.before, scenario, &placement, &mut memory);
-        let (outcome, findings) = reference::run_checked(&grid, &mut memory, limit, checks);
+        let (outcome, findings) = reference::run_checked(&grid, &mut memory, until, checks);
+        // The next launch would read memory that this one did not complete.
+        let ended = outcome.err();
+        let is_over = ended.is_some();
         all.push(CheckedLaunch {
             program: grid.program,
             findings,
+            ended,
             regions: regions.clone(),
         });
-        // The next launch would read memory that this one did not complete.
-        if outcome.is_err() {
+        if is_over {
             break;
         }
     }

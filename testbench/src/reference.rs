@@ -64,25 +64,44 @@ pub enum ReferenceError {
         /// The limit.
         limit: u64,
     },
+    /// The user has interrupted it.
+    #[error("the run of the reference model was interrupted")]
+    Interrupted,
 }
 
-/// Runs a launch to its end on `memory`. Returns the number of warp instructions, at most `limit`.
+/// When a launch ends early. A number is the limit of warp instructions alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    /// Limit of warp instructions.
+    pub limit: u64,
+    /// True once the user wants the run to end. Asked once in a turn of a cluster.
+    pub is_interrupted: fn() -> bool,
+}
+
+impl From<u64> for Until {
+    fn from(limit: u64) -> Self {
+        let is_interrupted = || false;
+        Until { limit, is_interrupted }
+    }
+}
+
+/// Runs a launch to its end on `memory`. Returns the number of warp instructions, at most the limit.
 ///
 /// # Errors
-/// A trap, a deadlock, or the limit. `memory` keeps the results up to then.
-pub fn run(grid: &Grid, memory: &mut Memory, limit: u64) -> Result<u64, ReferenceError> {
-    run_clusters(grid, memory, limit, None, &mut Findings::default())
+/// A trap, a deadlock, the limit, or an interrupt. `memory` keeps the results up to then.
+pub fn run(grid: &Grid, memory: &mut Memory, until: impl Into<Until>) -> Result<u64, ReferenceError> {
+    run_clusters(grid, memory, until.into(), None, &mut Findings::default())
 }
 
 /// Runs a launch as [`run`] does, with the race detector. Returns the findings up to the end or the error.
 pub fn run_checked(
     grid: &Grid,
     memory: &mut Memory,
-    limit: u64,
+    until: impl Into<Until>,
     checks: Checks,
 ) -> (Result<u64, ReferenceError>, Findings) {
     let mut findings = Findings::default();
-    let outcome = run_clusters(grid, memory, limit, Some(checks), &mut findings);
+    let outcome = run_clusters(grid, memory, until.into(), Some(checks), &mut findings);
     (outcome, findings)
 }
 
@@ -90,13 +109,13 @@ pub fn run_checked(
 fn run_clusters(
     grid: &Grid,
     memory: &mut Memory,
-    limit: u64,
+    until: Until,
     checks: Option<Checks>,
     findings: &mut Findings,
 ) -> Result<u64, ReferenceError> {
     let races = checks.filter(|checks| checks.races);
     let mut global = races.map(|checks| Box::new(GlobalDetector::new(grid, checks)));
-    let outcome = run_turns(grid, memory, limit, checks, (findings, &mut global));
+    let outcome = run_turns(grid, memory, until, checks, (findings, &mut global));
     if let Some(detector) = global {
         findings.add(detector.findings);
     }
@@ -107,7 +126,7 @@ fn run_clusters(
 fn run_turns<'a>(
     grid: &'a Grid,
     memory: &mut Memory,
-    limit: u64,
+    Until { limit, is_interrupted }: Until,
     checks: Option<Checks>,
     (findings, global): (&mut Findings, &mut Option<Box<GlobalDetector<'a>>>),
 ) -> Result<u64, ReferenceError> {
@@ -126,6 +145,9 @@ fn run_turns<'a>(
         // Tested while a cluster is left: a launch may end exactly at the limit.
         if steps >= limit {
             return Err(ReferenceError::StepLimit { limit });
+        }
+        if is_interrupted() {
+            return Err(ReferenceError::Interrupted);
         }
         let turn = cluster.run(memory, global, CTA_TURN.min(limit - steps), &mut steps);
         // Also after an error: the findings up to it are reported.

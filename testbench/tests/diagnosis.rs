@@ -344,6 +344,47 @@ fn busy_memory_explains_the_waits_for_memory() {
     assert!(!kinds.contains(&"stall"), "{:?}", diagnosis.causes);
 }
 
+/// The diagnosis of a kernel of 4 blocks of 128 threads on `tiny`. `%p` is the buffer `data` of 1,024 words, and `%o` 4 times the thread.
+fn of_buffer(body: &str) -> diagnosis::Diagnosis {
+    let ptx = format!(
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 data) {{\n.reg .pred %q;\n\
+         .reg .b64 %p, %o, %v, %w;\n.reg .b32 %t, %n;\nld.param.u64 %p, [data];\nmov.u32 %t, %tid.x;\n\
+         mul.wide.u32 %o, %t, 4;\nmov.u32 %n, 0;\n{body}\nret;\n}}\n"
+    );
+    let toml = "ptx = \"k.ptx\"\nbuffers.data = { dtype = \"u32\", shape = [4096], init = \"zeros\" }\n\
+                launch = [{ grid = 4, block = 128, args = [\"data\"] }]\n";
+    let run = run(&scenario_of(toml, &[("k.ptx", ptx)]), "tiny");
+    diagnosis::of_run(&run).remove(0)
+}
+
+#[test]
+fn atomics_on_one_word_are_the_cause_and_not_too_few_warps() {
+    let diagnosis =
+        of_buffer("LOOP:\nred.global.add.u32 [%p], 1;\nadd.u32 %n, %n, 1;\nsetp.lt.u32 %q, %n, 32;\n@%q bra LOOP;");
+    let cause = &diagnosis.causes[0];
+    // Eleven lines of the head and a label come before.
+    assert!(
+        cause
+            .text
+            .starts_with("atomics at line 13: 1 of 2 L2 slices are busy with them for up to "),
+        "{}",
+        cause.text
+    );
+    assert!(cause.advice.contains("shared memory"), "{}", cause.advice);
+}
+
+#[test]
+fn wide_scattered_load_has_the_sectors_of_a_warp_instruction() {
+    // 32 lanes of 8 bytes, 128 bytes apart: 32 sectors, and 256 bytes fit 8.
+    let diagnosis = of_buffer(
+        "mul.wide.u32 %o, %t, 128;\nadd.s64 %p, %p, %o;\nld.global.u64 %v, [%p];\nld.global.u64 %w, [%p+16];\n\
+         add.s64 %v, %v, %w;\nst.global.u64 [%p+8], %v;",
+    );
+    let cause = diagnosis.causes.iter().find(|cause| cause.kind == "uncoalesced");
+    let text = &cause.expect("lanes are a line apart").text;
+    assert!(text.ends_with(": 32 sectors a request where 8 would do"), "{text}");
+}
+
 #[test]
 fn conflict_of_atomics_has_its_own_remedy_and_its_words_are_explained() {
     let scenario = builtin::load("histogram_shared").unwrap();
@@ -514,7 +555,7 @@ fn few_bank_conflicts_before_a_long_barrier_are_not_the_cause() {
     // One store with a stride of 64 bytes: 16 passes for each warp. The barrier takes thousands of cycles.
     let body = format!("mad.lo.u32 %a, %t, 64, %a;\nst.shared.u32 [%a], %t;\n{WARP_0_COUNTS}");
     let causes = causes_of(&body, 128);
-    assert!(causes[0].1.starts_with("barrier: "), "{causes:?}");
+    assert!(causes[0].1.starts_with("barrier, "), "{causes:?}");
     assert!(causes.iter().all(|(kind, ..)| *kind != "bank_conflict"), "{causes:?}");
 }
 
@@ -526,7 +567,7 @@ fn idle_lanes_of_warps_that_wait_at_a_barrier_are_not_the_cause() {
         WARP_0_COUNTS.replace("sub.u32", "@%p bra TURN;\nTURN:\nsub.u32")
     );
     let causes = causes_of(&body, 128);
-    assert!(causes[0].1.starts_with("barrier: "), "{causes:?}");
+    assert!(causes[0].1.starts_with("barrier, "), "{causes:?}");
 }
 
 #[test]
@@ -549,7 +590,7 @@ sub.u32 %n, %n, 1;
 setp.ne.u32 %p, %n, 0;
 @%p bra LOOP;";
     let causes = causes_of(body, 128);
-    assert!(causes[0].1.starts_with("sleeping: "), "{causes:?}");
+    assert!(causes[0].1.starts_with("sleeping, "), "{causes:?}");
 }
 
 #[test]

@@ -115,6 +115,9 @@ impl Gpu {
         components.for_each(|component| component.ports(&mut injector));
         // A link of the host has one of its ends outside all components.
         if injector.ends != [1, 1] {
+            // A link between two components was seen twice.
+            injector.paths.sort_unstable();
+            injector.paths.dedup();
             let similar = nearest(path, injector.paths.iter().map(String::as_str));
             let path = path.to_owned();
             return Err(UnknownLink { path, similar });

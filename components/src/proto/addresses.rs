@@ -157,6 +157,32 @@ impl WarpAddresses {
         }
     }
 
+    /// Number of different addresses of some lanes.
+    #[inline]
+    pub fn n_distinct(&self, lanes: LaneMask) -> u32 {
+        match (&self.halves, lanes) {
+            (Some([low, high]), LaneMask::ALL) => low.n_distinct_with(*high),
+            _ => self.n_distinct_of_lanes(lanes),
+        }
+    }
+
+    // Not inlined, like `for_each_line_of_lanes`.
+    #[inline(never)]
+    fn n_distinct_of_lanes(&self, lanes: LaneMask) -> u32 {
+        let mut all = [0; WARP_SIZE];
+        let n = lanes.count() as usize;
+        all.iter_mut()
+            .zip(lanes.iter())
+            .for_each(|(to, lane)| *to = self.get(lane));
+        let addresses = &mut all[..n];
+        // Most addresses rise from lane to lane, so they need no sort.
+        if !addresses.is_sorted_by(|one, next| one < next) {
+            addresses.sort_unstable();
+        }
+        let repeats = addresses.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        (n - repeats) as u32
+    }
+
     /// Calls `visit` for the lines of an access, in lane order. Lanes on one line may be in several visits. The bytes of a lane must not
     /// cross the end of a sector.
     #[inline]

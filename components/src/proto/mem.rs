@@ -61,8 +61,10 @@ pub enum Crossing {
 /// What a packet is for, where its kind does not tell. For statistics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// A load of a warp from global memory.
+    /// A load of a warp from global memory, or the fill for one.
     GlobalLoad,
+    /// An access of a texture or surface, or the fill for one.
+    Texture,
     /// A write of a dirty line that the host has written back after a launch.
     Flush,
     /// Any other.

@@ -76,7 +76,7 @@ impl World for Nothing {
     }
 }
 
-/// The panic of a run of three units, the last of which has a fault.
+/// The panic of a run of three units. The last one has a fault.
 fn panic_of(fault: Fault, second: SecondRun) -> String {
     let build = |_: &Wiring| {
         let unit = |n: usize| {

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use crate::lockstep::{self, Difference};
-use crate::reference::{Memory, ReferenceError};
+use crate::reference::{Memory, ReferenceError, Until};
 use crate::scenario::dtype::Dtype;
 use crate::scenario::{Check, CheckedData, Expect};
 
@@ -11,7 +11,9 @@ pub(super) type Wanted = Vec<Option<Vec<u8>>>;
 
 impl Bench<'_> {
     /// Runs the reference model for the checks that take its elements. Call it before the first launch.
-    pub(super) fn wanted(&self) -> Result<Wanted, (usize, ReferenceError)> {
+    ///
+    /// The machine issues at most one instruction per scheduler and cycle, so a limit of cycles is one of instructions too.
+    pub(super) fn wanted(&self, max_cycles: Option<u64>) -> Result<Wanted, (usize, ReferenceError)> {
         let checks = &self.scenario.checks;
         let mut wanted: Wanted = vec![None; checks.len()];
         // The reference runs only if a check needs it: it can take as long as the machine.
@@ -19,7 +21,13 @@ impl Bench<'_> {
             return Ok(wanted);
         }
         let last = self.grids().len().saturating_sub(1);
-        lockstep::reference_with(self, u64::MAX, |launch, memory| {
+        let config = self.gpu().config();
+        let schedulers = u64::from(config.n_sms() * config.sm.subcores);
+        let until = Until {
+            limit: max_cycles.map_or(u64::MAX, |cycles| cycles.saturating_mul(schedulers)),
+            is_interrupted: self.is_interrupted,
+        };
+        lockstep::reference_with(self, until, |launch, memory| {
             for (check, wanted) in checks.iter().zip(&mut wanted) {
                 if check.want.is_none() && check.after.unwrap_or(last) == launch {
                     *wanted = self.in_reference(check, memory);

@@ -42,6 +42,26 @@ impl StopReason {
             StopReason::Fault => "fault",
         }
     }
+
+    /// The reason with its article, as in "stopped by a trap".
+    pub fn phrase(self) -> &'static str {
+        match self {
+            StopReason::Interrupted => "an interrupt",
+            StopReason::Sampled => "the end of the sample",
+            StopReason::Trap => "a trap",
+            StopReason::Deadlock => "a deadlock",
+            StopReason::Standstill => "a standstill",
+            StopReason::Limit => "the cycle limit",
+            StopReason::Refused => "a refusal",
+            StopReason::Fault => "a fault",
+        }
+    }
+
+    /// True if the launch itself failed. Its time then says nothing about its speed.
+    pub fn is_failure(self) -> bool {
+        use StopReason::{Deadlock, Fault, Refused, Standstill, Trap};
+        matches!(self, Trap | Deadlock | Standstill | Refused | Fault)
+    }
 }
 
 impl Run {

@@ -199,7 +199,7 @@ fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure>
         .config;
     let scenario = draft.build(Some(&config)).map_err(Failure::input)?;
     let mut bench = lab::bench(&scenario, &config, ignore_target)?;
-    let mut profile = Profile::default();
+    let mut profile = Profile::default().without(bench.warm_ups());
     let options = Options {
         // Two sides run at once.
         threads: 1,

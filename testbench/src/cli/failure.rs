@@ -3,7 +3,7 @@
 //! A text may quote any input. So control characters are escaped, and long lines and texts are cut, before a terminal gets them.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use warpwave::bench::BenchError;
 use warpwave::host::HostError;
@@ -56,10 +56,11 @@ impl Failure {
 
     /// The failure for a file that cannot be written.
     pub fn write(path: &std::path::Path, error: std::io::Error) -> Self {
-        Self::input(format!(
-            "cannot write {}: {error}; choose an existing folder with write permission",
-            path.display()
-        ))
+        let remedy = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on the disk, or choose another folder",
+            _ => "choose an existing folder with write permission",
+        };
+        Self::input(format!("cannot write {}: {error}; {remedy}", path.display()))
     }
 
     /// The failure for a scenario that cannot run. It shows the PTX lines of its findings.

@@ -20,7 +20,8 @@ use super::write::{resolve, try_file};
 
 /// Builds the machine with the scenario's data. Refuses a program that is too new for the GPU, unless `ignore_target`.
 pub fn bench<'s>(scenario: &'s Scenario, config: &GpuConfig, ignore_target: bool) -> Result<Bench<'s>, Failure> {
-    let bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
+    let mut bench = Bench::new(scenario, config.clone()).map_err(|error| Failure::bench(scenario, &error))?;
+    bench.interrupt_reference(progress::is_stopped);
     if !ignore_target && !bench.unmet_requirements().is_empty() {
         let findings = scenario.render(bench.unmet_requirements());
         return Err(Failure::input(format!(

@@ -45,9 +45,10 @@ impl ReportFiles {
         let programs = bench.programs().to_vec();
         let first = Cycle(args.sample.as_ref().map_or(0, |sample| sample.start));
         let has_lines = args.html.is_some() || args.json.is_some() && !args.no_lines;
-        let profile = has_lines.then(|| Profile::since(first));
+        let warm_ups = bench.warm_ups();
+        let profile = has_lines.then(|| Profile::since(first).without(warm_ups.clone()));
         let counted = args.hist.is_some() || args.html.is_some();
-        let requests = counted.then(|| Requests::new(INTERVAL).since(first));
+        let requests = counted.then(|| Requests::new(INTERVAL).since(first).without(warm_ups));
         let drawn = args.kanata.is_some() || args.perfetto.is_some();
         let none: [&str; 0] = [];
         let window = Selection::new(&none, &args.recorded_cycles())
@@ -78,6 +79,7 @@ impl ReportFiles {
     pub fn write(mut self, args: &args::Run, scenario: &Scenario, run: &Run) -> Result<(), Failure> {
         // The events of the last window: the run has ended, so no event follows.
         self.collect(Cycle::NEVER);
+        self.profile.iter_mut().for_each(Profile::finish);
         if let Some(path) = &args.json {
             let lines = self.profile.as_ref().filter(|_| !args.no_lines);
             let lines = lines.map(|profile| Lines::new(scenario, &self.programs, profile));

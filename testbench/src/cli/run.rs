@@ -194,7 +194,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
     }
     let checked = args
         .checks()
-        .map_or(Ok(()), |checks| safety::check(scenario, &run, checks));
+        .map_or(Ok(()), |checks| safety::check(scenario, &run, (checks, args.quiet)));
     let ended = match &run.stopped {
         Some((_, LaunchError::Sampled(end))) => say(args, &unchecked(scenario, *end)).and(checked),
         Some((launch, error)) => worse(

@@ -6,34 +6,59 @@ use warpwave::bench::Run;
 use warpwave::host::Region;
 use warpwave::lockstep::race_cycles::race_cycles;
 use warpwave::lockstep::{self, CheckedLaunch};
-use warpwave::reference::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, Unwritten};
+use warpwave::reference::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, ReferenceError, Until, Unwritten};
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Program;
 use warpwave_isa::space::Space;
 
-use super::failure::{Failure, WRONG, warn};
+use super::failure::{Failure, INTERRUPTED, WRONG, warn};
 use super::launch_error;
 use super::print;
+use super::progress;
 
-/// Limit of the warp instructions to check if the run stopped early.
+/// Least limit of the warp instructions to check.
 const LIMIT: u64 = 1 << 24;
+
+/// The reference may execute as many times the instructions of the machine. Assumed: more of them are polls without an end.
+const POLLS: u64 = 64;
 
 /// Issue cycles of the two accesses of a race, where the machine issues them.
 type RaceCycles = [Option<Cycle>; 2];
 
 /// Checks the launches of a run. A read of unwritten bytes is a warning, a race is a failure.
-pub fn check(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failure> {
-    // A program that hangs on the machine may hang here too.
-    let limit = if run.stopped.is_some() { LIMIT } else { u64::MAX };
-    let checked = lockstep::check_memory(scenario, &run.config, checks, limit);
+pub fn check(scenario: &Scenario, run: &Run, (checks, is_quiet): (Checks, bool)) -> Result<(), Failure> {
+    // A program may hang here too: on the machine it stopped, or its warps run in another order here.
+    let issued = run.totals.sum("scheduler", "inst_issued").unwrap_or(0);
+    let until = Until {
+        limit: issued.saturating_mul(POLLS).max(LIMIT),
+        is_interrupted: progress::is_stopped,
+    };
+    let checked = lockstep::check_memory(scenario, &run.config, checks, until);
     let checked = checked.map_err(|error| Failure::bench(scenario, &error))?;
+    if let Some(CheckedLaunch {
+        ended: Some(ReferenceError::Interrupted),
+        ..
+    }) = checked.last()
+    {
+        let text = format!("{}: --check was interrupted", scenario.name);
+        return Err(Failure {
+            code: INTERRUPTED,
+            text,
+        });
+    }
     let cycles = cycles(scenario, run, &checked)?;
     let mut races = String::new();
     for (launch, checked) in checked.iter().enumerate() {
         let CheckedLaunch { program, findings, .. } = checked;
         let place = format!("{}: launch[{launch}]", scenario.name);
+        if let (None, Some(error @ ReferenceError::StepLimit { .. })) = (&run.stopped, &checked.ended) {
+            warn(&format!(
+                "{place}: --check ends early: {error}\n  the launch ends on the machine; the reference model runs its warps in another order, \
+                 and polls; look for a wait that is missing"
+            ));
+        }
         if findings.unchecked > 0 {
             let n = findings.unchecked;
             let limit = "set a higher limit with --check-words";
@@ -48,7 +73,8 @@ pub fn check(scenario: &Scenario, run: &Run, checks: Checks) -> Result<(), Failu
             let _ = write!(races, "\n{place}: {}", raced(scenario, checked, race, *cycles));
         }
     }
-    if checked.iter().all(|launch| launch.findings.is_empty()) {
+    let is_whole = checked.iter().all(|launch| launch.ended.is_none());
+    if !is_quiet && is_whole && checked.iter().all(|launch| launch.findings.is_empty()) {
         print("\n--check found nothing\n")?;
     }
     match checked.iter().map(|launch| launch.findings.races.len()).sum::<usize>() {

@@ -89,14 +89,14 @@ fn part(reports: [&Json; 2], cycles: [f64; 2], scales: [f64; 2], lines: &[LineRo
     if idle * sign > (all - idle) * sign {
         return format!(": {says}");
     }
-    let state = state(reports[0], reports[1], sign).unwrap_or_default();
-    let line = line(lines, sign).unwrap_or_default();
+    let (state, changes) = state(reports[0], reports[1], sign).unwrap_or_default();
+    let line = line(lines, state, sign).unwrap_or_default();
     // A part that moved against the whole hides some of the change.
     let against = match -idle * sign > all.abs() / 2.0 {
         true => format!(", although {says}"),
         false => String::new(),
     };
-    format!("{state}{line}{against}")
+    format!("{changes}{line}{against}")
 }
 
 /// Cycles of the counted launches before their first block and after their last one. `None` if a report does not have them.
@@ -109,7 +109,7 @@ fn cycles_without_block(report: &Json) -> Option<f64> {
 }
 
 /// The state with the largest change of warp-cycles in the direction of the cycles. `sign` is 0 for any direction.
-fn state(a: &Json, b: &Json, sign: f64) -> Option<String> {
+fn state(a: &Json, b: &Json, sign: f64) -> Option<(&'static str, String)> {
     let moved = STATES.iter().filter_map(|(state, _)| {
         let name = format!("smsp__warps_issue_stalled_{state}.sum");
         let (a, b) = (value(a, &name).number()?, value(b, &name).number()?);
@@ -126,22 +126,28 @@ fn state(a: &Json, b: &Json, sign: f64) -> Option<String> {
     } else {
         "warp-cycles"
     };
-    Some(format!(": {what} {b} {unit} instead of {a}"))
+    Some((state, format!(": {what} {b} {unit} instead of {a}")))
 }
 
-/// The line with the largest change of warp-cycles in the direction of the cycles.
-fn line(lines: &[LineRow], sign: f64) -> Option<String> {
+/// The line with the largest change of warp-cycles in the direction of the cycles. It says if the line is about another state.
+fn line(lines: &[LineRow], state: &str, sign: f64) -> Option<String> {
     // The rows are sorted, the largest difference first.
-    let row = lines
-        .iter()
-        .find(|row| row.gain() as f64 * sign >= 0.0 && row.gain() != 0)?;
+    let moved = || {
+        let rows = lines.iter();
+        rows.filter(|row| row.gain() as f64 * sign >= 0.0 && row.gain() != 0)
+    };
+    let waits = moved().find(|row| row.stall.contains(&state));
+    let row = waits.or_else(|| moved().next())?;
     let place = match row.names() {
         [Some(a), Some(b)] if a == b => a,
         [Some(a), Some(b)] => format!("{a} of A, {b} of B"),
         [Some(a), None] => format!("{a} of A"),
         [None, b] => format!("{} of B", b.unwrap_or_default()),
     };
-    Some(format!(", most of all at line {place} (`{}`)", row.text))
+    Some(match waits {
+        Some(_) => format!(", most of all at line {place} (`{}`)", row.text),
+        None => format!("; line {place} (`{}`) changes most", row.text),
+    })
 }
 
 #[cfg(test)]
@@ -161,7 +167,7 @@ mod tests {
         sentence(a, b, cycles, &rows(a, b).0, lines)
     }
 
-    fn line(number: usize, text: &str, warp_cycles: [u64; 2]) -> LineRow {
+    fn line(number: usize, text: &str, stall: &'static str, warp_cycles: [u64; 2]) -> LineRow {
         LineRow {
             files: [None, None],
             a: Some(number),
@@ -169,13 +175,16 @@ mod tests {
             text: text.to_owned(),
             issues: [1, 1],
             warp_cycles,
-            stall: ["", ""],
+            stall: [stall, stall],
         }
     }
 
     #[test]
     fn sentence_names_the_state_and_the_line_that_moved_with_the_cycles() {
-        let lines = [line(7, "bar.sync 0;", [0, 900]), line(4, "ld;", [800, 100])];
+        let lines = [
+            line(7, "bar.sync 0;", "barrier", [0, 900]),
+            line(4, "ld;", "wait", [800, 100]),
+        ];
         let slower = says(&report(100, 800), &report(1000, 100), [500.0, 750.0], &lines);
         let wanted = "B takes 1.50 times the cycles of A (750 instead of 500): warps spend in barrier 1000 warp-cycles instead of 100, \
                       most of all at line 7 (`bar.sync 0;`).";
@@ -188,8 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn line_with_another_state_is_named_apart() {
+        let lines = [
+            line(9, "st;", "mio_throttle", [0, 950]),
+            line(7, "bar.sync 0;", "barrier", [0, 900]),
+        ];
+        let slower = |lines: &[LineRow]| says(&report(100, 800), &report(1000, 100), [500.0, 750.0], lines);
+        let both = slower(&lines);
+        assert!(both.ends_with(", most of all at line 7 (`bar.sync 0;`)."), "{both}");
+        let one = slower(&lines[..1]);
+        assert!(one.ends_with("; line 9 (`st;`) changes most."), "{one}");
+    }
+
+    #[test]
     fn line_of_one_side_is_named_with_its_side() {
-        let mut line = line(7, "bar.sync 0;", [0, 900]);
+        let mut line = line(7, "bar.sync 0;", "barrier", [0, 900]);
         line.a = None;
         let says = says(&report(1, 1), &report(9, 1), [5.0, 6.0], &[line]);
         assert!(

@@ -93,6 +93,15 @@ fn exit() -> Inst {
 
 /// Runs `grid` CTAs of `block` threads. Returns the outcome and the words of the buffer after it.
 fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64, ReferenceError>, Vec<u32>) {
+    run_until(code, [grid, block], buffer, 1_000_000.into())
+}
+
+fn run_until(
+    code: Vec<Inst>,
+    [grid, block]: [u32; 2],
+    buffer: &[u32],
+    until: Until,
+) -> (Result<u64, ReferenceError>, Vec<u32>) {
     let storage = Storage::new(1 << 20);
     let bytes: Vec<u8> = buffer.iter().flat_map(|word| word.to_le_bytes()).collect();
     let address = storage.allocate(bytes.len() as u64).unwrap();
@@ -122,7 +131,7 @@ fn run_on(code: Vec<Inst>, grid: u32, block: u32, buffer: &[u32]) -> (Result<u64
         predecoded: Arc::default(),
     };
     let mut memory = Memory::of(&storage);
-    let outcome = run(&grid, &mut memory, 1_000_000);
+    let outcome = run(&grid, &mut memory, until);
     let bytes = memory.get(address, bytes.len()).unwrap();
     let words = bytes
         .chunks_exact(4)
@@ -310,6 +319,16 @@ fn warp_can_spin_for_a_later_warp_and_cta_for_a_later_cta() {
 fn endless_loop_stops_at_the_limit() {
     let (outcome, _) = run_on(vec![to(0)], 1, 32, &[0]);
     assert_eq!(outcome, Err(ReferenceError::StepLimit { limit: 1_000_000 }));
+}
+
+#[test]
+fn endless_loop_stops_at_an_interrupt() {
+    let until = Until {
+        limit: u64::MAX,
+        is_interrupted: || true,
+    };
+    let (outcome, _) = run_until(vec![to(0)], [1, 32], &[0], until);
+    assert_eq!(outcome, Err(ReferenceError::Interrupted));
 }
 
 #[test]

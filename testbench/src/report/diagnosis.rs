@@ -25,7 +25,7 @@ use serde::Serialize;
 use self::facts::Facts;
 use super::metrics;
 use super::stalls::Stall;
-use crate::bench::{LaunchRun, Run};
+use crate::bench::{LaunchRun, Run, StopReason};
 
 pub use phases::Phases;
 pub use sites::Place;
@@ -93,16 +93,21 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    fn of(facts: &Facts<'_>) -> Self {
+    /// `failed_by` is why the launch failed, if it did. Its time then has no causes.
+    fn of(facts: &Facts<'_>, failed_by: Option<StopReason>) -> Self {
         let speed_of_light = SpeedOfLight::of(facts);
         // A launch before or after a sample has no cycle, so nothing took its time.
         let is_counted = facts.launch.cycles > 0;
-        let causes = if is_counted { causes(facts) } else { Vec::new() };
+        let causes = match is_counted && failed_by.is_none() {
+            true => causes(facts),
+            false => Vec::new(),
+        };
         let bound = speed_of_light.bound();
-        let headline = match causes.first() {
-            Some(cause) => cause.text.clone(),
-            None if is_counted => bound.sentence(),
-            None => "no cycle of the launch is counted".to_owned(),
+        let headline = match (failed_by, causes.first()) {
+            (Some(why), _) => format!("stopped by {}", why.phrase()),
+            (None, Some(cause)) => cause.text.clone(),
+            (None, None) if is_counted => bound.sentence(),
+            (None, None) => "no cycle of the launch is counted".to_owned(),
         };
         Diagnosis {
             headline,
@@ -122,8 +127,11 @@ impl Diagnosis {
 /// The diagnoses of all launches of a run, in order.
 pub fn of_run(run: &Run) -> Vec<Diagnosis> {
     let metrics = metrics::all();
-    let diagnose = |launch: &LaunchRun| Diagnosis::of(&Facts::new(launch, &run.config, metrics));
-    run.launches.iter().map(diagnose).collect()
+    let diagnose = |(index, launch): (usize, &LaunchRun)| {
+        let failed_by = run.launch_stopped_by(index).filter(|why| why.is_failure());
+        Diagnosis::of(&Facts::new(launch, &run.config, metrics), failed_by)
+    };
+    run.launches.iter().enumerate().map(diagnose).collect()
 }
 
 /// The headline of a run, as one line. `None` without launches.
@@ -131,7 +139,22 @@ pub fn of_run(run: &Run) -> Vec<Diagnosis> {
 /// A launch is a candidate if its first cause is a fault of the code that matters. It also takes at least half the cycles of the longest
 /// launch. The headline is that of the candidate with the most cycles lost to its fault. Without a candidate, it is that of the longest
 /// launch. Warm-up launches count only if there are no others.
+///
+/// The headline of a run that stopped begins with the reason. That of a launch which failed has nothing else.
 pub fn headline(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
+    let (Some((launch, _)), Some(why)) = (&run.stopped, run.stopped_by()) else {
+        return main_cause(run, diagnoses);
+    };
+    let stopped = format!("stopped in launch {launch} by {}", why.phrase());
+    match (why, main_cause(run, diagnoses)) {
+        (StopReason::Sampled, cause) => cause,
+        (StopReason::Interrupted | StopReason::Limit, Some(cause)) => Some(format!("{stopped}; until then: {cause}")),
+        _ => Some(stopped),
+    }
+}
+
+/// The first cause of the launch that the headline is about.
+fn main_cause(run: &Run, diagnoses: &[Diagnosis]) -> Option<String> {
     let (index, diagnosis) = worst(run, diagnoses)?;
     let launch = &run.launches[index];
     Some(match run.launches.len() {

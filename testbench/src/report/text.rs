@@ -234,18 +234,16 @@ fn stopped(to: &mut dyn Write, run: &Run) -> io::Result<()> {
     let (Some((launch, _)), Some(why)) = (&run.stopped, run.stopped_by()) else {
         return Ok(());
     };
-    let by = match why {
-        StopReason::Refused => return writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
+    match why {
+        StopReason::Refused => writeln!(to, "\nlaunch {launch} was refused: it did not begin"),
         // The line of the sample says so.
-        StopReason::Sampled => return Ok(()),
-        StopReason::Interrupted => "an interrupt",
-        StopReason::Trap => "a trap",
-        StopReason::Deadlock => "a deadlock",
-        StopReason::Standstill => "a standstill",
-        StopReason::Limit => "the cycle limit",
-        StopReason::Fault => "a fault",
-    };
-    writeln!(to, "\nstopped in launch {launch} by {by}: its numbers end there")
+        StopReason::Sampled => Ok(()),
+        _ => writeln!(
+            to,
+            "\nstopped in launch {launch} by {}: its numbers end there",
+            why.phrase()
+        ),
+    }
 }
 
 /// Formats sizes as in `4096x1x1`.

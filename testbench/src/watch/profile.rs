@@ -1,7 +1,8 @@
 //! Collects warp-cycles by state, once per instruction and once per interval of the run.
 //!
 //! A warp's cycles between two issues are charged to the later instruction. The cycles after its last issue are charged to the last
-//! instruction. So the costs of all instructions add up to the resident cycles, and so do all intervals.
+//! instruction, also if the run stops before the warp ends. So the costs of all instructions add up to the resident cycles, and so do
+//! all intervals. Launches that warm up are left out.
 
 use std::collections::BTreeMap;
 
@@ -68,6 +69,8 @@ struct Warp {
 pub struct Profile {
     /// The first cycle that counts.
     first: u64,
+    /// True for each launch that only warms up.
+    warm_ups: Vec<bool>,
     costs: BTreeMap<(u32, u32), Cost>,
     warps: BTreeMap<(u16, u8, u8), Warp>,
     interval: u64,
@@ -78,6 +81,7 @@ impl Default for Profile {
     fn default() -> Self {
         Profile {
             first: 0,
+            warm_ups: Vec::new(),
             costs: BTreeMap::new(),
             warps: BTreeMap::new(),
             // Short at first. It doubles whenever the run outgrows the intervals.
@@ -94,6 +98,25 @@ impl Profile {
             first: first.0,
             ..Profile::default()
         }
+    }
+
+    /// Leaves out the launches that warm up. `warm_ups` has `true` for each of these, by number of the launch.
+    pub fn without(self, warm_ups: Vec<bool>) -> Self {
+        Profile { warm_ups, ..self }
+    }
+
+    /// Charges what the run has left open: the waits of warps that had not ended when it stopped. Call it after the last event.
+    pub fn finish(&mut self) {
+        for warp in std::mem::take(&mut self.warps).into_values() {
+            self.end(&warp);
+        }
+    }
+
+    /// Charges the waits after a warp's last issue.
+    fn end(&mut self, warp: &Warp) {
+        // A warp that has issued nothing waits for its first instruction.
+        let cost = self.costs.entry((warp.grid, warp.last.unwrap_or(0))).or_default();
+        add(&mut cost.states, &warp.waits);
     }
 
     /// The cost of every issued instruction, by launch and program counter.
@@ -147,7 +170,7 @@ impl Listener for Profile {
         let slot = (sm, event.subcore, event.warp);
         let at = event.at.0;
         match event.kind {
-            EventKind::Start { grid, .. } => {
+            EventKind::Start { grid, .. } if !self.warm_ups.get(grid as usize).is_some_and(|warms| *warms) => {
                 let warp = Warp {
                     grid,
                     ..Warp::default()
@@ -155,36 +178,29 @@ impl Listener for Profile {
                 self.warps.insert(slot, warp);
             }
             EventKind::Wait { state, cycles } => {
+                let Some(warp) = self.warps.get_mut(&slot) else { return };
                 // Only the part of the wait from the first cycle on.
                 let cycles = cycles.min(at.saturating_sub(self.first));
-                if let Some(warp) = self.warps.get_mut(&slot) {
-                    warp.waits[state as usize] += cycles;
-                }
+                warp.waits[state as usize] += cycles;
                 self.charge(state as usize, at - cycles, at);
             }
             EventKind::Issue { pc, lanes, .. } => {
-                if let Some(warp) = self.warps.get_mut(&slot) {
-                    // Kept before the first cycle too: the cycles after it may be charged to this instruction.
-                    warp.last = Some(pc);
-                }
+                let Some(warp) = self.warps.get_mut(&slot) else { return };
+                // Kept before the first cycle too: the cycles after it may be charged to this instruction.
+                warp.last = Some(pc);
                 if at < self.first {
                     return;
                 }
-                if let Some(warp) = self.warps.get_mut(&slot) {
-                    let cost = self.costs.entry((warp.grid, pc)).or_default();
-                    add(&mut cost.states, &std::mem::take(&mut warp.waits));
-                    cost.states[SELECTED] += 1;
-                    cost.lanes += u64::from(lanes.count_ones());
-                }
+                let cost = self.costs.entry((warp.grid, pc)).or_default();
+                add(&mut cost.states, &std::mem::take(&mut warp.waits));
+                cost.states[SELECTED] += 1;
+                cost.lanes += u64::from(lanes.count_ones());
                 self.charge(SELECTED, at, at + 1);
             }
             EventKind::End => {
-                if let Some(warp) = self.warps.remove(&slot)
-                    && let Some(last) = warp.last
-                {
-                    // The cycles until the warp's stores are complete.
-                    let cost = self.costs.entry((warp.grid, last)).or_default();
-                    add(&mut cost.states, &warp.waits);
+                // Its last cycles wait for its stores.
+                if let Some(warp) = self.warps.remove(&slot) {
+                    self.end(&warp);
                 }
             }
             _ => {}
@@ -246,6 +262,44 @@ mod tests {
             .collect();
         assert_eq!(costs, [((2, 8), 1, 3 + 9)]);
         assert_eq!(profile.intervals().iter().flatten().sum::<u64>(), 30 - 17);
+    }
+
+    #[test]
+    fn waits_that_are_open_at_the_end_of_the_run_are_charged_to_the_last_instruction() {
+        let mut profile = one_warp(0);
+        let barrier = stall::WarpState::Barrier as u8;
+        let (grid, block, index) = (2, [0; 3], 0);
+        emit(&mut profile, 40, EventKind::Start { grid, block, index });
+        let (pc, lanes, goes_on) = (8, 1, false);
+        emit(&mut profile, 40, EventKind::Issue { pc, lanes, goes_on });
+        // The scheduler closes the wait when the run stops in cycle 50.
+        emit(
+            &mut profile,
+            50,
+            EventKind::Wait {
+                state: barrier,
+                cycles: 9,
+            },
+        );
+        profile.finish();
+        let (_, cost) = profile.costs().find(|(at, _)| *at == (2, 8)).unwrap();
+        assert_eq!(cost.states[usize::from(barrier)], 9);
+        let lines: u64 = profile.costs().map(|(_, cost)| cost.total()).sum();
+        assert_eq!(lines, profile.intervals().iter().flatten().sum::<u64>());
+        assert_eq!(lines, 20 + 10);
+    }
+
+    #[test]
+    fn launch_that_warms_up_is_left_out() {
+        let mut profile = Profile::default().without(vec![false, false, true]);
+        let (grid, block, index) = (2, [0; 3], 0);
+        emit(&mut profile, 10, EventKind::Start { grid, block, index });
+        let (pc, lanes, goes_on) = (8, 1, false);
+        emit(&mut profile, 10, EventKind::Issue { pc, lanes, goes_on });
+        emit(&mut profile, 20, EventKind::Wait { state: 0, cycles: 9 });
+        emit(&mut profile, 20, EventKind::End);
+        assert_eq!(profile.costs().count(), 0);
+        assert_eq!(profile.intervals().len(), 0);
     }
 
     #[test]

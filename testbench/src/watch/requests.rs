@@ -5,7 +5,7 @@
 //! The stages cover the latency without a gap.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use warpwave_components::proto::event::{Event, EventKind, Request};
 use warpwave_components::proto::mem::{PacketKind, STAGES, Stage};
@@ -115,6 +115,18 @@ pub struct SlowRequest {
 /// Count of each latency in an interval. A sparse map: an interval has too few requests for a full histogram.
 pub type LatencyCounts = BTreeMap<u64, u64>;
 
+/// A warp that has started.
+struct Started {
+    at: Cycle,
+    /// Position of its CTA in the grid.
+    block: [u32; 3],
+    /// Its index in the CTA.
+    index: u32,
+}
+
+/// Warps of a slot that are kept. A store may be acknowledged after the next warps of its slot have started. Assumed: at most 31 of them.
+const KEPT_WARPS: usize = 32;
+
 /// Collects the latencies of a run.
 pub struct Requests {
     /// The first cycle that counts. Earlier responses do not.
@@ -125,8 +137,10 @@ pub struct Requests {
     intervals: BTreeMap<(u64, &'static str), LatencyCounts>,
     slowest: Vec<SlowRequest>,
     numbers: Vec<u64>,
-    /// CTA and index of the warp in each slot, by SM, sub-core and slot.
-    warps: BTreeMap<(u16, u8, u8), ([u32; 3], u32)>,
+    /// True for each launch that only warms up.
+    warm_ups: Vec<bool>,
+    /// The last warps of each slot, by SM, sub-core and slot.
+    warps: BTreeMap<(u16, u8, u8), VecDeque<Started>>,
 }
 
 impl Requests {
@@ -144,6 +158,7 @@ impl Requests {
             intervals: BTreeMap::new(),
             slowest: Vec::new(),
             numbers: Vec::new(),
+            warm_ups: Vec::new(),
             warps: BTreeMap::new(),
         }
     }
@@ -151,6 +166,19 @@ impl Requests {
     /// Leaves out the requests with a response before cycle `first`.
     pub fn since(self, first: Cycle) -> Self {
         Requests { first, ..self }
+    }
+
+    /// Leaves out the launches that warm up. `warm_ups` has `true` for each of these, by number of the launch.
+    pub fn without(self, warm_ups: Vec<bool>) -> Self {
+        Requests { warm_ups, ..self }
+    }
+
+    /// CTA and index of the warp that issued a request.
+    fn issuer(&self, sm: u16, request: &Request) -> ([u32; 3], u32) {
+        let of_slot = self.warps.get(&(sm, request.subcore, request.warp));
+        let mut latest = of_slot.into_iter().flatten().rev();
+        let found = latest.find(|warp| warp.at <= begin(request));
+        found.map(|warp| (warp.block, warp.index)).unwrap_or_default()
     }
 
     /// The latency distribution of each path.
@@ -195,7 +223,12 @@ impl Requests {
 impl Listener for Requests {
     fn event(&mut self, sm: u16, event: &Event) {
         if let EventKind::Start { block, index, .. } = event.kind {
-            self.warps.insert((sm, event.subcore, event.warp), (block, index));
+            let of_slot = self.warps.entry((sm, event.subcore, event.warp)).or_default();
+            if of_slot.len() == KEPT_WARPS {
+                of_slot.pop_front();
+            }
+            let at = event.at;
+            of_slot.push_back(Started { at, block, index });
         }
     }
 
@@ -210,7 +243,8 @@ impl Listener for Requests {
         };
         // Earlier requests are counted too, so that a number does not depend on the first cycle.
         self.numbers[sm as usize] += 1;
-        if returned(request) < self.first {
+        let warms_up = self.warm_ups.get(request.grid as usize).is_some_and(|warms| *warms);
+        if warms_up || returned(request) < self.first {
             return;
         }
         for (stage, _, cycles) in stages(request) {
@@ -221,9 +255,7 @@ impl Listener for Requests {
         let interval = request.stamps.0[Stage::Return as usize].0 / self.interval;
         let spread = self.intervals.entry((interval, path)).or_default();
         *spread.entry(cycles).or_default() += 1;
-        // A warp keeps its slot until its stores are acknowledged, so the slot names the warp.
-        let slot = (sm, request.subcore, request.warp);
-        let (block, warp) = self.warps.get(&slot).copied().unwrap_or_default();
+        let (block, warp) = self.issuer(sm, request);
         self.rank(SlowRequest {
             id,
             path,

@@ -771,3 +771,64 @@ fn trap_of_a_number_used_as_a_texture_says_to_pass_a_handle() {
     let says = ["the handle is that of no texture; pass one as an argument of the launch"];
     assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &says);
 }
+
+/// Warp 1 waits until warp 0 has counted to three, and warp 0 counts to sixteen. On the machine warp 0 sleeps between two counts. The
+/// reference has no time, so there warp 1 finds sixteen.
+const MISSED_COUNT: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out) {
+.reg .b64 %out; .reg .b32 %t, %n, %v; .reg .pred %p;
+.shared .b32 seen;
+mov.u32 %t, %tid.x;
+st.shared.u32 [seen], 0;
+bar.sync 0;
+setp.ge.u32 %p, %t, 32;
+@%p bra WAIT;
+mov.u32 %n, 0;
+COUNT:
+add.u32 %n, %n, 1;
+st.volatile.shared.u32 [seen], %n;
+nanosleep.u32 1000;
+setp.lt.u32 %p, %n, 16;
+@%p bra COUNT;
+ret;
+WAIT:
+ld.volatile.shared.u32 %v, [seen];
+setp.ne.u32 %p, %v, 3;
+@%p bra WAIT;
+ld.param.u64 %out, [out];
+st.global.u32 [%out], %v;
+ret;
+}
+";
+
+#[test]
+fn reference_that_polls_without_an_end_is_ended_by_a_limit() {
+    let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 64, args = [\"out\"] }]\n\
+                buffers.out = { dtype = \"u32\", shape = [1], expect = ";
+    let run = |expect: &str, options: &[&str]| {
+        let text = format!("{text}{expect} }}\n");
+        let (_folder, path) = scenario(&text, &[("k.ptx", MISSED_COUNT.as_bytes())]);
+        warpwave(&[&["run", path.to_str().unwrap()], options].concat())
+    };
+    let checked = run("{ fill = 3 }", &["--check", "uninit"]);
+    assert_eq!(checked.code, 0, "{}", checked.err);
+    assert!(
+        checked
+            .err
+            .contains("launch[0]: --check ends early: the limit of 16777216 warp instructions"),
+        "{}",
+        checked.err
+    );
+    assert!(
+        checked.err.contains("look for a wait that is missing"),
+        "{}",
+        checked.err
+    );
+    assert!(!checked.out.contains("--check found nothing"), "{}", checked.out);
+    let compared = run("\"reference\"", &["--max-cycles", "1e5"]);
+    assert_eq!(compared.code, 1, "{}", compared.out);
+    let says = "the reference model stopped in launch 0: the limit of 800000 warp instructions is reached";
+    assert!(compared.err.contains(says), "{}", compared.err);
+}

@@ -254,7 +254,7 @@ fn multicast_delivers_to_every_block_of_the_mask() {
         let text = multicast(plain, "", mask, 2);
         let counts = Kernel::of(&text).sizes(2, 32).input(&input).output(&expected).counted();
         // 512 bytes are 16 sectors, whatever the number of blocks.
-        assert_eq!(counts.sum("l1", "l2_sectors_read"), Some(16), "mask {mask:#b}");
+        assert_eq!(counts.sum("l1", "bulk_sectors_read"), Some(16), "mask {mask:#b}");
         let text = multicast(tensor, ".param .align 64 .b8 map[128], ", mask, 2);
         let map = tiles(0, &[8, 16], &[8, 16], Element::U32);
         let kernel = Kernel::of(&text)

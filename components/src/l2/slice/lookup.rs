@@ -233,6 +233,7 @@ impl Slice {
             .centicycles(atomics, packet.line, &mut state.last_float_add);
         let cycles = *used / 100;
         *used %= 100;
+        state.stats.atomic_cycles += u64::from(cycles);
         cycles
     }
 

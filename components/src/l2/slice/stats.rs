@@ -33,6 +33,8 @@ warpwave_hw::counters! {
         pub tag_cycles: u64,
         /// Cycles in which the data array was busy.
         pub data_cycles: u64,
+        /// Those of them for atomics and reductions.
+        pub atomic_cycles: u64,
         /// Cycles in which a response was sent to the crossbar.
         pub response_cycles: u64,
         /// Cycles in which a request waited for a free MSHR or target.

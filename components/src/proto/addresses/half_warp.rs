@@ -67,6 +67,23 @@ impl HalfWarpPattern {
         if self.is_broadcast() { 1 } else { HALF as u64 }
     }
 
+    /// Number of different words of two half-warps.
+    #[inline]
+    pub(super) fn n_distinct_with(self, other: HalfWarpPattern) -> u32 {
+        let (below, above) = if self.first <= other.first {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let apart = above.first - below.first;
+        let common = match apart % 4 {
+            0 => below.n_words().saturating_sub(apart / 4).min(above.n_words()),
+            // Bytes at different places of a word.
+            _ => 0,
+        };
+        (below.n_words() + above.n_words() - common) as u32
+    }
+
     /// Address of a lane, counted within the half-warp.
     #[inline]
     pub(super) fn address(self, lane: usize) -> u64 {

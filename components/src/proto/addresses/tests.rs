@@ -235,3 +235,19 @@ fn wide_accesses_are_two_and_four_requests_without_empty_ones() {
     assert_eq!(of(0xf00f, 16), [0xf, 0xf000]);
     assert!(of(0, 4).is_empty());
 }
+
+proptest! {
+    #[test]
+    fn distinct_addresses_are_those_of_a_set(lanes: u32, any in any_addresses(4), repeated in mostly_patterns()) {
+        let different = |addresses: &[u64; WARP_SIZE], lanes: LaneMask| {
+            lanes.iter().map(|lane| addresses[lane]).collect::<BTreeSet<_>>().len() as u32
+        };
+        for (addresses, lanes) in [(any, LaneMask(lanes)), (repeated, LaneMask(lanes)), (repeated, LaneMask::ALL)] {
+            let found = WarpAddresses::per_lane(addresses).n_distinct(lanes);
+            prop_assert_eq!(found, different(&addresses, lanes));
+        }
+        if let Some(pattern) = pattern(&repeated) {
+            prop_assert_eq!(pattern.n_distinct(LaneMask::ALL), different(&repeated, LaneMask::ALL));
+        }
+    }
+}

@@ -26,7 +26,7 @@ impl L1 {
             state.tag.note_progress();
         }
         if packet.kind == PacketKind::Load {
-            state.stats.l2_sectors_read += u64::from(packet.n_sectors());
+            state.stats.count_read(&packet);
         }
         if !bypasses_l1(&packet) {
             self.fill(&packet);

@@ -139,12 +139,12 @@ impl L1 {
         state.stats.count_load(&packet, missing, merged);
         // Each fill clears `l2_hit` if it missed in the L2.
         (packet.l1_hit, packet.l2_hit) = (false, true);
-        let (cache, is_timed) = (packet.cache, packet.is_timed);
+        let (cache, purpose, is_timed) = (packet.cache, packet.purpose, packet.is_timed);
         // Without a new entry all missing sectors have merged.
         if let Some(entry) = state.mshr.park(line, packet, merged, fetched) {
             let address = u64::from(line) * LINE as u64;
             let mut request = state.pool.take(PacketKind::Load, address, fetched, entry, is_timed);
-            request.cache = cache;
+            (request.cache, request.purpose) = (cache, purpose);
             self.queue_to_xbar(request, now);
         }
         L1TagState::Miss

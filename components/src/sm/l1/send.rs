@@ -63,7 +63,7 @@ impl L1 {
         if queued.is_timed {
             queued.packet.note(Stage::Request, now);
         }
-        state.stats.l2_sectors_written += u64::from(queued.header.data_sectors());
+        state.stats.count_written(&queued.packet, queued.header.data_sectors());
         let sideband = queued.header.sideband();
         self.ports.to_xbar.send_sideband(now, sideband, queued.packet);
         state.tag.note_progress();

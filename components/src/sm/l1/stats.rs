@@ -1,7 +1,7 @@
 //! Counters of an L1.
 
 use super::lookup::L1TagState;
-use crate::proto::mem::{Packet, PacketKind, Purpose, n_sectors};
+use crate::proto::mem::{BULK_TAG, Packet, PacketKind, Purpose, n_sectors};
 
 warpwave_hw::counters! {
     /// Counters of an L1. A sector that merges with a miss in flight counts as missed too.
@@ -25,10 +25,18 @@ warpwave_hw::counters! {
         pub atomic_sectors: u64,
         pub reduction_sectors: u64,
         pub invalidations: u64,
-        /// Sectors of loads that came back from the crossbar.
+        /// Sectors of loads from global and local memory that came back from the crossbar.
         pub l2_sectors_read: u64,
-        /// Sectors of stores sent to the crossbar.
+        /// Sectors of stores to global and local memory sent to the crossbar.
         pub l2_sectors_written: u64,
+        /// Sectors of textures and surfaces that came back from the crossbar.
+        pub texture_sectors_read: u64,
+        /// Sectors of surface stores sent to the crossbar.
+        pub surface_sectors_written: u64,
+        /// Sectors of bulk copies that came back from the crossbar.
+        pub bulk_sectors_read: u64,
+        /// Sectors of bulk copies sent to the crossbar.
+        pub bulk_sectors_written: u64,
         pub lines_evicted: u64,
         /// Cycles in which at least one request was looked up.
         pub tag_cycles: u64,
@@ -73,6 +81,28 @@ impl Stats {
             self.global_load_sectors_missed += missed;
             self.global_load_sectors_merged += merged;
         }
+    }
+
+    /// Counts a load that has come back from the crossbar.
+    #[inline]
+    pub(super) fn count_read(&mut self, packet: &Packet) {
+        let sectors = match packet.purpose {
+            Purpose::Texture => &mut self.texture_sectors_read,
+            _ if packet.tag & BULK_TAG != 0 => &mut self.bulk_sectors_read,
+            _ => &mut self.l2_sectors_read,
+        };
+        *sectors += u64::from(packet.n_sectors());
+    }
+
+    /// Counts the `n` data sectors of a packet that is sent to the crossbar.
+    #[inline]
+    pub(super) fn count_written(&mut self, packet: &Packet, n: u32) {
+        let sectors = match packet.purpose {
+            Purpose::Texture => &mut self.surface_sectors_written,
+            _ if packet.tag & BULK_TAG != 0 => &mut self.bulk_sectors_written,
+            _ => &mut self.l2_sectors_written,
+        };
+        *sectors += u64::from(n);
     }
 
     /// Counts a stall of the tag stage when it ends.

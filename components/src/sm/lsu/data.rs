@@ -53,10 +53,10 @@ pub fn packets_of(warp_inst: &WarpInst) -> (PacketKind, PacketContents) {
 
 /// What the packets of an instruction are for. An access with a lane in local memory counts as local.
 pub fn purpose(warp_inst: &WarpInst) -> Purpose {
-    let is_load = matches!(warp_inst.inst().op, Opcode::Ld | Opcode::Ldgsts);
-    match is_load && warp_inst.local_lanes.is_empty() {
-        true => Purpose::GlobalLoad,
-        false => Purpose::Other,
+    match warp_inst.inst().op {
+        Opcode::Ld | Opcode::Ldgsts if warp_inst.local_lanes.is_empty() => Purpose::GlobalLoad,
+        Opcode::Tex | Opcode::Suld | Opcode::Sust => Purpose::Texture,
+        _ => Purpose::Other,
     }
 }
 

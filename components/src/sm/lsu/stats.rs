@@ -31,11 +31,15 @@ pub struct Stats {
     pub instructions: u64,
     /// Loads from global memory.
     pub loads: Accesses,
+    /// Bytes of global loads. A byte that several lanes of an instruction load counts once.
+    pub distinct_load_bytes: u64,
+    /// Bytes of reductions, summed over lanes: a part of those of `atomics`. No old value returns.
+    pub reduction_lane_bytes: u64,
     /// Stores to global memory.
     pub stores: Accesses,
     /// Atomics and reductions on global memory.
     pub atomics: Accesses,
-    /// Requests, sectors and lane bytes of each instruction on global or local memory, by program counter.
+    /// Warp instructions, sectors and lane bytes of each instruction on global or local memory, by program counter.
     pub by_pc: Indexed<3>,
     /// Loads from local memory.
     pub local_loads: Accesses,
@@ -101,30 +105,42 @@ impl Stats {
             true => (all_sectors(access), lanes),
             false => (sectors, lanes & !remote_lanes),
         };
-        let lane_bytes = u64::from(counted_lanes.count() * inst.mods.access.total());
+        let bytes = inst.mods.access.total();
+        let lane_bytes = u64::from(counted_lanes.count() * bytes);
         kind.instructions += u64::from(!lanes.is_empty());
         kind.requests += u64::from(access.requests);
         kind.sectors += sectors;
         kind.lane_bytes += lane_bytes;
         // A broadcast needs fewer sectors than its lane bytes: it has no excess.
         kind.excess_sectors += sectors.saturating_sub(lane_bytes.div_ceil(SECTOR as u64));
+        match inst.op {
+            Opcode::Ld | Opcode::Ldgsts if !is_remote && !is_local => {
+                // Accesses are aligned, so two of them are equal or have no byte in common.
+                self.distinct_load_bytes += u64::from(warp_inst.addresses.n_distinct(counted_lanes) * bytes);
+            }
+            Opcode::Red if !is_remote => self.reduction_lane_bytes += lane_bytes,
+            _ => {}
+        }
         // The counts by instruction show how well lanes coalesce. Texels and words of another SM do not coalesce into sectors.
         if is_remote || matches!(inst.op, Opcode::Tex | Opcode::Suld | Opcode::Sust) {
             return;
         }
-        let counted = [u64::from(access.requests), sectors, lane_bytes];
+        let counted = [u64::from(!lanes.is_empty()), sectors, lane_bytes];
         let of_inst = self.by_pc.at(warp_inst.pc).iter_mut();
         of_inst.zip(counted).for_each(|(sum, n)| *sum += n);
     }
 
     /// Counts the sectors of a later group of a local access: the next word of each lane.
     pub(super) fn count_later_group(&mut self, warp_inst: &WarpInst, access: &CoalescedAccess) {
-        match warp_inst.inst().op {
-            Opcode::Ld => self.local_loads.sectors += all_sectors(access),
-            Opcode::St => self.local_stores.sectors += all_sectors(access),
+        let kind = match warp_inst.inst().op {
+            Opcode::Ld => &mut self.local_loads,
+            Opcode::St => &mut self.local_stores,
             // A texel: the first one of a fetch counts.
-            _ => {}
-        }
+            _ => return,
+        };
+        let sectors = all_sectors(access);
+        kind.sectors += sectors;
+        self.by_pc.at(warp_inst.pc)[1] += sectors;
     }
 
     // Not inlined: responses to stores do not need it.
@@ -175,7 +191,9 @@ impl Stats {
         }
         stats
             .by_pc
-            .report(report, ["global_requests", "global_sectors", "global_lane_bytes"]);
+            .report(report, ["global_inst", "global_sectors", "global_lane_bytes"]);
+        report.count("global_ld_distinct_bytes", stats.distinct_load_bytes);
+        report.count("global_red_lane_bytes", stats.reduction_lane_bytes);
         report.count("constant_loads", stats.constant_loads);
         report.count("constant_loads_missed", stats.constant_loads_missed);
         report.count("constant_passes", stats.constant_passes);

@@ -5,9 +5,9 @@ use warpwave_isa::opcode::Opcode;
 use warpwave_isa::program::Program;
 use warpwave_isa::space::Space;
 
-use super::Cause;
 use super::facts::{Facts, ratio};
 use super::sites::{Place, Site};
+use super::{BUSY, Cause};
 use crate::report::units::{count, digits};
 
 /// Bytes of a sector.
@@ -34,7 +34,7 @@ const SHARED: &[&str] = &["short_scoreboard", "mio_throttle", "lg_throttle", "ba
 
 /// All faults found.
 pub(super) fn all(facts: &Facts<'_>) -> Vec<Cause> {
-    let global = facts.sites(["global_requests", "global_sectors", "global_lane_bytes"]);
+    let global = facts.sites(["global_inst", "global_sectors", "global_lane_bytes"]);
     // The LSU's counters of global memory include local memory, which takes the same path.
     let (local, global): (Vec<_>, Vec<_>) = global
         .into_iter()
@@ -43,6 +43,7 @@ pub(super) fn all(facts: &Facts<'_>) -> Vec<Cause> {
         spills(facts, &local, &global),
         uncoalesced(facts, &global),
         conflicts(facts),
+        contended_slices(facts, &global),
         divergence(facts),
     ];
     found.into_iter().flatten().collect()
@@ -67,8 +68,8 @@ fn spilled_bytes(program: &Program, arrays: u32) -> u32 {
 
 /// Registers in local memory, arrays that are indexed by a variable, or the call stack.
 fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
-    let requests = sum(local, 0);
-    if requests == 0 {
+    let instructions = sum(local, 0);
+    if instructions == 0 {
         return None;
     }
     let requirements = facts.launch.program.requirements();
@@ -83,7 +84,7 @@ fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
     let sectors = sum(local, 1);
     let traffic = ratio(sectors, sectors + sum(global, 1));
     // Spills cost waits for memory, or issue slots: the larger share counts.
-    let share = (traffic * facts.stalled(MEMORY)).max(ratio(requests, facts.sum("scheduler", "inst_issued")));
+    let share = (traffic * facts.stalled(MEMORY)).max(ratio(instructions, facts.sum("scheduler", "inst_issued")));
     let (kind, text, advice) = match spilled {
         0 if requirements.local_bytes > arrays => (
             "local_memory",
@@ -126,9 +127,9 @@ fn spills(facts: &Facts<'_>, local: &[Site], global: &[Site]) -> Option<Cause> {
 }
 
 /// The least sectors of an access that moves as many bytes.
-fn least_sectors([requests, _, bytes]: [u64; 3]) -> u64 {
-    // A request has at least one sector.
-    bytes.div_ceil(SECTOR).max(requests)
+fn least_sectors([instructions, _, bytes]: [u64; 3]) -> u64 {
+    // An instruction has at least one sector.
+    bytes.div_ceil(SECTOR).max(instructions)
 }
 
 fn uncoalesced(facts: &Facts<'_>, global: &[Site]) -> Option<Cause> {
@@ -138,6 +139,7 @@ fn uncoalesced(facts: &Facts<'_>, global: &[Site]) -> Option<Cause> {
     let worst = moves().max_by_key(|site| excess(site))?;
     let all: u64 = moves().map(excess).sum();
     let share = ratio(all, sum(global, 1)) * facts.stalled(MEMORY);
+    // A request is one warp instruction, as in the profiler's metrics.
     let [requests, sectors, bytes] = worst.counts;
     let least = (bytes as f64 / requests as f64 / SECTOR as f64).ceil().max(1.0);
     (excess(worst) > 0).then(|| Cause {
@@ -159,8 +161,7 @@ fn uncoalesced(facts: &Facts<'_>, global: &[Site]) -> Option<Cause> {
 
 const BANK_ADVICE: &str =
     "pad each row of the tile by one element, or swizzle its columns, so that the lanes of a warp access 32 banks";
-const ATOMIC_ADVICE: &str =
-    "let fewer lanes update one word or bank: combine their values in registers, or let one lane act for its warp";
+const ATOMIC_ADVICE: &str = "let fewer lanes update one word or bank: combine their values in registers or shared memory, or let one lane act for its warp";
 
 fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
     let sites = facts.sites(["shared_inst", "shared_passes", "shared_conflicts"]);
@@ -194,6 +195,32 @@ fn conflicts(facts: &Facts<'_>) -> Option<Cause> {
         at: Some(worst.place.clone()),
         share,
         states: SHARED,
+        is_fault: true,
+    })
+}
+
+/// Atomics on global memory that keep a slice of the L2 busy.
+fn contended_slices(facts: &Facts<'_>, global: &[Site]) -> Option<Cause> {
+    let slices = facts.launch.counts.each("l2_slice", "atomic_cycles")?;
+    let clocks = &facts.config.clocks;
+    // The slices count cycles of their own clock.
+    let elapsed = facts.launch.cycles as f64 * f64::from(clocks.l2_khz) / f64::from(clocks.core_khz);
+    let used = |cycles: &u64| *cycles as f64 / elapsed * 100.0;
+    let busiest = slices.iter().map(used).fold(0.0, f64::max);
+    let n_busy = slices.iter().filter(|cycles| used(cycles) >= BUSY).count();
+    let atomics = global.iter().filter(|site| site.verb() == "atomic");
+    let worst = atomics.max_by_key(|site| site.counts[0])?;
+    (n_busy > 0).then(|| Cause {
+        kind: "atomics",
+        text: format!(
+            "atomics at {}: {n_busy} of {} are busy with them for up to {busiest:.0} % of the time",
+            worst.place,
+            count(slices.len() as u64, "L2 slice")
+        ),
+        advice: ATOMIC_ADVICE.to_owned(),
+        at: Some(worst.place.clone()),
+        share: busiest / 100.0,
+        states: MEMORY,
         is_fault: true,
     })
 }

@@ -57,17 +57,18 @@ fn latency(facts: &Facts<'_>) -> Option<Cause> {
 /// SMs that are idle while others run, in a grid with a block for each.
 fn tail(facts: &Facts<'_>) -> Option<Cause> {
     let waves = waves(facts);
-    let running = facts.launch.cycles.saturating_sub(facts.phases.launch);
+    // From the first block to the last one on the busiest SM. Afterwards only stores are on their way.
+    let running = facts.metric("sm__cycles_active.max");
     // A smaller grid is the cause `small_grid`.
-    if facts.launch.shape.ctas < u64::from(facts.config.n_sms()) || running == 0 {
+    if facts.launch.shape.ctas < u64::from(facts.config.n_sms()) || running == 0.0 {
         return None;
     }
     let active = facts.metric("sm__cycles_active.avg");
-    let share = (1.0 - active / running as f64).max(0.0);
+    let share = (1.0 - active / running).max(0.0);
     (share >= MATTERS).then(|| Cause {
         kind: "tail",
         text: format!(
-            "tail: SMs are idle for {:.0} % of the time after the first block; the grid is {} waves, the tail {:.0} % of the launch",
+            "tail: SMs are idle for {:.0} % of the time that the busiest SM takes; the grid is {} waves, the tail {:.0} % of the launch",
             share * 100.0,
             digits(waves),
             facts.phases.share(facts.phases.tail) * 100.0

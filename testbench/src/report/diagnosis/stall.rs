@@ -115,7 +115,7 @@ pub(super) fn top(facts: &Facts<'_>, is_explained: impl Fn(&Stall) -> bool) -> O
     (share >= MATTERS).then(|| Cause {
         kind: "stall",
         text: format!(
-            "{}: for {:.0} % of their time warps {}",
+            "{}, {:.0} % of the warps' time: the warp {}",
             top.state, top.percent, text.means
         ),
         advice: text.advice.to_owned(),

@@ -27,7 +27,8 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
         (heading(
             title,
             "Bytes moved between the levels: blue towards the warps, orange away from them. Two more pixels of thickness mean ten \
-             times the bytes. The first arrows count only the bytes that lanes use. All others count whole sectors.",
+             times the bytes. The first arrows count only the bytes that lanes use. All others count whole sectors, and 128 bytes for each \
+             pass of shared memory.",
         ))
         (levels(&page.run.totals, &page.run.inputs()))
     }
@@ -36,22 +37,35 @@ pub(super) fn markup(page: &Page<'_>) -> Markup {
 /// The chart of one launch, or of all together.
 pub(super) fn levels(counts: &Counts, inputs: &Inputs<'_>) -> Markup {
     let sum = |block, name| counts.sum(block, name).unwrap_or(0);
+    let all = |block, names: &[&'static str]| names.iter().map(|name| sum(block, name)).sum::<u64>();
     let lanes = Flow {
-        // Atomics count as reads: their old values return to the lanes.
-        read: sum("lsu", "global_ld_lane_bytes") + sum("lsu", "global_atom_lane_bytes"),
-        write: sum("lsu", "global_st_lane_bytes"),
+        // An atomic moves its operand one way and the old value the other way. A reduction moves an operand alone.
+        read: all(
+            "lsu",
+            &["global_ld_lane_bytes", "local_ld_lane_bytes", "global_atom_lane_bytes"],
+        ) - sum("lsu", "global_red_lane_bytes"),
+        write: all(
+            "lsu",
+            &["global_st_lane_bytes", "local_st_lane_bytes", "global_atom_lane_bytes"],
+        ),
     };
+    let read = ["l2_sectors_read", "texture_sectors_read", "bulk_sectors_read"];
+    let written = [
+        "l2_sectors_written",
+        "surface_sectors_written",
+        "bulk_sectors_written",
+        "reduction_sectors",
+    ];
     let l2 = Flow {
-        read: SECTOR * sum("l1", "l2_sectors_read"),
-        write: SECTOR * sum("l1", "l2_sectors_written"),
+        read: SECTOR * (all("l1", &read) + sum("l1", "atomic_sectors")),
+        write: SECTOR * (all("l1", &written) + sum("l1", "atomic_sectors")),
     };
     let dram = Flow {
         read: sum("channel", "bytes_read"),
         write: sum("channel", "bytes_written"),
     };
     let shared = Flow {
-        // A pass serves all 32 banks, whether or not lanes use them.
-        // Atomics count as reads, as above.
+        // A pass serves all 32 banks, whether or not lanes use them. Atomics count as reads: their passes are not told apart.
         read: PASS * (sum("shared", "shared_ld_passes") + sum("shared", "shared_atom_passes")),
         write: PASS * sum("shared", "shared_st_passes"),
     };

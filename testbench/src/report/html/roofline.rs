@@ -14,8 +14,11 @@ use crate::report::units::{digits, scaled};
 /// Size of the chart, in pixels.
 const SIZE: (u32, u32) = (1040, 360);
 
-/// Decades of operations per byte: least and most.
-const DECADES: (f64, f64) = (0.01, 1000.0);
+/// Operations per byte at the left edge.
+const LEAST: f64 = 0.01;
+
+/// Least operations per byte at the right edge. A launch beyond it moves the edge.
+const MOST: f64 = 1000.0;
 
 /// A launch on the chart.
 struct Dot {
@@ -72,9 +75,12 @@ fn dot(config: &GpuConfig, index: usize, launch: &LaunchRun, operations: f64) ->
         intensity,
         rate,
         tooltip: format!(
-            "launch {index}, {}: {} operations a byte, {}",
+            "launch {index}, {}: {}, {}",
             launch.entry,
-            digits(intensity),
+            match bytes > 0.0 {
+                true => format!("{} operations a byte", digits(intensity)),
+                false => "no byte of device memory, at the right edge".to_owned(),
+            },
             scaled(rate, "FLOP/s")
         ),
     }
@@ -85,30 +91,34 @@ fn plot(config: &GpuConfig, dots: &[Dot]) -> Markup {
     let roofs = roofs(config);
     let highest = roofs.iter().map(|roof| roof.1).fold(1.0, f64::max);
     // The memory line begins at the left edge with this rate. A slower launch lowers the axis.
-    let lowest = dots.iter().map(|dot| dot.rate).fold(bytes * DECADES.0, f64::min);
+    let lowest = dots.iter().map(|dot| dot.rate).fold(bytes * LEAST, f64::min);
     let floor = 10f64.powf(lowest.log10().floor());
-    let x = Axis::new("operations per byte of device memory", Scale::Log, DECADES.0, DECADES.1);
+    let most = right_edge(dots);
+    let x = Axis::new("operations per byte of device memory", Scale::Log, LEAST, most);
     let y = Axis::new("operations per second", Scale::Log, floor, highest * 2.0);
     let y = y.with_ticks(powers(floor, highest * 2.0));
     let mut plot = Plot::new("Roofline", SIZE, x, y).with_side_legend(28, roofs.len() + 1);
     let memory = format!("memory {}", scaled(bytes, "B/s"));
     // Right of the ridge, even the fastest pipe is the limit.
-    let ridge = (highest / bytes).min(DECADES.1);
-    plot.line(
-        &memory,
-        colour(0),
-        &[(DECADES.0, bytes * DECADES.0), (ridge, bytes * ridge)],
-    );
+    let ridge = (highest / bytes).min(most);
+    plot.line(&memory, colour(0), &[(LEAST, bytes * LEAST), (ridge, bytes * ridge)]);
     for (n, (name, peak)) in roofs.iter().enumerate() {
         let name = format!("{name} {}", scaled(*peak, "FLOP/s"));
-        plot.line(&name, colour(n + 1), &[(peak / bytes, *peak), (DECADES.1, *peak)]);
+        plot.line(&name, colour(n + 1), &[(peak / bytes, *peak), (most, *peak)]);
     }
     let dots: Vec<_> = dots
         .iter()
-        .map(|dot| ((dot.intensity.min(DECADES.1), dot.rate), dot.tooltip.clone()))
+        .map(|dot| ((dot.intensity.min(most), dot.rate), dot.tooltip.clone()))
         .collect();
     plot.dots(colour(3), &dots);
     plot.finish()
+}
+
+/// Operations per byte at the right edge: a power of ten beyond every launch with device memory traffic.
+fn right_edge(dots: &[Dot]) -> f64 {
+    let finite = dots.iter().map(|dot| dot.intensity).filter(|x| x.is_finite());
+    let highest = finite.fold(MOST, f64::max);
+    10f64.powf(highest.log10().ceil())
 }
 
 /// Ticks at each power of ten, or at each second one of more than six, with prefixes.
@@ -137,11 +147,14 @@ fn roofs(config: &GpuConfig) -> Vec<(&'static str, f64)> {
     let tensor = ("tensor, 16 bits", peak(2.0 * 16.0 * 8.0 * 16.0, pipes.tensor.interval));
     // Volta is the first architecture with tensor cores.
     let tensor = (config.compute_capability() >= 70).then_some(tensor);
+    // Arithmetic on packed halves begins with compute capability 5.3.
+    let half = ("FP16", peak(4.0 * lanes, pipes.half.interval));
+    let half = (config.compute_capability() >= 53).then_some(half);
     let others = [
         ("FP32", peak(2.0 * lanes, pipes.fp32.interval)),
         ("FP64", peak(2.0 * lanes, pipes.fp64.interval)),
     ];
-    tensor.into_iter().chain(others).collect()
+    tensor.into_iter().chain(half).chain(others).collect()
 }
 
 /// Floating-point operations of a launch, as the metrics count them.
@@ -160,7 +173,8 @@ mod tests {
         let near = |found: f64, teraflops: f64| (found / 1e12 / teraflops - 1.0).abs() < 0.01;
         // At 1980 MHz: the data sheet's tensor figure of 989.4 is at 1830 MHz.
         assert!(near(peaks[0].1, 989.4 * 1980.0 / 1830.0), "{peaks:?}");
-        assert!(near(peaks[1].1, 66.9) && near(peaks[2].1, 33.5), "{peaks:?}");
+        assert!(near(peaks[1].1, 133.8), "{peaks:?}");
+        assert!(near(peaks[2].1, 66.9) && near(peaks[3].1, 33.5), "{peaks:?}");
         assert!(
             (memory_peak(&h100) / 3.35e12 - 1.0).abs() < 0.02,
             "{}",
@@ -170,10 +184,24 @@ mod tests {
 
     #[test]
     fn gpu_without_tensor_cores_has_no_roof_for_them() {
-        for name in ["m2070", "gtx1080ti"] {
+        for (name, expected) in [
+            ("m2070", &["FP32", "FP64"][..]),
+            ("gtx1080ti", &["FP16", "FP32", "FP64"]),
+        ] {
             let config = warpwave_components::preset::load(name, &[]).unwrap().config;
             let names: Vec<_> = roofs(&config).iter().map(|roof| roof.0).collect();
-            assert_eq!(names, ["FP32", "FP64"], "{name}");
+            assert_eq!(names, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn right_edge_is_a_power_of_ten_beyond_every_launch_with_traffic() {
+        let dot = |intensity| Dot {
+            intensity,
+            rate: 1.0,
+            tooltip: String::new(),
+        };
+        assert_eq!(right_edge(&[dot(3.0), dot(f64::INFINITY)]), 1000.0);
+        assert_eq!(right_edge(&[dot(8448.0)]), 10_000.0);
     }
 }

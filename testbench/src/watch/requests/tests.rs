@@ -69,6 +69,42 @@ fn response_before_the_first_cycle_does_not_count() {
 }
 
 #[test]
+fn launch_that_warms_up_does_not_count() {
+    // The requests are of launch 0.
+    for (warms_up, n) in [(false, 1), (true, 0)] {
+        let mut requests = Requests::new(1000).without(vec![warms_up]);
+        requests.request(0, &missed());
+        assert_eq!(requests.paths().count(), n);
+    }
+}
+
+#[test]
+fn request_that_returns_after_the_next_warp_of_its_slot_has_started_names_its_own_warp() {
+    let mut requests = Requests::new(1000);
+    // Issued in cycle 10, it returns in cycle 500.
+    for (at, block) in [(5, 7), (300, 8)] {
+        let kind = EventKind::Start {
+            grid: 0,
+            block: [block, 0, 0],
+            index: block,
+        };
+        let (at, subcore, warp) = (Cycle(at), 1, 2);
+        requests.event(
+            0,
+            &Event {
+                at,
+                subcore,
+                warp,
+                kind,
+            },
+        );
+    }
+    requests.request(0, &missed());
+    let slowest = requests.slowest()[0];
+    assert_eq!((slowest.block, slowest.warp), ([7, 0, 0], 7));
+}
+
+#[test]
 fn store_ends_with_the_acknowledgement_of_the_l2() {
     let mut store = missed();
     store.kind = PacketKind::Store;

@@ -10,6 +10,7 @@ use warpwave_isa::lane::LaneMask;
 use super::ready::{N_READY_GROUPS, THROTTLES};
 use super::{Scheduler, State};
 use crate::config::{N_PIPES, PIPES};
+use crate::proto::event::EventKind;
 use crate::proto::warp::{SLOT_WIDTH, SlotMask};
 use crate::sm::subcore::stall::{EMPTY, NAMES, SHOWN, StallCycles, WarpState};
 
@@ -98,6 +99,26 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// Logs the waits that have not ended, up to cycle `until`, in which the run was stopped. [`Self::stats_until`] counts the same.
+    pub fn log_open_waits(&self, until: Cycle) {
+        let log = |slot, state: WarpState, cycles| {
+            let state = state as u8;
+            self.emit(until, slot, EventKind::Wait { state, cycles });
+        };
+        let ready = &self.state.ready;
+        let throttled = until.since(self.state.charged_until);
+        for pipe in ones(ready.pipes) {
+            ones(ready.of_pipe(pipe)).for_each(|slot| log(slot, THROTTLES[pipe % N_READY_GROUPS], throttled));
+        }
+        for (slot, warp) in self.resident_warps() {
+            if let Some(stall) = warp.stall {
+                log(slot, stall, until.since(warp.since));
+            }
+        }
+    }
+}
+
 /// An issued instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Issued {
@@ -137,7 +158,9 @@ impl Scheduler {
         let entries = count_width(self.config.ibuffer_entries.into());
         for (slot, warp) in state.warps.iter().enumerate() {
             probe.enter("warp", slot);
-            probe.bit("resident", Some(warp.is_some()));
+            // A warp is resident in the cycle in which it retires, as its state says.
+            let retires = state.last_tick.retired >> slot & 1 == 1;
+            probe.bit("resident", Some(warp.is_some() || retires));
             probe.state("state", &SHOWN, Some(self.shown_state(slot)));
             probe.vector("pc", 32, warp.map(|w| u64::from(w.flow.pc())));
             probe.vector("active", 32, warp.map(|w| u64::from(w.flow.active().0)));

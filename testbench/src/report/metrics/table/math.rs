@@ -215,7 +215,7 @@ pub(super) const MATH: &[Row] = &[
         "derived__flops_tensor.sum",
         "flop",
         "dispatch",
-        "Operations of matrix products, of any type: 2 x m x n x k for each. Zeros of a sparse operand count.",
+        "Operations of matrix products, of any type: 2 x m x n x k for each. The zeros of a sparse operand do not count.",
         "2 x tensor_multiply_adds",
         tensor_flops,
     ),

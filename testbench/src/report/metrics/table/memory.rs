@@ -57,9 +57,9 @@ pub(super) const L1: &[Row] = &[
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
         "B/sector",
         "lsu",
-        "Bytes used by lanes per sector accessed by global loads; 32 is ideal.",
-        "sum of global_ld_lane_bytes / sum of global_ld_sectors",
-        |i| i.sum("lsu", "global_ld_lane_bytes") / i.sum("lsu", "global_ld_sectors"),
+        "Bytes used by lanes per sector accessed by global loads; 32 is ideal. A byte that several lanes load counts once.",
+        "sum of global_ld_distinct_bytes / sum of global_ld_sectors",
+        |i| i.sum("lsu", "global_ld_distinct_bytes") / i.sum("lsu", "global_ld_sectors"),
     ),
     (
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
