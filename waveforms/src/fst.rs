@@ -146,7 +146,9 @@ impl<W: Write + Seek + Send> Sink for FstSink<W> {
 
     fn changes(&mut self, at: u64, changes: &[Change]) -> io::Result<()> {
         self.advance(at)?;
-        self.block.extend(FIRST_SIGNAL, changes);
+        for &(signal, value) in changes {
+            self.block.push(FIRST_SIGNAL + signal, value);
+        }
         Ok(())
     }
 

@@ -170,7 +170,8 @@ fn values_of_every_width_are_kept() {
         sink.begin(0, &[Some(1); 64]).unwrap();
         for (at, pattern) in (1..).zip([Some(u64::MAX), None, Some(0), Some(0x8421_0842_1084_2108 | 1)]) {
             for signal in 0..64 {
-                sink.change(at, signal, pattern.map(|bits| bits >> (63 - signal))).unwrap();
+                sink.change(at, signal, pattern.map(|bits| bits >> (63 - signal)))
+                    .unwrap();
             }
         }
         sink.finish(10).unwrap();
@@ -186,8 +187,14 @@ const LONG: u64 = 200_000;
 
 /// A signal that changes in each cycle, one that changes once, and one that never does.
 fn long_signals() -> Vec<Signal> {
-    let signals = [("busy", Kind::Vector(9)), ("once", Kind::Bit), ("never", Kind::Vector(5))];
-    signals.map(|(name, kind)| Signal::new(&format!("gpu.{name}"), kind)).to_vec()
+    let signals = [
+        ("busy", Kind::Vector(9)),
+        ("once", Kind::Bit),
+        ("never", Kind::Vector(5)),
+    ];
+    signals
+        .map(|(name, kind)| Signal::new(&format!("gpu.{name}"), kind))
+        .to_vec()
 }
 
 /// Writes [`LONG`] cycles, but not their end.

@@ -1,7 +1,7 @@
 //! Value-change blocks of an FST file: the values of all signals before a range of times, and their changes in it.
 //!
 //! A change is one record at the end of a list. It takes no search, no text and no allocation. When the block is written, two passes over
-//! the list make a chain of changes for each signal: the first pass finds its length, the second one fills it.
+//! the lists make a chain of changes for each signal: the first pass finds its length, the second one fills it.
 //!
 //! | Bytes | Part of the block |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | 8, 8 | its first and last time |
 //! | 8 | the length of all chains, uncompressed |
 //! | n, n, n | the lengths of the frame, uncompressed and as written, and its number of signals |
-//! | | the frame: the value of each signal before the block, a digit per bit, or the 8 bytes of a real number |
+//! | | the frame: the value of each signal before the block, a digit per bit, or the 8 bytes of a real number; compressed with zlib if shorter |
 //! | n, 1 | the number of signals, and the compression of the chains, [`LZ4`] |
 //! | | the chains, each after its uncompressed length (n); 0 if it is not compressed |
 //! | | the index: where the chain of each signal begins, which signal has the same chain, or that it has none |
@@ -33,12 +33,14 @@
 //! Sources: `block_format.txt` in the sources of GTKWave, and the specification at <https://blog.timhutt.co.uk/fst_spec/>.
 
 use std::collections::HashMap;
+use std::io::Write;
 
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 use wavefst::block::{ChainIndexEntry, encode_chain_index_dyn_alias2};
 use wavefst::encoding::encode_varint;
 
-use crate::recorder::Change;
 use crate::signal::Kind;
 
 /// The type of a block of value changes whose index may name equal chains.
@@ -47,8 +49,11 @@ const VALUE_CHANGES: u8 = 8;
 /// The mark of chains that are compressed with LZ4.
 const LZ4: u8 = b'4';
 
-/// Most bytes of a chain that is not compressed: it has hardly a repetition.
+/// Most bytes of a chain or frame that is not compressed: it has hardly a repetition.
 const SHORT: usize = 32;
+
+/// The signals of a list of changes. Their rows, and the ends of their chains, fit in a cache of the host.
+const LIST_ROWS: u32 = 4096;
 
 /// Most bytes of a change but for the digits of a missing value: a number of 5 bytes, and 8 bytes of value. A copy of this size is faster
 /// than one of the size of the change, so each chain is followed by as many bytes.
@@ -62,7 +67,9 @@ pub struct Block {
     rows: Vec<Row>,
     /// The row of each signal of the file, in the order of its handles.
     order: Vec<u32>,
-    records: Vec<Record>,
+    /// The changes, in a list for each [`LIST_ROWS`] rows, by time.
+    records: Vec<Vec<Record>>,
+    n_changes: usize,
     times: Times,
     /// Memory for the chains, the frame and the whole block.
     chains: Vec<u8>,
@@ -99,10 +106,12 @@ impl Record {
 impl Block {
     /// Creates an empty block for signals of these kinds. `order` has their indices in the order of the file's handles.
     pub fn new(kinds: impl Iterator<Item = Kind>, order: Vec<u32>) -> Block {
+        let rows: Vec<Row> = kinds.map(Row::new).collect();
         Block {
-            rows: kinds.map(Row::new).collect(),
+            records: vec![Vec::new(); rows.len().div_ceil(LIST_ROWS as usize)],
+            n_changes: 0,
+            rows,
             order,
-            records: Vec::new(),
             times: Times::default(),
             chains: Vec::new(),
             frame: Vec::new(),
@@ -113,7 +122,7 @@ impl Block {
 
     /// The number of changes.
     pub fn n_changes(&self) -> usize {
-        self.records.len()
+        self.n_changes
     }
 
     /// Sets the time of the next changes.
@@ -124,31 +133,23 @@ impl Block {
     /// Adds a change of the signal with index `row`.
     #[inline]
     pub fn push(&mut self, row: u32, value: Option<u64>) {
-        self.records.push(Record::new(row, self.times.index(), value));
-    }
-
-    /// Adds changes of signals. The first signal has index `first`.
-    #[inline]
-    pub fn extend(&mut self, first: u32, changes: &[Change]) {
-        let time = self.times.index();
-        let records = changes.iter();
-        self.records
-            .extend(records.map(|&(signal, value)| Record::new(first + signal, time, value)));
+        let record = Record::new(row, self.times.index(), value);
+        self.records[(row / LIST_ROWS) as usize].push(record);
+        self.n_changes += 1;
     }
 
     /// Returns the bytes of the block, and begins the next one.
     pub fn take(&mut self) -> &[u8] {
         // Before the chains, which move the values to those at the end of the block.
-        self.make_frame();
+        let frame = self.make_frame();
         let raw = self.make_chains();
         self.bytes.clear();
         self.bytes.push(VALUE_CHANGES);
         for n in [0, self.times.first, self.times.last, raw] {
             self.bytes.extend(n.to_be_bytes());
         }
-        let frame = self.frame.len() as u64;
         let signals = self.order.len() as u64;
-        for n in [frame, frame, signals] {
+        for n in [frame, self.frame.len() as u64, signals] {
             encode_varint(n, &mut self.bytes);
         }
         self.bytes.extend_from_slice(&self.frame);
@@ -158,20 +159,33 @@ impl Block {
         self.times.write(&mut self.bytes);
         let length = self.bytes.len() as u64 - 1;
         self.bytes[1..9].copy_from_slice(&length.to_be_bytes());
-        self.records.clear();
+        self.records.iter_mut().for_each(Vec::clear);
+        self.n_changes = 0;
         &self.bytes
     }
 
-    fn make_frame(&mut self) {
+    /// Makes the frame. Returns its length before the compression.
+    fn make_frame(&mut self) -> u64 {
         self.frame.clear();
         for &row in &self.order {
             self.rows[row as usize].write_digits(&mut self.frame);
         }
+        let length = self.frame.len();
+        if length > SHORT {
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&self.frame).expect("memory takes all bytes");
+            let compressed = encoder.finish().expect("memory takes all bytes");
+            // Equal lengths would say that it is not compressed.
+            if compressed.len() < length {
+                self.frame = compressed;
+            }
+        }
+        length as u64
     }
 
     /// Makes the chains. Returns their length.
     fn make_chains(&mut self) -> u64 {
-        for record in &self.records {
+        for record in self.records.iter().flatten() {
             let row = &mut self.rows[record.row as usize];
             row.end += row.encode(*record).total();
         }
@@ -188,7 +202,7 @@ impl Block {
         if self.chains.len() < start as usize {
             self.chains.resize(start as usize, 0);
         }
-        for record in &self.records {
+        for record in self.records.iter().flatten() {
             let row = &mut self.rows[record.row as usize];
             let change = row.encode(*record);
             let chain = &mut self.chains[row.end as usize..];
@@ -280,7 +294,7 @@ impl Row {
     }
 
     /// The bytes of a change. Records of a signal come in the order of their times.
-    #[inline]
+    #[inline(always)]
     fn encode(&mut self, record: Record) -> ChainChange {
         let time = record.time & !MISSING;
         let times = u64::from(time - self.last);
@@ -313,7 +327,7 @@ struct ChainChange {
 
 impl ChainChange {
     /// Begins with the number `n`.
-    #[inline]
+    #[inline(always)]
     fn new(mut n: u64) -> ChainChange {
         let (mut bytes, mut length) = ([0; CHANGE], 0);
         while n >= 0x80 {
@@ -330,7 +344,7 @@ impl ChainChange {
     }
 
     /// Appends the first `n` of `bytes`.
-    #[inline]
+    #[inline(always)]
     fn with(mut self, bytes: [u8; 8], n: u32) -> ChainChange {
         self.bytes[self.length as usize..][..8].copy_from_slice(&bytes);
         self.length += n;
@@ -461,7 +475,8 @@ mod tests {
         block.push(1, Some(0xa5c));
         block.push(2, Some(1.0_f64.to_bits()));
         block.set_time(305);
-        block.extend(0, &[(0, None), (1, None)]);
+        block.push(0, None);
+        block.push(1, None);
         // A real number of 0 has no bit set. That of 1.0 is 0x3ff0 and zeros.
         let mut frame = *b"xxxxxxxxxxxxz\0\0\0\0\0\0\0\0";
         let chains = [
@@ -504,6 +519,28 @@ mod tests {
         let index = [1 << 1 | 1, 0x7f, 1];
         let expected = by_hand([1, 1], 6, [&[b'z'; 24], &chains, &index, &[1]], 1);
         assert_eq!(block.take(), expected);
+    }
+
+    #[test]
+    fn frame_of_many_signals_is_compressed() {
+        let n_signals = 10_000;
+        let kinds = (0..n_signals).map(|_| Kind::Vector(8));
+        let mut block = Block::new(kinds, (0..n_signals).collect());
+        block.set_time(1);
+        (0..n_signals).for_each(|row| block.push(row, Some(5)));
+        block.take();
+        block.set_time(2);
+        block.push(n_signals - 1, Some(0));
+        let bytes = block.take();
+        // 80,000 digits are 0x13880, in groups of seven bits from the lowest: 0x00, 0x71, 0x04.
+        assert_eq!(bytes[33..36], [0x80, 0xf1, 0x04]);
+        let length = usize::from(bytes[36] & 0x7f) + (usize::from(bytes[37]) << 7);
+        assert!(length < 2000, "{length} bytes");
+        let mut frame = String::new();
+        // After the number of signals, 10,000, which has two bytes.
+        let mut decoder = flate2::read::ZlibDecoder::new(&bytes[40..40 + length]);
+        std::io::Read::read_to_string(&mut decoder, &mut frame).unwrap();
+        assert_eq!(frame, "00000101".repeat(10_000));
     }
 
     #[test]
