@@ -488,8 +488,8 @@ mod tests {
         .concat();
         // Places count from the mark of the compression: 1, then 17 and 3 more. Each is doubled, and the low bit marks a place.
         let index = [1 << 1 | 1, 17 << 1 | 1, 3 << 1 | 1];
-        let times = [300 % 128 | 128, 300 / 128, 5];
-        let times = times.map(|n: u16| n as u8);
+        // 300 is 2 * 128 + 44.
+        let times = [44 + 128, 2, 5];
         let expected = by_hand([300, 305], 16 + 2 + 9, [&frame, &chains, &index, &times], 2);
         assert_eq!(block.take(), expected);
 
@@ -501,8 +501,7 @@ mod tests {
         frame[13..].copy_from_slice(&1.0_f64.to_le_bytes());
         let chains = [0, 0, 0x00, 0x10, 0, 1 << 2];
         let index = [1 << 1 | 1, 4 << 1 | 1, 1 << 1];
-        let times = [310 % 128 | 128, 310 / 128, 10];
-        let times = times.map(|n: u16| n as u8);
+        let times = [54 + 128, 2, 10];
         let expected = by_hand([310, 320], 3 + 1, [&frame, &chains, &index, &times], 2);
         assert_eq!(block.take(), expected);
     }
