@@ -55,7 +55,7 @@ const SHORT: usize = 32;
 /// The signals of a list of changes. Their rows, and the ends of their chains, fit in a cache of the host.
 const LIST_ROWS: u32 = 4096;
 
-/// Most bytes of a change but for the digits of a missing value: a number of 5 bytes, and 8 bytes of value. A copy of this size is faster
+/// Room for a change without the digits of a missing value: a number of at most 6 bytes, and 8 bytes of value. A copy of this size is faster
 /// than one of the size of the change, so each chain is followed by as many bytes.
 const CHANGE: usize = 16;
 
@@ -206,7 +206,7 @@ impl Block {
             let row = &mut self.rows[record.row as usize];
             let change = row.encode(*record);
             let chain = &mut self.chains[row.end as usize..];
-            chain[..CHANGE].copy_from_slice(&change.bytes);
+            chain[..CHANGE].copy_from_slice(&change.bytes.to_le_bytes());
             if change.digits > 0 {
                 chain[change.length as usize..][..change.digits as usize].fill(row.missing);
             }
@@ -304,21 +304,23 @@ impl Row {
             (Form::Bit, None) => ChainChange::new(times << 4 | u64::from(self.missing == b'z') << 1 | 1),
             (Form::Vector, Some(value)) => {
                 let bits = value << (64 - u32::from(self.width));
-                ChainChange::new(times << 1).with(bits.to_be_bytes(), u32::from(self.width.div_ceil(8)))
+                // The highest bits are in the first byte.
+                ChainChange::new(times << 1).with(bits.swap_bytes(), u32::from(self.width.div_ceil(8)))
             }
             (Form::Vector, None) => ChainChange {
                 digits: u32::from(self.width),
                 ..ChainChange::new(times << 1 | 1)
             },
             // A real number has no digit for a missing value.
-            (Form::Real, value) => ChainChange::new(times << 1 | 1).with(value.unwrap_or_default().to_le_bytes(), 8),
+            (Form::Real, value) => ChainChange::new(times << 1 | 1).with(value.unwrap_or_default(), 8),
         }
     }
 }
 
 /// A change in a chain.
 struct ChainChange {
-    bytes: [u8; CHANGE],
+    /// Its bytes, the first one in the lowest bits. A number stays in registers of the host, and an array of bytes does not.
+    bytes: u128,
     /// Bytes that are used.
     length: u32,
     /// Digits of a missing value, after the bytes.
@@ -326,27 +328,27 @@ struct ChainChange {
 }
 
 impl ChainChange {
-    /// Begins with the number `n`.
+    /// Begins with the number `n`, of at most 36 bits.
     #[inline(always)]
     fn new(mut n: u64) -> ChainChange {
-        let (mut bytes, mut length) = ([0; CHANGE], 0);
+        let (mut bytes, mut length) = (0, 0);
         while n >= 0x80 {
-            bytes[length] = n as u8 | 0x80;
+            bytes |= (n & 0x7f | 0x80) << (8 * length);
             n >>= 7;
             length += 1;
         }
-        bytes[length] = n as u8;
+        bytes |= n << (8 * length);
         ChainChange {
-            bytes,
-            length: length as u32 + 1,
+            bytes: u128::from(bytes),
+            length: length + 1,
             digits: 0,
         }
     }
 
-    /// Appends the first `n` of `bytes`.
+    /// Appends the lowest `n` bytes of `bytes`.
     #[inline(always)]
-    fn with(mut self, bytes: [u8; 8], n: u32) -> ChainChange {
-        self.bytes[self.length as usize..][..8].copy_from_slice(&bytes);
+    fn with(mut self, bytes: u64, n: u32) -> ChainChange {
+        self.bytes |= u128::from(bytes) << (8 * self.length);
         self.length += n;
         self
     }
