@@ -149,7 +149,7 @@ pub const ALL: &[Target] = &[
         waves::Dump,
         fst::check,
         "a reader finds the changes that were written",
-        &["waveforms/src/fst.rs"]
+        &["waveforms/src/fst.rs", "waveforms/src/fst"]
     ),
     target!(
         "gigathread",

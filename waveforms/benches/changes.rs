@@ -1,6 +1,6 @@
-//! Speed of recording, in value changes per second: the VCD writer alone, and a whole machine. Each rate is the best of five runs.
+//! Speed of recording, in value changes per second: the VCD and the FST writer alone, and a whole machine. Each rate is the best of five
+//! runs.
 
-use std::fs::File;
 use std::time::Instant;
 
 use warpwave_hw::clock::Clock;
@@ -10,13 +10,14 @@ use warpwave_hw::probe::Probe;
 use warpwave_hw::stats::Report;
 use warpwave_hw::tile::TileBuilder;
 use warpwave_hw::time::Cycle;
-use warpwave_waveforms::file::RunInfo;
+#[cfg(feature = "fst")]
+use warpwave_waveforms::file::create_fst;
+use warpwave_waveforms::file::{RunInfo, create_vcd};
 use warpwave_waveforms::flight::FlightRecorder;
 use warpwave_waveforms::recorder::Change;
 use warpwave_waveforms::select::Selection;
 use warpwave_waveforms::signal::{Kind, Signal};
 use warpwave_waveforms::sink::Sink;
-use warpwave_waveforms::vcd::{TimeAxis, writer::VcdWriter};
 use warpwave_waveforms::waveform::Waveform;
 
 fn main() {
@@ -28,14 +29,27 @@ fn main() {
             .map(|(changes, seconds)| changes as f64 / seconds / 1e6);
         rates.fold(0.0, f64::max)
     };
-    println!("writer alone:    {:6.1} M changes/s", best(&writer_alone));
+    println!("VCD alone:       {:6.1} M changes/s", best(&vcd_alone));
+    #[cfg(feature = "fst")]
+    println!("FST alone:       {:6.1} M changes/s", best(&fst_alone));
     println!("watched machine: {:6.1} M changes/s", best(&watched_machine));
     println!("flight recorder: {:6.2} ns per change", flight_ns());
     println!("unwatched machine: {:.1} ns per tick of a component", unwatched_ns());
 }
 
+fn vcd_alone(file: &std::path::Path) -> (u64, f64) {
+    let run = RunInfo::new(1_000_000, Vec::new());
+    writer_alone(|signals| create_vcd(file, &[], &run, signals).expect("a file"))
+}
+
+#[cfg(feature = "fst")]
+fn fst_alone(file: &std::path::Path) -> (u64, f64) {
+    let run = RunInfo::new(1_000_000, Vec::new());
+    writer_alone(|signals| create_fst(file, &run, signals).expect("a file"))
+}
+
 /// 10,000 signals (60 % bits, 15 % of 8, 20 % of 32, 5 % of 64 bits), 50 random changes a cycle.
-fn writer_alone(file: &std::path::Path) -> (u64, f64) {
+fn writer_alone(create: impl Fn(&[Signal]) -> Box<dyn Sink>) -> (u64, f64) {
     let signals: Vec<Signal> = (0..10_000)
         .map(|n| {
             let kind = match n % 20 {
@@ -54,20 +68,18 @@ fn writer_alone(file: &std::path::Path) -> (u64, f64) {
             .wrapping_add(1442695040888963407);
         random >> 11
     };
-    let changes: Vec<(u32, u64)> = (0..5_000_000)
+    let changes: Vec<Change> = (0..5_000_000)
         .map(|_| {
             let n = draw() % 10_000;
-            (n as u32, draw() & (u64::MAX >> (64 - signals[n as usize].kind.width())))
+            let value = draw() & (u64::MAX >> (64 - signals[n as usize].kind.width()));
+            (n as u32, Some(value))
         })
         .collect();
     let start = Instant::now();
-    let mut writer =
-        VcdWriter::new(File::create(file).expect("a file"), &[], TimeAxis::Cycles, &signals).expect("a file");
+    let mut writer = create(&signals);
     writer.begin(0, &vec![None; signals.len()]).expect("a file");
     for (cycle, changes) in changes.chunks(50).enumerate() {
-        for &(signal, value) in changes {
-            writer.change(cycle as u64 + 1, signal, Some(value)).expect("a file");
-        }
+        writer.changes(cycle as u64 + 1, changes).expect("a file");
     }
     writer.finish(100_001).expect("a file");
     (changes.len() as u64, start.elapsed().as_secs_f64())

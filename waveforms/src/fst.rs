@@ -4,19 +4,21 @@
 //! same bytes. If the run breaks off, the file is complete up to its last block.
 //!
 //! The file has no tables of state names: GTKWave would ignore the names and colours of its save file for a signal with a table.
+//!
+//! The crate `wavefst` writes the header. Module `block` writes the changes.
 
-use std::borrow::Cow;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod block;
 
-use wavefst::{
-    ChainCompression, FstWriter, GeomEntry, Header, ScopeType, SignalValue, TimeCompression, VarDir, VarType,
-};
+use std::io::{self, Cursor, Seek, SeekFrom, Write};
 
+use wavefst::types::FstByteOrder;
+use wavefst::{FstWriter, GeomEntry, Header, HierarchyCompression, ScopeType, TimeCompression, VarDir, VarType};
+
+use crate::recorder::Change;
 use crate::signal::{Kind, Scope, Signal};
 use crate::sink::Sink;
 use crate::vcd::TimeAxis;
+use block::Block;
 
 /// Least changes per compressed block.
 const BLOCK_CHANGES: usize = 250_000;
@@ -28,22 +30,31 @@ const BLOCK_CHANGES_PER_BIT: usize = 2;
 /// Width of the count of cycles, in bits.
 const CYCLE_BITS: u32 = 48;
 
+// Rows of a block.
+const CLOCK: u32 = 0;
+const CYCLE: u32 = 1;
+const FIRST_SIGNAL: u32 = 2;
+
+/// Where the header has the first and the last time.
+const HEADER_TIMES: u64 = 9;
+
+/// Where the header has the number of blocks of value changes.
+const HEADER_BLOCKS: u64 = 65;
+
 /// An FST file that is being written.
 pub struct FstSink<W: Write + Seek> {
-    /// `None` once the file is finished.
-    writer: Option<FstWriter<CountedFile<W>>>,
-    bytes: Arc<AtomicU64>,
-    /// Handles of the clock and of the count of its cycles.
-    clock: u32,
-    cycle: u32,
-    /// The handle of each signal in the file.
-    handles: Vec<u32>,
-    kinds: Vec<Kind>,
+    out: W,
+    block: Block,
+    /// Changes of a full block.
+    block_changes: usize,
     axis: TimeAxis,
-    /// The cycle of the last change.
+    /// The first cycle, and the cycle of the last change.
+    begin: u64,
     at: u64,
-    /// Memory for the digits of a vector.
-    digits: String,
+    /// Bytes and blocks of value changes written to `out`.
+    bytes: u64,
+    blocks: u64,
+    finished: bool,
 }
 
 impl<W: Write + Seek> FstSink<W> {
@@ -51,152 +62,153 @@ impl<W: Write + Seek> FstSink<W> {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn new(out: W, axis: TimeAxis, signals: &[Signal]) -> io::Result<Self> {
-        let bytes = Arc::new(AtomicU64::new(0));
-        let counted = CountedFile {
-            out,
-            end: bytes.clone(),
-            at: 0,
-        };
+    pub fn new(mut out: W, axis: TimeAxis, signals: &[Signal]) -> io::Result<Self> {
+        let (header, order) = FstHeader::encode(axis, signals).map_err(io::Error::other)?;
+        out.write_all(&header)?;
         let bits: usize = signals.iter().map(|signal| signal.kind.width() as usize).sum();
-        let writer = FstWriter::builder(counted)
-            .chain_compression(ChainCompression::Lz4)
-            .time_compression(TimeCompression::Raw)
-            .timescale_exponent(match axis {
-                // 100 ps and 1 ps, as in a VCD.
-                TimeAxis::Cycles => -10,
-                TimeAxis::Real { .. } => -12,
-            })
-            .block_change_limit(BLOCK_CHANGES.max(bits * BLOCK_CHANGES_PER_BIT))
-            .build()
-            .map_err(io::Error::other)?;
-        let mut declaration = FstHeader {
-            writer,
-            signals,
-            handles: vec![0; signals.len()],
-            clock: [0; 2],
-        };
-        declaration.write(axis).map_err(io::Error::other)?;
-        let FstHeader {
-            writer, handles, clock, ..
-        } = declaration;
+        let kinds = [Kind::Bit, Kind::Vector(CYCLE_BITS)];
+        let kinds = kinds.into_iter().chain(signals.iter().map(|signal| signal.kind));
         Ok(FstSink {
-            writer: Some(writer),
-            bytes,
-            clock: clock[0],
-            cycle: clock[1],
-            handles,
-            kinds: signals.iter().map(|signal| signal.kind).collect(),
+            out,
+            block: Block::new(kinds, order),
+            block_changes: BLOCK_CHANGES.max(bits * BLOCK_CHANGES_PER_BIT),
             axis,
+            begin: 0,
             at: 0,
-            digits: String::with_capacity(64),
+            bytes: header.len() as u64,
+            blocks: 0,
+            finished: false,
         })
     }
 
-    fn emit(&mut self, time: u64, handle: u32, value: SignalValue<'_>) -> io::Result<()> {
-        let writer = self.writer.as_mut().ok_or_else(finished)?;
-        writer.emit_change(time, handle, value).map_err(io::Error::other)
+    fn rise(&mut self, cycle: u64) {
+        self.block.set_time(self.axis.rise(cycle));
+        self.block.push(CLOCK, Some(1));
+        self.block.push(CYCLE, Some(cycle));
     }
 
-    /// Writes a value of `width` bits. `Err` holds the digit of a missing value.
-    fn vector(&mut self, time: u64, handle: u32, width: u32, value: Result<u64, u8>) -> io::Result<()> {
-        let mut digits = std::mem::take(&mut self.digits);
-        digits.clear();
-        digits.extend((0..width).rev().map(|bit| match value {
-            Ok(value) => char::from(b'0' + (value >> bit & 1) as u8),
-            Err(digit) => char::from(digit),
-        }));
-        let result = match width {
-            1 => self.emit(time, handle, SignalValue::Bit(digits.chars().next().unwrap_or('x'))),
-            _ => self.emit(time, handle, SignalValue::Vector(Cow::Borrowed(&digits))),
-        };
-        // Given back, so that a vector needs no allocation.
-        self.digits = digits;
-        result
-    }
-
-    fn value(&mut self, time: u64, signal: usize, value: Option<u64>) -> io::Result<()> {
-        let (handle, kind) = (self.handles[signal], self.kinds[signal]);
-        match (kind, value) {
-            (Kind::Real, value) => {
-                let value = f64::from_bits(value.unwrap_or_default());
-                self.emit(time, handle, SignalValue::Real(value))
-            }
-            (kind, value) => self.vector(time, handle, kind.width(), value.ok_or(kind.undefined_digit())),
-        }
-    }
-
-    fn rise(&mut self, cycle: u64) -> io::Result<()> {
-        let time = self.axis.rise(cycle);
-        self.emit(time, self.clock, SignalValue::Bit('1'))?;
-        self.vector(time, self.cycle, CYCLE_BITS, Ok(cycle))
-    }
-
-    fn fall(&mut self, cycle: u64) -> io::Result<()> {
-        self.emit(self.axis.fall(cycle), self.clock, SignalValue::Bit('0'))
+    fn fall(&mut self, cycle: u64) {
+        self.block.set_time(self.axis.fall(cycle));
+        self.block.push(CLOCK, Some(0));
     }
 
     /// Writes the clock edges up to the rising edge of cycle `at`.
     fn advance(&mut self, at: u64) -> io::Result<()> {
+        if self.finished {
+            return Err(io::Error::other("the dump is finished and takes no more changes"));
+        }
         while self.at < at {
-            self.fall(self.at)?;
+            // Between two times: no block shares a time with the next one.
+            if self.block.n_changes() >= self.block_changes {
+                self.write_block()?;
+            }
+            self.fall(self.at);
             self.at += 1;
-            self.rise(self.at)?;
+            self.rise(self.at);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn write_block(&mut self) -> io::Result<()> {
+        let block = self.block.take();
+        self.out.write_all(block)?;
+        self.bytes += block.len() as u64;
+        self.blocks += 1;
+        Ok(())
+    }
+
+    /// Writes the range of times and the number of blocks into the header. Until then it has zeros, and readers take what they find.
+    fn complete_header(&mut self, end: u64) -> io::Result<()> {
+        self.out.seek(SeekFrom::Start(HEADER_TIMES))?;
+        self.out.write_all(&self.axis.rise(self.begin).to_be_bytes())?;
+        self.out.write_all(&self.axis.rise(end).to_be_bytes())?;
+        self.out.seek(SeekFrom::Start(HEADER_BLOCKS))?;
+        self.out.write_all(&self.blocks.to_be_bytes())?;
+        self.out.seek(SeekFrom::End(0))?;
+        self.out.flush()
     }
 }
 
 impl<W: Write + Seek + Send> Sink for FstSink<W> {
     fn begin(&mut self, at: u64, values: &[Option<u64>]) -> io::Result<()> {
-        self.at = at;
-        self.rise(at)?;
-        let time = self.axis.rise(at);
-        let mut values = values.iter().enumerate();
-        values.try_for_each(|(signal, value)| self.value(time, signal, *value))
+        (self.begin, self.at) = (at, at);
+        self.rise(at);
+        for (row, value) in (FIRST_SIGNAL..).zip(values) {
+            self.block.push(row, *value);
+        }
+        Ok(())
     }
 
     fn change(&mut self, at: u64, signal: u32, value: Option<u64>) -> io::Result<()> {
+        self.changes(at, &[(signal, value)])
+    }
+
+    fn changes(&mut self, at: u64, changes: &[Change]) -> io::Result<()> {
         self.advance(at)?;
-        self.value(self.axis.rise(at), signal as usize, value)
+        for &(signal, value) in changes {
+            self.block.push(FIRST_SIGNAL + signal, value);
+        }
+        Ok(())
     }
 
     fn finish(&mut self, at: u64) -> io::Result<()> {
         // Viewers draw up to the last time. So the dump ends with a time after the last values.
         if self.at < at {
             self.advance(at - 1)?;
-            self.fall(at - 1)?;
-            self.emit(self.axis.rise(at), self.clock, SignalValue::Bit('0'))?;
+            self.fall(at - 1);
+            self.block.set_time(self.axis.rise(at));
+            self.block.push(CLOCK, Some(0));
+            self.at = at;
         }
-        // `finish` consumes the writer, so a second call is an error.
-        let writer = self.writer.take().ok_or_else(finished)?;
-        writer.finish().map_err(io::Error::other)?;
-        Ok(())
+        // A second call is an error.
+        self.advance(at)?;
+        self.finished = true;
+        self.write_block()?;
+        self.complete_header(self.at)
     }
 
     fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes
     }
 }
 
-fn finished() -> io::Error {
-    io::Error::other("the dump is finished and takes no more changes")
-}
-
 /// The header that is being written.
-struct FstHeader<'a, W: Write + Seek> {
-    writer: FstWriter<CountedFile<W>>,
+struct FstHeader<'a> {
+    writer: FstWriter<Cursor<Vec<u8>>>,
     signals: &'a [Signal],
+    /// The handle of each signal. 0 until it is declared.
     handles: Vec<u32>,
-    /// Handles of the clock and of the count of its cycles.
-    clock: [u32; 2],
+    /// The row of each handle.
+    rows: Vec<u32>,
 }
 
-impl<W: Write + Seek> FstHeader<'_, W> {
-    fn write(&mut self, axis: TimeAxis) -> wavefst::Result<()> {
-        for (n, scope) in Scope::tree(self.signals).scopes.iter().enumerate() {
-            self.scope(scope, n == 0)?;
+impl FstHeader<'_> {
+    /// Returns the bytes of the header, and the row of each handle.
+    fn encode(axis: TimeAxis, signals: &[Signal]) -> wavefst::Result<(Vec<u8>, Vec<u32>)> {
+        let writer = FstWriter::builder(Cursor::new(Vec::new()))
+            .time_compression(TimeCompression::Raw)
+            .hierarchy_compression(HierarchyCompression::Lz4)
+            .timescale_exponent(match axis {
+                // 100 ps and 1 ps, as in a VCD.
+                TimeAxis::Cycles => -10,
+                TimeAxis::Real { .. } => -12,
+            })
+            .build()?;
+        let mut header = FstHeader {
+            writer,
+            signals,
+            handles: vec![0; signals.len()],
+            rows: Vec::new(),
+        };
+        for (n, scope) in Scope::tree(signals).scopes.iter().enumerate() {
+            header.scope(scope, n == 0)?;
         }
+        header.write(axis)?;
+        Ok((header.writer.finish()?.into_inner(), header.rows))
+    }
+
+    fn write(&mut self, axis: TimeAxis) -> wavefst::Result<()> {
         let axis = match axis {
             TimeAxis::Cycles => "10 units per cycle",
             TimeAxis::Real { .. } => "real time",
@@ -205,6 +217,7 @@ impl<W: Write + Seek> FstHeader<'_, W> {
         self.writer.write_header(Header {
             version: format!("warpwave {}, {axis}", env!("CARGO_PKG_VERSION")),
             date: String::new(),
+            double_byte_order: FstByteOrder::LittleEndian,
             ..Header::default()
         })
     }
@@ -213,14 +226,9 @@ impl<W: Write + Seek> FstHeader<'_, W> {
         self.writer
             .begin_scope(ScopeType::VcdModule, scope.name.clone(), None)?;
         if has_clock {
-            self.clock = [
-                self.variable("clock".into(), VarType::VcdWire, GeomEntry::Fixed(1))?,
-                self.variable(
-                    format!("cycle [{}:0]", CYCLE_BITS - 1),
-                    VarType::VcdWire,
-                    GeomEntry::Fixed(CYCLE_BITS),
-                )?,
-            ];
+            let cycle = format!("cycle [{}:0]", CYCLE_BITS - 1);
+            self.variable(CLOCK, "clock".into(), VarType::VcdWire, GeomEntry::Fixed(1))?;
+            self.variable(CYCLE, cycle, VarType::VcdWire, GeomEntry::Fixed(CYCLE_BITS))?;
         }
         for &n in &scope.signals {
             self.signal(n)?;
@@ -231,7 +239,10 @@ impl<W: Write + Seek> FstHeader<'_, W> {
         self.writer.end_scope()
     }
 
-    fn variable(&mut self, name: String, kind: VarType, geometry: GeomEntry) -> wavefst::Result<u32> {
+    /// Declares a variable. Returns its handle.
+    fn variable(&mut self, row: u32, name: String, kind: VarType, geometry: GeomEntry) -> wavefst::Result<u32> {
+        // Handles count from 1 in the order of the declarations.
+        self.rows.push(row);
         self.writer.add_variable(kind, VarDir::Implicit, name, geometry)
     }
 
@@ -246,40 +257,12 @@ impl<W: Write + Seek> FstHeader<'_, W> {
             Kind::Real => (VarType::VcdReal, GeomEntry::Real),
             kind => (VarType::VcdWire, GeomEntry::Fixed(kind.width())),
         };
-        // Handles count from 1. The first scope of the signal has declared it.
+        // The first scope of the signal has declared it.
         if self.handles[n] != 0 {
             self.writer.add_alias(var, VarDir::Implicit, name, self.handles[n])?;
         } else {
-            self.handles[n] = self.variable(name, var, geometry)?;
+            self.handles[n] = self.variable(FIRST_SIGNAL + n as u32, name, var, geometry)?;
         }
         Ok(())
-    }
-}
-
-/// A file that counts its bytes.
-struct CountedFile<W> {
-    out: W,
-    end: Arc<AtomicU64>,
-    at: u64,
-}
-
-impl<W: Write> Write for CountedFile<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = self.out.write(bytes)?;
-        self.at += n as u64;
-        // The writer seeks back to fill in earlier parts: that does not shrink the file.
-        self.end.fetch_max(self.at, Ordering::Relaxed);
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
-impl<W: Seek> Seek for CountedFile<W> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.at = self.out.seek(to)?;
-        Ok(self.at)
     }
 }

@@ -79,10 +79,15 @@ impl Waveform {
         // In the order of signal indices, as a sink requires: components, links, derived signals, scheduled signals.
         self.merge.take(now, &mut changes);
         self.links.take(now, &mut changes);
+        // Once the outputs have begun, only derived signals and the flight recorder read values.
+        let keeps_all = self.first_shown.is_none() || self.flight.is_some();
         for &(signal, value) in &changes {
             if self.is_read[signal as usize] {
                 self.markers.on_change(now, signal, value);
                 self.derived.on_change(now, signal, self.values[signal as usize], value);
+                if !keeps_all {
+                    self.values[signal as usize] = value;
+                }
             }
         }
         self.derived.take(now, &mut changes);
@@ -91,11 +96,8 @@ impl Waveform {
         if let Some(flight) = &mut self.flight {
             flight.record(now, &changes, &self.values);
         }
-        // Once the outputs have begun, only derived signals and the flight recorder read values.
-        let is_read = |signal: u32| self.is_read.get(signal as usize).is_some_and(|is_read| *is_read);
-        let keeps_all = self.first_shown.is_none() || self.flight.is_some();
-        for &(signal, value) in &changes {
-            if keeps_all || is_read(signal) {
+        if keeps_all {
+            for &(signal, value) in &changes {
                 self.values[signal as usize] = value;
             }
         }
