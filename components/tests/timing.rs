@@ -503,6 +503,23 @@ fn pointer_chase_takes_the_published_latency_of_its_level() {
 }
 
 #[test]
+fn pointer_chase_beyond_the_reach_of_the_tlb_waits_for_each_translation() {
+    let sets = [("sm.tlb.entries", 4), ("sm.tlb.page", 4096), ("sm.tlb.miss_latency", 9)];
+    // A ring over 16 KiB is within the reach. In one over 20 KiB each page loses its entry before its turn comes.
+    for (pages, wait) in [(4, 0), (5, 9)] {
+        let mut bench = Bench::with(&sets, 8 << 10);
+        let l2 = u64::from(bench.config().l2.hit_latency);
+        chase(&bench, pages, 4096);
+        // One lap brings the lines into the L2. The loads pass the L1 by.
+        let load = "LD.B64.CG R2, [R2]\n";
+        bench
+            .run(&format!("{FOLLOW}{}EXIT", load.repeat(16)), 1, 32)
+            .expect("it ends");
+        assert_eq!(bench.marginal(FOLLOW, load.trim()), l2 + wait, "{pages} pages");
+    }
+}
+
+#[test]
 fn pointer_chase_beyond_the_caches_takes_at_most_the_latency_of_a_closed_row() {
     let mut bench = Bench::new(1 << 18);
     let (l2, memory) = (bench.config().l2.hit_latency, bench.config().hbm.access_latency);
