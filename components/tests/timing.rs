@@ -503,6 +503,26 @@ fn pointer_chase_takes_the_published_latency_of_its_level() {
 }
 
 #[test]
+fn pointer_chase_beyond_the_reach_of_the_tlb_waits_for_each_translation() {
+    let sets = [("sm.tlb.entries", 4), ("sm.tlb.page", 4096), ("sm.tlb.miss_latency", 9)];
+    // A ring over 16 KiB is within the reach. In one over 20 KiB each page loses its entry before its turn comes.
+    for (pages, wait) in [(4, 0), (5, 9)] {
+        let mut bench = Bench::with(&sets, 8 << 10);
+        let l2 = u64::from(bench.config().l2.hit_latency);
+        chase(&bench, pages, 4096);
+        let mut cycles = |n: usize| {
+            // The loads pass the L1 by.
+            let text = format!("{FOLLOW}{}EXIT", "LD.B64.CG R2, [R2]\n".repeat(n));
+            bench.run(&text, 1, 1).expect("it ends").cycles()
+        };
+        // The first launch brings the lines into the L2.
+        cycles(16);
+        let (few, many) = (cycles(16), cycles(48));
+        assert_eq!(many - few, 32 * (l2 + wait), "{pages} pages");
+    }
+}
+
+#[test]
 fn pointer_chase_beyond_the_caches_takes_at_most_the_latency_of_a_closed_row() {
     let mut bench = Bench::new(1 << 18);
     let (l2, memory) = (bench.config().l2.hit_latency, bench.config().hbm.access_latency);

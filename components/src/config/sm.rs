@@ -48,6 +48,8 @@ pub struct Sm {
     pub fence: Fence,
     /// First-level data cache.
     pub l1: L1,
+    /// TLB of the accesses that leave the L1.
+    pub tlb: Tlb,
     /// Bulk copies.
     pub tma: Tma,
     /// Cycles of an access in the ideal memory that replaces L1, crossbar, L2 and channels. 0: the part has the real ones.
@@ -250,6 +252,18 @@ pub enum WritePolicy {
 impl WritePolicy {
     /// All policies.
     pub const ALL: [WritePolicy; 3] = [Self::WriteThrough, Self::WriteEvict, Self::WriteValidate];
+}
+
+/// The first TLB of an SM. Only accesses that leave the L1 use it. The ideal memory has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tlb {
+    /// Number of entries, with a page each. 0: every page has its translation.
+    pub entries: u32,
+    /// Bytes of a page, a power of two. The reach of the TLB is `entries` pages.
+    pub page: u32,
+    /// Cycles that an access waits for its translation after a miss. The next level has the page.
+    pub miss_latency: u32,
 }
 
 /// The bulk copy engine. A part without clusters has none.

@@ -319,6 +319,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         store_queue: l1.store_queue,
         // With `check.weak`, packets leave the L1 out of order.
         disorder: config.check,
+        tlb: config.sm.tlb,
         return_queue: l1.return_queue,
         partition: config.partition_of(sm),
         map: map.clone(),

@@ -7,7 +7,7 @@
 //!                    |  +--miss--> MSHR | fill    return queue-+       |
 //!                    |  |            |  |              ^               |
 //!                    |  |            |  +--------------+---------------|<-- from_xbar
-//!                    |  +--bypass----+--> crossbar queue --------------|--> to_xbar
+//!                    |  +--bypass----+--> TLB --> crossbar queue ------|--> to_xbar
 //!                    +-------------------------------------------------+
 //! ```
 //!
@@ -25,11 +25,12 @@
 //! | load, every sector valid | response sent `latency` cycles after the request was taken |
 //! | load, a sector missing | miss sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the last fill is taken |
 //! | bypass: store, atomic, uncached load | sent to the crossbar 1 cycle after the lookup; response sent 1 cycle after the packet is back |
+//! | miss or bypass of a page that is not in the TLB (`tlb`) | sent to the crossbar `miss_latency` cycles later |
 //! | [`PacketKind::Invalidate`] | the lookup drops every line; response as for a hit |
 //! | data path to the LSU | loads leave together if their lanes' bytes fit `data_bytes_per_cycle`; any other packet takes a cycle |
 //!
 //! The stages run from the last to the first, so a packet passes one stage per cycle. They are: respond to the LSU, send to the crossbar,
-//! take from the crossbar, look up requests, serve the bulk copy engine.
+//! take from the crossbar, look up requests, serve the bulk copy engine. The TLB is looked up in the cycle of the tag.
 //!
 //! Requests are looked up in order. A request that stalls ends the cycle. So does one that needs a bank for a second line.
 //!
@@ -54,6 +55,7 @@ mod lookup;
 mod mshr;
 mod send;
 mod stats;
+mod tlb;
 mod write_policy;
 mod xbar_queue;
 
@@ -75,7 +77,7 @@ use warpwave_isa::inst::CacheOp;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::{TagStage, TagState};
 use crate::cache::tags::Shape;
-use crate::config::{Check, WritePolicy};
+use crate::config::{self, Check, WritePolicy};
 use crate::proto::mem::{Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
@@ -83,6 +85,7 @@ use crate::proto::tag_banks::Lookups;
 use lines::Lines;
 use lookup::{L1TagState, TAG_STATES};
 use mshr::Mshr;
+use tlb::Tlb;
 use xbar_queue::{Shuffle, XbarQueue};
 
 /// Parameters of an L1.
@@ -115,6 +118,8 @@ pub struct Config {
     pub store_queue: u32,
     /// Preset table `check`: with `check.weak`, packets leave the crossbar queue out of order, which shows missing fences of a program.
     pub disorder: Check,
+    /// The TLB of the packets for the crossbar.
+    pub tlb: config::Tlb,
     /// Depth of the return queue, in packets. While the queue is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
     /// Partition of the L2 in which the SM is.
@@ -169,6 +174,8 @@ struct State {
     returned: VecDeque<Box<Packet>>,
     /// Packets of the bulk copy engine that are back from the L2.
     bulk_returned: VecDeque<Box<Packet>>,
+    /// `None` for a part without TLB.
+    tlb: Option<Tlb>,
     xbar_queue: XbarQueue,
     /// Cycle from which the data path to the LSU is free.
     data_free_at: Cycle,
@@ -187,6 +194,7 @@ impl State {
             hits: VecDeque::with_capacity(config.max_hits()),
             returned: VecDeque::new(),
             bulk_returned: VecDeque::new(),
+            tlb: Tlb::new(config.tlb),
             xbar_queue: XbarQueue::new(config.store_queue, Shuffle::new(config.disorder, config.sm)),
             data_free_at: Cycle::ZERO,
             pool: PacketPool::default(),
@@ -334,17 +342,23 @@ impl Component for L1 {
             store_width,
             Some(u64::from(state.xbar_queue.changed())),
         );
+        probe.vector("tlb_misses", 24, Some(u64::from(state.xbar_queue.tlb_misses())));
     }
 
     fn ports(&mut self, observer: &mut dyn LinkObserver) {
         self.ports.show(observer);
     }
 
-    /// MSHRs: sectors in flight are counted, and each target waits for one. Hits keep their order. A line has one way and a valid sector.
+    /// MSHRs: sectors in flight are counted, and each target waits for one. Hits keep their order. A line has one way and a valid sector. A
+    /// page has one TLB entry.
     fn invariants(&self, check: &mut Invariants) {
         let state = &self.state;
         state.mshr.table.invariants(check);
         state.lines.invariants(check);
+        if let Some(tlb) = &state.tlb {
+            tlb.invariants(check);
+        }
+        state.xbar_queue.invariants(check);
         let late = state
             .hits
             .iter()
@@ -365,9 +379,12 @@ impl Component for L1 {
                 "{path}: {packets} load packets wait for {sectors} sectors from the L2"
             ));
         }
-        let packets = self.state.xbar_queue.len();
+        let (packets, missed) = (self.state.xbar_queue.len(), self.state.xbar_queue.tlb_misses());
         if packets > 0 {
             say(format!("{path}: {packets} packets wait for the crossbar"));
+        }
+        if missed > 0 {
+            say(format!("{path}: {missed} of them have missed the TLB"));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use arbitrary::Arbitrary;
-use warpwave_components::config::{ReplacementPolicy, WritePolicy};
+use warpwave_components::config::{ReplacementPolicy, Tlb, WritePolicy};
 use warpwave_components::gpu::{Factory, Gpu};
 use warpwave_components::proto::mem::{Packet, PacketKind};
 use warpwave_components::proto::noc::AddressMap;
@@ -63,6 +63,11 @@ struct Shape {
     store_queue: u32,
     #[arbitrary(with = within(1..=4))]
     return_queue: u32,
+    /// Entries of the TLB, with a page of 256 bytes each.
+    #[arbitrary(with = one_of(&[2, 0, 1, 3]))]
+    tlb_entries: u32,
+    #[arbitrary(with = within(1..=40))]
+    tlb_miss_latency: u32,
 }
 
 /// The configuration of the first L1 of `tiny`, as the machine builds it.
@@ -207,6 +212,11 @@ pub fn check(input: Input) {
         config.data_bytes_per_cycle = shape.data_bytes_per_cycle;
         config.store_queue = shape.store_queue;
         config.return_queue = shape.return_queue;
+        config.tlb = Tlb {
+            entries: shape.tlb_entries,
+            page: 256,
+            miss_latency: shape.tlb_miss_latency,
+        };
         config.map = Arc::new(AddressMap::new(1, 1));
         let mut world = Neighbours {
             source: Source::with_sideband(source, |packet| packet.n_changed() as u16),

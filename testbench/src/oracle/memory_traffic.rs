@@ -96,6 +96,9 @@ struct L1Shape {
     /// Maximum number of packets that wait for sectors.
     #[arbitrary(with = one_of(&[1, 4, 32]))]
     waiting: u32,
+    /// Entries of the TLB, with a page of four lines each.
+    #[arbitrary(with = one_of(&[2, 0, 1, 8]))]
+    tlb_entries: u32,
 }
 
 #[derive(Arbitrary, Clone, Debug)]
@@ -213,6 +216,8 @@ impl Shape {
         config.sm.l1.mshr_merges = l1.mshr_merges;
         config.sm.l1.store_queue = l1.store_queue;
         config.sm.l1.data_bytes_per_cycle = l1.data_bytes_per_cycle;
+        config.sm.tlb.entries = l1.tlb_entries;
+        config.sm.tlb.page = 4 * LINE as u32;
         config.xbar.latency = self.xbar_latency;
         config.xbar.queue_depth = self.xbar_queue_depth;
         config.xbar.request_bytes_per_cycle = self.xbar_bytes_per_cycle;

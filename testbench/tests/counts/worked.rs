@@ -459,6 +459,19 @@ const WORKED: &[Worked] = &[
         ],
         ..PLAIN
     },
+    // A line of each of these pages of 4 KiB: 0, 1, 2, 0, 1, 1, with two entries. Pages 0 and 1 take the free entries. Page 2 replaces page 0,
+    // 0 replaces 1, and 1 replaces 2. The last load hits. No line is loaded twice, so that the L1 has none of them.
+    Worked {
+        name: "three pages in two TLB entries",
+        text: "MOV R2, c[0][0x160]\nMOV R3, c[0][0x164]\nLD.B32 R4, [R2]\nLD.B32 R5, [R2+0x1000]\nLD.B32 R6, [R2+0x2000]\n\
+               LD.B32 R7, [R2+0x80]\nLD.B32 R8, [R2+0x1080]\nLD.B32 R9, [R2+0x1100]\nEXIT",
+        sets: &[("sm.tlb.entries", "2"), ("sm.tlb.page", "4096")],
+        values: &[
+            ("l1tex__tlb_lookups_hit.sum", Number(3.0)),
+            ("l1tex__tlb_lookups_miss.sum", Number(3.0)),
+        ],
+        ..PLAIN
+    },
     // Every second word: two lanes on each of 16 banks, so two passes for the store and two for the load.
     Worked {
         name: "bank conflicts",

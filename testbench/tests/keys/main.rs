@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 18] = [
+const PROBES: [Probe; 19] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -88,6 +88,11 @@ const PROBES: [Probe; 18] = [
     },
     Probe {
         base: ROOM,
+        look: traffic,
+    },
+    Probe {
+        // The traffic covers 66 pages of this size.
+        base: &[("sm.tlb.page", "4096")],
         look: traffic,
     },
     Probe {

@@ -31,7 +31,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 22] = [
+const MAY_BE_ZERO: [&str; 23] = [
     "cc_minor",
     "check.seed",
     "check.weak",
@@ -52,6 +52,7 @@ const MAY_BE_ZERO: [&str; 22] = [
     "sm.ideal_memory_latency",
     "sm.pipes.match_per_value",
     "sm.shared.conflict_latency_per_pass",
+    "sm.tlb.entries",
     "sm.tma.latency",
     "sm.tma.pieces",
 ];
@@ -62,7 +63,7 @@ const MOST: u64 = 1 << 16;
 /// True for numbers that may be larger than [`MOST`]: bytes, registers, frequencies, and the cycles of a test by the host.
 fn is_large(key: &str) -> bool {
     let name = key.rsplit('.').next().unwrap_or(key);
-    name == "size"
+    matches!(name, "size" | "page")
         || name.ends_with("_khz")
         || key == "memory_bytes"
         || key == "gigathread.standstill_cycles"
@@ -114,6 +115,8 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     let reach = (1 << u32::BITS) * LINE as u64 - BASE;
     let why = "a limit of the simulator: line numbers have 32 bits";
     faults.at_most(entry!(config.memory_bytes), reach, why);
+    faults.power_of_two(entry!(config.sm.tlb.page));
+    faults.at_least(entry!(config.sm.tlb.page), LINE as u64, "the bytes of a line");
     let why = "the sectors of a line";
     faults.at_least(entry!(config.l2.mshr_entries), SECTORS as u64, why);
     faults.at_least(entry!(config.sm.l1.mshr_entries), SECTORS as u64, why);

@@ -41,13 +41,16 @@ impl L1 {
         state.stats.data_cycles += cycles;
     }
 
-    /// Queues a packet for the crossbar. It leaves in the next cycle at the earliest.
+    /// Translates the address of a packet, and queues it for the crossbar. It leaves in the next cycle at the earliest.
     pub(super) fn queue_to_xbar(&mut self, mut packet: Box<Packet>, now: Cycle) {
         packet.sm = self.config.sm;
         // The header below names the slice, so the line is hashed here.
         (packet.slice, packet.crossing) = self.config.map.route(packet.line, self.config.partition);
         let header = Header::of(&packet, Direction::Request);
-        self.state.xbar_queue.push(packet, header, now);
+        let missed_tlb = self.state.misses_tlb(packet.line);
+        let wait = if missed_tlb { self.config.tlb.miss_latency } else { 0 };
+        let due = now + 1 + u64::from(wait);
+        self.state.xbar_queue.push(packet, header, due, missed_tlb);
     }
 
     /// Sends one packet to the crossbar.
@@ -56,7 +59,7 @@ impl L1 {
         if state.xbar_queue.len() == 0 || !self.ports.to_xbar.has_room(now) {
             return;
         }
-        // With `check.weak` all packets may be held back.
+        // The head may wait for its translation. With `check.weak` all packets may be held back.
         let Some(mut queued) = state.xbar_queue.pop(now) else {
             return;
         };
@@ -71,6 +74,15 @@ impl L1 {
 }
 
 impl State {
+    /// Looks up the page of a line in the TLB, and counts the outcome. True for a miss.
+    fn misses_tlb(&mut self, line: u64) -> bool {
+        let Some(tlb) = &mut self.tlb else { return false };
+        let hits = tlb.look_up(line);
+        self.stats.tlb_hits += u64::from(hits);
+        self.stats.tlb_misses += u64::from(!hits);
+        !hits
+    }
+
     /// The next response, if one is due.
     #[inline]
     fn due_response(&self, now: Cycle) -> Option<&Packet> {

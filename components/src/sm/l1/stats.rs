@@ -38,6 +38,10 @@ warpwave_hw::counters! {
         /// Sectors of bulk copies sent to the crossbar.
         pub bulk_sectors_written: u64,
         pub lines_evicted: u64,
+        /// Packets for the crossbar whose page was in the TLB, or took an entry that was never used.
+        pub tlb_hits: u64,
+        /// Packets for the crossbar whose page was not in the TLB.
+        pub tlb_misses: u64,
         /// Cycles in which at least one request was looked up.
         pub tag_cycles: u64,
         /// Cycles in which responses held the data path to the LSU.

@@ -1,11 +1,17 @@
 //! Tests of an L1 alone. The test acts as LSU and crossbar.
 
 use super::*;
-use crate::config::{Check, ReplacementPolicy};
+use crate::config::{self, Check, ReplacementPolicy};
 use crate::proto::mem::{LINE, Stage};
 use crate::test_ports::{Packets, add, all, line, load, run, store, wire};
 
 const LATENCY: u64 = 20;
+
+const NO_TLB: config::Tlb = config::Tlb {
+    entries: 0,
+    page: 4096,
+    miss_latency: 9,
+};
 
 struct Bench {
     l1: L1,
@@ -31,6 +37,7 @@ fn config() -> Config {
         data_bytes_per_cycle: 128,
         store_queue: 8,
         disorder: Check { weak: 0, seed: 1 },
+        tlb: NO_TLB,
         return_queue: 8,
         partition: 0,
         map: Arc::new(AddressMap::new(1, 1)),
@@ -529,4 +536,101 @@ fn stores_to_one_line_keep_their_order_with_check_weak() {
         );
     }
     assert!(!left.is_sorted(), "{left:?}");
+}
+
+/// Pages of 32 lines in two entries.
+fn two_pages() -> Config {
+    let tlb = config::Tlb { entries: 2, ..NO_TLB };
+    Config { tlb, ..config() }
+}
+
+/// Loads one line of each page, one after the other. Returns the cycles from each lookup until its packet left for the L2.
+fn cycles_to_leave(bench: &mut Bench, pages: &[u64]) -> Vec<u64> {
+    let mut cycles = Vec::new();
+    for (n, page) in (0..).zip(pages) {
+        let sent = bench.now;
+        // Another line of the page each time, so that the L1 never has it.
+        bench.send(load(32 * page + n, 0b0001, n as u32), 20);
+        let request = bench.requests().remove(0);
+        cycles.push(request.stamps.at(Stage::Request).unwrap().0 - sent.0 - 1);
+        bench.return_packet(request, 9);
+        assert_eq!(bench.received(), [(n as u32, 9)]);
+    }
+    cycles
+}
+
+#[test]
+fn chase_over_three_pages_waits_for_each_translation_with_two_entries() {
+    let mut bench = Bench::new(two_pages());
+    // The first two pages take the free entries. From then on, each page has left before it comes back.
+    assert_eq!(cycles_to_leave(&mut bench, &[0, 1, 2, 0, 1, 2]), [1, 1, 10, 10, 10, 10]);
+    let stats = bench.l1.counters();
+    assert_eq!((stats.tlb_hits, stats.tlb_misses), (2, 4));
+}
+
+#[test]
+fn chase_over_two_pages_never_waits_with_two_entries() {
+    let mut bench = Bench::new(two_pages());
+    assert_eq!(cycles_to_leave(&mut bench, &[5, 9, 5, 9, 5]), [1; 5]);
+    // The start of a grid invalidates the lines, not the translations.
+    bench.send(invalidate(), LATENCY + 3);
+    bench.received();
+    assert_eq!(cycles_to_leave(&mut bench, &[9, 5, 9]), [1; 3]);
+    assert_eq!(bench.l1.counters().tlb_misses, 0);
+}
+
+#[test]
+fn load_that_hits_in_the_l1_needs_no_translation() {
+    let mut bench = Bench::new(two_pages());
+    assert_eq!(cycles_to_leave(&mut bench, &[0, 1, 2]), [1, 1, 10]);
+    let before = *bench.l1.counters();
+    // Line 0 of page 0 is in the L1. Page 0 has lost its entry.
+    bench.send(load(0, 0b0001, 7), LATENCY + 3);
+    assert_eq!(bench.received(), [(7, 9)]);
+    let after = bench.l1.counters();
+    assert_eq!((after.tlb_hits, after.tlb_misses), (before.tlb_hits, before.tlb_misses));
+}
+
+/// Reads the signal `tlb_misses`.
+struct TlbMisses(Option<u64>);
+
+impl Probe for TlbMisses {
+    fn bit(&mut self, _: &'static str, _: Option<bool>) {}
+    fn vector(&mut self, name: &'static str, _: u32, value: Option<u64>) {
+        if name == "tlb_misses" {
+            self.0 = value;
+        }
+    }
+    fn state(&mut self, _: &'static str, _: &'static [&'static str], _: Option<usize>) {}
+    fn enter(&mut self, _: &'static str, _: usize) {}
+    fn leave(&mut self) {}
+}
+
+/// The packets that have missed the TLB and wait, as a waveform shows them.
+fn waiting(l1: &L1) -> u64 {
+    let mut signal = TlbMisses(None);
+    l1.probe(&mut signal);
+    signal.0.expect("the L1 has the signal")
+}
+
+#[test]
+fn misses_overlap_and_packets_leave_in_order() {
+    let mut bench = Bench::new(two_pages());
+    cycles_to_leave(&mut bench, &[0, 1]);
+    let sent = bench.now;
+    // A miss, a hit, and another miss: looked up in the cycles 1, 2 and 3 from here.
+    bench.send(store(64, 0b1, 1, 0), 1);
+    bench.send(store(32, 0b1, 1, 1), 1);
+    bench.send(add(96, 1, 1, 2), 1);
+    bench.run(3);
+    assert_eq!(waiting(&bench.l1), 2, "in cycle 6 both wait");
+    bench.run(20);
+    assert_eq!(waiting(&bench.l1), 0);
+    let left: Vec<_> = bench
+        .requests()
+        .iter()
+        .map(|packet| packet.stamps.at(Stage::Request).unwrap().0 - sent.0)
+        .collect();
+    // 1 + 1 + 9. The hit could leave in cycle 3, and waits for the store before it. 3 + 1 + 9.
+    assert_eq!(left, [11, 12, 13]);
 }

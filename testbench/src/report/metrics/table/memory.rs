@@ -149,6 +149,22 @@ pub(super) const L1: &[Row] = &[
         excessive,
     ),
     (
+        "l1tex__tlb_lookups_hit.sum",
+        "packet",
+        "l1",
+        "Packets from the L1 to the L2 whose page was in the TLB of the SM, or took an entry that was never used.",
+        "sum of tlb_hits",
+        |i| i.sum("l1", "tlb_hits"),
+    ),
+    (
+        "l1tex__tlb_lookups_miss.sum",
+        "packet",
+        "l1",
+        "Packets from the L1 to the L2 that waited `sm.tlb.miss_latency` for the translation of their page.",
+        "sum of tlb_misses",
+        |i| i.sum("l1", "tlb_misses"),
+    ),
+    (
         "l1tex__throughput.avg.pct_of_peak_sustained_active",
         "%",
         "l1, shared",
