@@ -128,21 +128,26 @@ impl Ahead {
     /// Adds the distance of the first tested value from the bound, in the direction of the steps.
     fn distance(&self, copier: &mut Copier<'_>, line: u32) -> VReg {
         let words = self.counter.words;
+        let left = copier.code.new_group(words);
         let (counter, bound) = (Arg::vreg(self.counter.vreg), self.test.bound);
         let (to, from, more) = match self.growth > 0 {
             true => (bound, counter, -self.first),
             false => (counter, bound, self.first),
         };
-        let (left, more) = (copier.code.new_group(words), Arg::imm(self.counter.cut(more as u64)));
-        if words == 1 {
-            let distance = Op::machine(Opcode::Iadd3).src(&[to, from.negated(), more]);
-            copier.push(Op { line, ..distance.dst(left) });
-            return left;
-        }
-        let part = copier.code.new_group(2);
-        copier.push(Op { line, ..Op::wide(Wide::Sub).src(&[to, from]).dst(part) });
-        let whole = Op::wide(Wide::Add).src(&[Arg::vreg(part), more]);
-        copier.push(Op { line, ..whole.dst(left) });
+        let cut = |value: u64| self.counter.cut(value);
+        let distance = match (to.known(), from.known()) {
+            (_, Some(from)) => added(words, to, cut((more as u64).wrapping_sub(from))),
+            (Some(to), _) if words == 1 => {
+                Op::machine(Opcode::Iadd3).src(&[from.negated(), Arg::imm(cut((more as u64).wrapping_add(to)))])
+            }
+            _ if words == 1 => Op::machine(Opcode::Iadd3).src(&[to, from.negated(), Arg::imm(cut(more as u64))]),
+            _ => {
+                let part = copier.code.new_group(2);
+                copier.push(Op { line, ..Op::wide(Wide::Sub).src(&[to, from]).dst(part) });
+                added(words, Arg::vreg(part), more as u64)
+            }
+        };
+        copier.push(Op { line, ..distance.dst(left) });
         left
     }
 
