@@ -4,6 +4,8 @@
 
 /// Names of the passes that can be left out. All but the last are in the order of their first run.
 ///
+/// `unroll` writes the iterations of a loop one after the other, and is left out by default ([`OFF_BY_DEFAULT`]).
+///
 /// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
 /// it, every branch reconverges at a barrier. `remat` moves a constant into a register before each use where registers run out. Without it,
 /// constants are kept in local memory, as other values are.

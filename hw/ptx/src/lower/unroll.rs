@@ -31,8 +31,8 @@ use warpwave_isa::space::Space;
 
 /// Limit of iterations times (body + 1)² for copies in place of a loop.
 const MAX_SQUARES: u64 = 23_500;
-/// Limit of the copies in place of a loop of up to four iterations.
-const MAX_SHORT: u64 = 384;
+/// Limits of a loop with few iterations: their number, and the operations of all copies.
+const MAX_SHORT: (u64, u64) = (6, 384);
 /// Limit of the copies in a loop and behind it. It gives the copies of all seven loops in the table.
 const MAX_PARTIAL: u64 = 340;
 /// Operations of a kernel after which no further loop is unrolled. Assumed: it limits the time to compile.
@@ -112,12 +112,14 @@ fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
     // The last iteration of a loop with its test at the end is whole.
     let n = passes + u64::from(shape.tests_at_end());
     let squares = n.saturating_mul((body + 1) * (body + 1));
-    if squares <= MAX_SQUARES || n <= 4 && n * body <= MAX_SHORT {
+    if squares <= MAX_SQUARES || n <= MAX_SHORT.0 && n * body <= MAX_SHORT.1 {
         return Some(Plan::Whole(n));
     }
     // Only whole iterations are certain to run in a row.
     let most = (MAX_PARTIAL / body.max(1)).min(n / 2);
-    let copies = (4..=most).rev().find(|copies| (copies + n % copies) * body <= MAX_PARTIAL);
+    let copies = (4..=most)
+        .rev()
+        .find(|copies| (copies + n % copies) * body <= MAX_PARTIAL);
     let (copies, _) = copies.zip((!shape.breaks && !shape.ends).then_some(()))?;
     Some(Plan::Partial {
         copies,
@@ -131,16 +133,20 @@ fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
 fn stays_in_loop(op: &Op) -> bool {
     use Opcode::*;
     let OpKind::Machine(opcode) = op.kind else { return false };
-    matches!(
-        opcode,
-        Shfl | Vote | Match | Redux | Warpsync | Membar | FenceView | CctlIvall | Nanosleep | Brx | P2r | R2p
-    )
+    let is_exchange = matches!(opcode, Shfl | Vote | Match | Redux) || is_explicit_sync(op);
+    let is_fence = matches!(opcode, Membar | FenceView | CctlIvall | Nanosleep);
+    is_exchange || is_fence || matches!(opcode, Brx | P2r | R2p)
+}
+
+/// True for a `bar.warp.sync` of the text. The syncs that selection adds to other instructions usually go.
+fn is_explicit_sync(op: &Op) -> bool {
+    op.is(Opcode::Warpsync) && op.mods.count == 1
 }
 
 /// Returns the number of machine instructions of an operation. Moves between registers and the branch of the loop count as none.
 fn instructions(op: &Op) -> u64 {
     match op.kind {
-        OpKind::Machine(Opcode::Mov | Opcode::Bra) | OpKind::Wide(Wide::Mov) => 0,
+        OpKind::Machine(Opcode::Mov | Opcode::Bra | Opcode::Warpsync) | OpKind::Wide(Wide::Mov) => 0,
         OpKind::Machine(_) => 1,
         OpKind::Wide(Wide::Mad) => 3,
         OpKind::Wide(_) => 2,
@@ -209,7 +215,7 @@ fn add_rounds(copier: &mut Copier<'_>, shape: &Loop, copies: u64, rounds: u64) -
         copier.copy(Start::Registers { k }, false);
     }
     let line = last_line(copier, shape);
-    copier.finish(line);
+    copier.finish(true, line);
     let end = counter.cut(counter.start?.wrapping_add(counter.step.wrapping_mul(copies * rounds)));
     let goes_on = copier.code.new_pred();
     let test = comparison(counter.words).src(&[Arg::vreg(counter.vreg), Arg::imm(end)]);

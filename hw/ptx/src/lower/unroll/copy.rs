@@ -148,10 +148,11 @@ impl<'c> Copier<'c> {
         self.push(jump(target, line).guard(guard));
     }
 
-    /// Writes the counters after the copies.
-    pub fn finish(&mut self, line: u32) {
+    /// Writes the counters after the copies: all of them if the loop goes on, or those that the code after it reads.
+    pub fn finish(&mut self, goes_on: bool, line: u32) {
         for counter in &self.shape.counters {
-            if !self.deferred.contains(&counter.vreg) {
+            let is_read = goes_on || self.locals.read_after.contains(&counter.vreg);
+            if !is_read || !self.deferred.contains(&counter.vreg) {
                 continue;
             }
             let known = self.facts.constant(counter.vreg, counter.words);
@@ -161,7 +162,10 @@ impl<'c> Copier<'c> {
                 (None, Some(0) | None) => continue,
                 (None, Some(more)) => added(counter.words, Arg::vreg(counter.vreg), more),
             };
-            self.push(Op { line, ..value.dst(counter.vreg) });
+            self.push(Op {
+                line,
+                ..value.dst(counter.vreg)
+            });
         }
     }
 
@@ -184,7 +188,9 @@ impl<'c> Copier<'c> {
                 }
                 Start::Iteration { k, .. } | Start::Registers { k } if self.deferred.contains(&counter.vreg) => {
                     let more = counter.cut(counter.step.wrapping_mul(k));
-                    self.facts.sums.insert(counter.vreg, (counter.vreg, counter.words, more));
+                    self.facts
+                        .sums
+                        .insert(counter.vreg, (counter.vreg, counter.words, more));
                 }
                 _ => {}
             }
@@ -199,7 +205,7 @@ impl<'c> Copier<'c> {
         let after = shape.latch + 1;
         if shape.test.is_some_and(|test| test.block == block) {
             if exits {
-                self.finish(op.line);
+                self.finish(false, op.line);
                 let target = if block == shape.latch { after } else { target };
                 self.push(jump(target, op.line));
             }
@@ -213,7 +219,11 @@ impl<'c> Copier<'c> {
             _ => (guard, target),
         };
         if guard != VGuard::NEVER {
-            self.push(Op { guard, target: Some(target), ..*op });
+            self.push(Op {
+                guard,
+                target: Some(target),
+                ..*op
+            });
         }
     }
 
@@ -239,7 +249,11 @@ impl<'c> Copier<'c> {
             (None, Some((base, _, more))) => added(words, Arg::vreg(base), more),
             _ => self.with_names(op),
         };
-        let mut new = Op { guard: op.guard, line: op.line, ..new };
+        let mut new = Op {
+            guard: op.guard,
+            line: op.line,
+            ..new
+        };
         new.dst = op.dst.map(|vreg| self.name(vreg));
         new.pdst = op.pdst.map(|pred| pred.map(|pred| self.pred_name(pred)));
         self.push(new);
@@ -258,7 +272,11 @@ impl<'c> Copier<'c> {
         for guard in &mut op.psrc[..shape.psrc] {
             let value = guard.pred.and_then(|pred| self.facts.preds.get(&pred));
             if let Some(&value) = value {
-                *guard = if value == guard.negated { VGuard::NEVER } else { VGuard::ALWAYS };
+                *guard = if value == guard.negated {
+                    VGuard::NEVER
+                } else {
+                    VGuard::ALWAYS
+                };
             }
         }
     }
@@ -268,7 +286,10 @@ impl<'c> Copier<'c> {
         match guard.pred.map(|pred| (pred, self.facts.preds.get(&pred))) {
             Some((_, Some(&value))) if value == guard.negated => VGuard::NEVER,
             Some((_, Some(_))) => VGuard::ALWAYS,
-            Some((pred, None)) => VGuard { pred: Some(self.pred_name(pred)), ..guard },
+            Some((pred, None)) => VGuard {
+                pred: Some(self.pred_name(pred)),
+                ..guard
+            },
             None => guard,
         }
     }
@@ -367,7 +388,10 @@ impl<'c> Copier<'c> {
             return found;
         }
         let new = self.code.new_group(words);
-        self.push(Op { line, ..added(words, Arg::vreg(base), more).dst(new) });
+        self.push(Op {
+            line,
+            ..added(words, Arg::vreg(base), more).dst(new)
+        });
         self.temps.insert((base, more), new);
         new
     }
@@ -377,7 +401,11 @@ impl<'c> Copier<'c> {
 /// displacement does not fit.
 fn add_displacement(op: &mut Op, slot: usize, base: VReg, more: u64) -> bool {
     let words = op.shape().src[slot];
-    let more = if words == 1 { i64::from(more as u32 as i32) } else { more as i64 };
+    let more = if words == 1 {
+        i64::from(more as u32 as i32)
+    } else {
+        more as i64
+    };
     let total = i64::from(op.mods.offset).wrapping_add(more);
     let fits = (-MAX_DISPLACEMENT..MAX_DISPLACEMENT).contains(&total);
     if address_slot(op) != Some(slot) || !op.src[slot].is_plain() || !fits {
@@ -404,7 +432,11 @@ fn constant(words: u8, value: u64) -> Op {
 }
 
 fn move_of(words: u8) -> Op {
-    if words == 2 { Op::wide(Wide::Mov) } else { Op::machine(Opcode::Mov) }
+    if words == 2 {
+        Op::wide(Wide::Mov)
+    } else {
+        Op::machine(Opcode::Mov)
+    }
 }
 
 /// Creates the sum of a value of one or two words and a constant.
@@ -426,5 +458,9 @@ fn jump(target: BlockId, line: u32) -> Op {
 
 /// Creates a comparison of two values of one or two words.
 pub(super) fn comparison(words: u8) -> Op {
-    Op::new(if words == 2 { OpKind::Wide(Wide::Setp) } else { OpKind::Machine(Opcode::Isetp) })
+    Op::new(if words == 2 {
+        OpKind::Wide(Wide::Setp)
+    } else {
+        OpKind::Machine(Opcode::Isetp)
+    })
 }

@@ -32,7 +32,22 @@ fn machine(op: &Op, opcode: Opcode) -> Option<Folded> {
     use Opcode::*;
     let folds = matches!(
         opcode,
-        Mov | Sel | Prmt | Iadd3 | Lea | Lop3 | Imnmx | Iabs | Popc | Flo | Brev | Shf | Bfe | Bfi | Imad | ImadWide | Isetp
+        Mov | Sel
+            | Prmt
+            | Iadd3
+            | Lea
+            | Lop3
+            | Imnmx
+            | Iabs
+            | Popc
+            | Flo
+            | Brev
+            | Shf
+            | Bfe
+            | Bfi
+            | Imad
+            | ImadWide
+            | Isetp
     );
     let shape = op.shape();
     let is_known = |slot: usize| shape.src[slot] == 0 || matches!(op.src[slot].bits, Bits::Zero | Bits::Imm(_));
@@ -57,11 +72,16 @@ fn machine(op: &Op, opcode: Opcode) -> Option<Folded> {
             _ => Lanes::ZERO,
         };
     }
-    operands.preds = op.psrc.map(|guard| if guard.negated { LaneMask::NONE } else { LaneMask::ALL });
+    operands.preds = op
+        .psrc
+        .map(|guard| if guard.negated { LaneMask::NONE } else { LaneMask::ALL });
     let mut results = Results::default();
     execute(&inst, &decoded, LaneMask::ALL, &operands, &mut results);
     Some(Folded {
-        words: results.words[..shape.dst as usize].iter().map(|word| word.0[0]).collect(),
+        words: results.words[..shape.dst as usize]
+            .iter()
+            .map(|word| word.0[0])
+            .collect(),
         preds: [0, 1].map(|n| results.preds[n] == LaneMask::ALL),
     })
 }

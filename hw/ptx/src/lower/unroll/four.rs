@@ -26,7 +26,7 @@ pub(super) fn add(copier: &mut Copier<'_>, shape: &Loop) -> Option<Vec<usize>> {
     for k in 0..COPIES {
         copier.copy(Start::Registers { k }, false);
     }
-    copier.finish(line);
+    copier.finish(true, line);
     let goes_on = ahead.test_in_loop(copier, line, VGuard::ALWAYS);
     copier.push_branch(copier.label(1), VGuard::pred(goes_on), line);
     if shape.tests_at_end() {
@@ -57,9 +57,17 @@ impl Ahead {
         let test = shape.test?;
         let counter = shape.counters[test.counter];
         let step = counter.signed_step();
-        let offset = if counter.words == 1 { i64::from(test.offset as u32 as i32) } else { test.offset as i64 };
+        let offset = if counter.words == 1 {
+            i64::from(test.offset as u32 as i32)
+        } else {
+            test.offset as i64
+        };
         // A loop that tests at its end has not tested the last of its iterations so far.
-        let first = if shape.tests_at_end() { offset.checked_sub(step)? } else { offset };
+        let first = if shape.tests_at_end() {
+            offset.checked_sub(step)?
+        } else {
+            offset
+        };
         let growth = step.checked_mul(COPIES as i64 - 1)?;
         let reach = growth.checked_add(first)?;
         let goes_ahead = first == 0 || first.signum() == step.signum();
@@ -88,14 +96,25 @@ impl Ahead {
         let words = self.counter.words;
         let limit = copier.code.new_group(words);
         self.limit = Some(limit);
-        let back = added(words, self.test.bound, self.counter.cut(self.reach.wrapping_neg() as u64));
-        copier.push(Op { line, ..back.dst(limit) });
+        let back = added(
+            words,
+            self.test.bound,
+            self.counter.cut(self.reach.wrapping_neg() as u64),
+        );
+        copier.push(Op {
+            line,
+            ..back.dst(limit)
+        });
         let (lowest, highest) = match (self.test.ty.is_signed(), words) {
             (false, _) => (0, u64::MAX),
             (true, 1) => (1 << 31, (1 << 31) - 1),
             (true, _) => (1 << 63, (1 << 63) - 1),
         };
-        let (cmp, farthest) = if self.reach >= 0 { (Cmp::Ge, lowest) } else { (Cmp::Le, highest) };
+        let (cmp, farthest) = if self.reach >= 0 {
+            (Cmp::Ge, lowest)
+        } else {
+            (Cmp::Le, highest)
+        };
         let nearest: u64 = self.counter.cut(u64::wrapping_add_signed(farthest, self.reach));
         let fits = copier.code.new_pred();
         let test = comparison(words).src(&[self.test.bound, Arg::imm(nearest)]).pdst(fits);
@@ -128,14 +147,16 @@ impl Ahead {
     /// Adds the distance of the first tested value from the bound, in the direction of the steps.
     fn distance(&self, copier: &mut Copier<'_>, line: u32) -> VReg {
         let words = self.counter.words;
-        let left = copier.code.new_group(words);
         let (counter, bound) = (Arg::vreg(self.counter.vreg), self.test.bound);
         let (to, from, more) = match self.growth > 0 {
             true => (bound, counter, -self.first),
             false => (counter, bound, self.first),
         };
         let cut = |value: u64| self.counter.cut(value);
+        let left = copier.code.new_group(words);
         let distance = match (to.known(), from.known()) {
+            // A loop down to zero.
+            (None, Some(0)) if more == 0 => return self.counter.vreg,
             (_, Some(from)) => added(words, to, cut((more as u64).wrapping_sub(from))),
             (Some(to), _) if words == 1 => {
                 Op::machine(Opcode::Iadd3).src(&[from.negated(), Arg::imm(cut((more as u64).wrapping_add(to)))])
@@ -143,11 +164,17 @@ impl Ahead {
             _ if words == 1 => Op::machine(Opcode::Iadd3).src(&[to, from.negated(), Arg::imm(cut(more as u64))]),
             _ => {
                 let part = copier.code.new_group(2);
-                copier.push(Op { line, ..Op::wide(Wide::Sub).src(&[to, from]).dst(part) });
+                copier.push(Op {
+                    line,
+                    ..Op::wide(Wide::Sub).src(&[to, from]).dst(part)
+                });
                 added(words, Arg::vreg(part), more as u64)
             }
         };
-        copier.push(Op { line, ..distance.dst(left) });
+        copier.push(Op {
+            line,
+            ..distance.dst(left)
+        });
         left
     }
 
@@ -159,7 +186,10 @@ impl Ahead {
         let mut tested = counter;
         if more != 0 {
             let vreg = copier.code.new_group(words);
-            copier.push(Op { line, ..added(words, counter, more).dst(vreg) });
+            copier.push(Op {
+                line,
+                ..added(words, counter, more).dst(vreg)
+            });
             tested = Arg::vreg(vreg);
         }
         let ended = copier.code.new_pred();

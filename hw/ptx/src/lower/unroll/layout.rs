@@ -45,7 +45,11 @@ pub(super) fn replace(code: &mut Code, regions: Vec<Region>) {
     numbers[n_blocks] = new.len();
     for (block, first) in new.iter_mut().zip(firsts) {
         for target in block.ops.iter_mut().filter_map(|op| op.target.as_mut()) {
-            *target = if *target < n_blocks { numbers[*target] } else { first + *target - n_blocks };
+            *target = if *target < n_blocks {
+                numbers[*target]
+            } else {
+                first + *target - n_blocks
+            };
         }
     }
     code.blocks = new;
@@ -66,7 +70,11 @@ pub(super) fn join_chains(code: &mut Code) {
         if !graph.is_reachable(block) {
             continue;
         }
-        let follows = last.is_some() && graph.predecessors[block].iter().filter(|&&from| graph.is_reachable(from)).eq(last.iter());
+        let follows = last.is_some()
+            && graph.predecessors[block]
+                .iter()
+                .filter(|&&from| graph.is_reachable(from))
+                .eq(last.iter());
         let before = new.last_mut().filter(|_| follows);
         if let Some(before) = before.filter(|before| goes_to_next(&before.ops)) {
             numbers[block] -= 1;

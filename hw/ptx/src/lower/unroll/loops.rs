@@ -44,7 +44,11 @@ impl Counter {
 
     /// Returns the step as a signed number.
     pub fn signed_step(&self) -> i64 {
-        if self.words == 1 { i64::from(self.step as u32 as i32) } else { self.step as i64 }
+        if self.words == 1 {
+            i64::from(self.step as u32 as i32)
+        } else {
+            self.step as i64
+        }
     }
 }
 
@@ -164,18 +168,25 @@ fn analysed(code: &Code, graph: &Graph, header: BlockId, latch: BlockId) -> Loop
 
 /// Returns the constant that a counter holds before the first iteration.
 fn start(code: &Code, graph: &Graph, blocks: &RangeInclusive<BlockId>, counter: &Counter) -> Option<u64> {
-    let mut outside = graph.predecessors[*blocks.start()].iter().filter(|from| !blocks.contains(from));
+    let mut outside = graph.predecessors[*blocks.start()]
+        .iter()
+        .filter(|from| !blocks.contains(from));
     let (Some(&first), None) = (outside.next(), outside.next()) else {
         return None;
     };
     let mut block = first;
     // The bound is for unreachable code.
     for _ in 0..code.blocks.len() {
-        let writes = |op: &&Op| op.defs().any(|vreg| (0..counter.words).any(|n| vreg == counter.vreg.offset(n)));
+        let writes = |op: &&Op| {
+            op.defs()
+                .any(|vreg| (0..counter.words).any(|n| vreg == counter.vreg.offset(n)))
+        };
         if let Some(op) = code.blocks[block].ops.iter().rev().find(writes) {
             let is_move = op.is(Opcode::Mov) || op.kind == OpKind::Wide(Wide::Mov);
             let is_whole = op.dst == Some(counter.vreg) && op.shape().dst == counter.words;
-            return op.src[0].known().filter(|_| is_move && is_whole && op.guard == VGuard::ALWAYS);
+            return op.src[0]
+                .known()
+                .filter(|_| is_move && is_whole && op.guard == VGuard::ALWAYS);
         }
         match graph.predecessors[block][..] {
             [before] => block = before,
@@ -253,7 +264,10 @@ impl Scan {
             self.compares.remove(&pred);
         }
         if let Some(compare) = compare {
-            let inverse = Compare { cmp: inverse(compare.cmp), ..compare };
+            let inverse = Compare {
+                cmp: inverse(compare.cmp),
+                ..compare
+            };
             for (pred, compare) in op.pdst.iter().zip([compare, inverse]) {
                 self.compares.extend(pred.map(|pred| (pred, compare)));
             }
@@ -330,7 +344,12 @@ impl Scan {
                 let vreg = vreg.offset(n);
                 !self.irregular.contains(&vreg) && !self.conditional.0.contains(&vreg)
             });
-            let counter = Counter { vreg: base, words, step: 0, start: None };
+            let counter = Counter {
+                vreg: base,
+                words,
+                step: 0,
+                start: None,
+            };
             let step = counter.cut(step);
             (base == *vreg && step != 0 && is_regular).then_some(Counter { step, ..counter })
         };
