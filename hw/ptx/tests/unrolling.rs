@@ -88,6 +88,18 @@ fn unknown_number_of_iterations_gives_four_copies_up_to_the_size_of_the_vendor()
 }
 
 #[test]
+fn exit_by_polled_memory_keeps_a_loop() {
+    let loop_with = |load: &str| {
+        format!(
+            "loop:\nfma.rn.f32 %f1, %f1, %f2, %f2;\n{load} %r1, [%rd1+16];\nsetp.ne.u32 %p2, %r1, 0;\n@%p2 bra out;\n\
+             add.s32 %i, %i, 1;\nsetp.lt.s32 %p1, %i, 3;\n@%p1 bra loop;\nout:\n"
+        )
+    };
+    assert_eq!(ffmas(&around(&loop_with("ld.global.u32"))), 3);
+    assert_eq!(ffmas(&around(&loop_with("ld.volatile.global.u32"))), 1);
+}
+
+#[test]
 fn pragmas_keep_loops() {
     let text = chain(4, "8");
     assert_eq!(ffmas(&text), 32);

@@ -19,7 +19,7 @@ mod loops;
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, Wide};
 use super::graph::Graph;
-use super::{addresses, copy_prop, dce};
+use super::{addresses, copy_prop, dce, spin};
 use copy::{Copier, Start, comparison};
 use layout::Region;
 use locals::{Live, Locals};
@@ -67,12 +67,14 @@ fn regions(code: &mut Code) -> Vec<Region> {
         return Vec::new();
     }
     let live = Live::of(code, &graph);
+    // Lanes that leave a spin loop do not wait for the others. Without the loop they would.
+    let spins = spin::spin_exits(code, &graph);
     let mut n_ops = code.ops().count();
     let mut regions = Vec::new();
     for shape in &loops {
         let locals = live.locals(code, &graph, shape);
         let region = plan(code, shape)
-            .filter(|_| n_ops < MAX_OPS)
+            .filter(|_| n_ops < MAX_OPS && !shape.blocks().any(|block| spins[block]))
             .and_then(|plan| unrolled(code, shape, &plan, locals));
         match region {
             Some(region) => {
