@@ -69,11 +69,15 @@ impl Counted {
     fn text(&self, bound: &str) -> String {
         let Counted { ty, cmp, step, place } = self;
         let test = format!("setp.{cmp}.{ty} %p0, %i, {bound};\n");
-        let word = if ty.ends_with("64") { "cvt.u32.u64 %a2, %i;\n" } else { "mov.b32 %a2, %i;\n" };
+        let word = if ty.ends_with("64") {
+            "cvt.u32.u64 %a2, %i;\n"
+        } else {
+            "mov.b32 %a2, %i;\n"
+        };
         let body = format!("{word}mad.lo.u32 %r, %r, 31, %a2;\n");
         let step = format!("add.{ty} %i, %i, {step};\n");
         match place {
-            Place::Top => format!("again:\n{test}@!%p0 bra out;\n{body}{step}bra again;\nout:\n"),
+            Place::Top => format!("again:\n{test}@!%p0 bra done;\n{body}{step}bra again;\ndone:\n"),
             Place::End => format!("again:\n{body}{step}{test}@%p0 bra again;\n"),
             Place::EndOld => format!("again:\n{body}{test}{step}@%p0 bra again;\n"),
         }
@@ -109,7 +113,9 @@ fn threads_with_unknown_starts_and_bounds_run_their_own_iterations() {
         let places = [ends[0], ends[1], 100, 1_000_000];
         // Starts and bounds near each other, and near the ends of the type. Those of endless loops are left out.
         let pairs = places.into_iter().flat_map(|base| {
-            (0..24).flat_map(move |n| (-3..3).map(move |near| (base.wrapping_add(near), base.wrapping_add(near + n * counted.step))))
+            (0..24).flat_map(move |n| {
+                (-3..3).map(move |near| (base.wrapping_add(near), base.wrapping_add(near + n * counted.step)))
+            })
         });
         let pairs: Vec<(i64, i64)> = pairs
             .map(|(start, bound)| (counted.cut(start), counted.cut(bound)))
@@ -118,7 +124,9 @@ fn threads_with_unknown_starts_and_bounds_run_their_own_iterations() {
         for pairs in pairs.chunks(pairs.len().div_ceil(4).max(1)) {
             let of = |thread: usize| pairs[thread * 7 % pairs.len()];
             let words = |value: i64| [value as u32, (value >> 32) as u32];
-            let input: Vec<u32> = (0..32).flat_map(|t| [words(of(t).0), words(of(t).1)].concat()).collect();
+            let input: Vec<u32> = (0..32)
+                .flat_map(|t| [words(of(t).0), words(of(t).1)].concat())
+                .collect();
             let wanted: Vec<u32> = (0..32).map(|t| counted.sum(of(t).0, of(t).1, MOST).unwrap()).collect();
             let width = &counted.ty[1..];
             let body = format!(
@@ -128,7 +136,11 @@ fn threads_with_unknown_starts_and_bounds_run_their_own_iterations() {
             );
             let text = one_word_each("sm_80", &body).replace("(.param .u64 out)", "(.param .u64 out, .param .u64 in)");
             println!("{counted:?} of {pairs:?}");
-            Kernel::of(&text).with_every_pass().output(&wanted).input(&input).holds();
+            Kernel::of(&text)
+                .with_every_pass()
+                .output(&wanted)
+                .input(&input)
+                .holds();
         }
     }
 }
@@ -136,9 +148,15 @@ fn threads_with_unknown_starts_and_bounds_run_their_own_iterations() {
 #[test]
 fn loops_with_known_starts_and_bounds_run_all_iterations() {
     for counted in loops(&[1, -1, 3]) {
-        for (n, start) in [(0, 5), (1, 0), (2, 9), (4, 0), (5, -2), (40, 7), (3001, 1), (4097, 100)] {
+        for (n, start) in [(0, 5), (1, 0), (2, 9), (4, 0), (5, -2), (40, 7), (3001, 1)] {
+            // One long loop of each kind.
+            if n > 40 && counted.step != 1 {
+                continue;
+            }
             let (start, bound) = (counted.cut(start), counted.cut(start + n * counted.step));
-            let Some(sum) = counted.sum(start, bound, 5000) else { continue };
+            let Some(sum) = counted.sum(start, bound, 5000) else {
+                continue;
+            };
             let width = &counted.ty[1..];
             let body = format!(
                 ".reg .b{width} %i;\nmov.b{width} %i, {start};\nmov.b32 %r, 0;\n{}add.u32 %r, %r, %t;\n",
@@ -146,7 +164,10 @@ fn loops_with_known_starts_and_bounds_run_all_iterations() {
             );
             let wanted: Vec<u32> = (0..32).map(|t| sum.wrapping_add(t)).collect();
             println!("{counted:?} from {start} to {bound}");
-            Kernel::of(&one_word_each("sm_80", &body)).with_every_pass().output(&wanted).holds();
+            Kernel::of(&one_word_each("sm_80", &body))
+                .with_every_pass()
+                .output(&wanted)
+                .holds();
         }
     }
 }
@@ -157,7 +178,7 @@ fn nested_loop_with_an_exit_and_a_branch_keeps_its_values() {
     let body = "mov.u32 %r, 1;\nmov.u32 %a1, 0;\nouter:\nmov.u32 %a2, 0;\ninner:\nmad.lo.u32 %r, %r, 5, %a2;\n\
                 setp.lt.u32 %p2, %r, %a1;\n@%p2 add.u32 %r, %r, %a1;\nadd.u32 %a2, %a2, 1;\nsetp.lt.u32 %p0, %a2, 6;\n@%p0 bra inner;\n\
                 and.b32 %a3, %r, 1;\nsetp.eq.u32 %p3, %a3, 0;\n@%p3 bra even;\nxor.b32 %r, %r, %a1;\neven:\n\
-                setp.eq.u32 %p1, %a1, %t;\n@%p1 bra out;\nadd.u32 %a1, %a1, 1;\nsetp.ne.u32 %p0, %a1, 9;\n@%p0 bra outer;\nout:\n";
+                setp.eq.u32 %p1, %a1, %t;\n@%p1 bra done;\nadd.u32 %a1, %a1, 1;\nsetp.ne.u32 %p0, %a1, 9;\n@%p0 bra outer;\ndone:\n";
     let wanted = |thread: u32| {
         let mut r = 1_u32;
         for i in 0..9 {
@@ -177,5 +198,8 @@ fn nested_loop_with_an_exit_and_a_branch_keeps_its_values() {
         r
     };
     let wanted: Vec<u32> = (0..32).map(wanted).collect();
-    Kernel::of(&one_word_each("sm_80", body)).with_every_pass().output(&wanted).holds();
+    Kernel::of(&one_word_each("sm_80", body))
+        .with_every_pass()
+        .output(&wanted)
+        .holds();
 }
