@@ -148,7 +148,7 @@ impl<'c> Copier<'c> {
         self.push(jump(target, line).guard(guard));
     }
 
-    /// Writes the counters after the copies: all of them if the loop goes on, or those that the code after it reads.
+    /// Writes the counters after the copies: all of them if the loop goes on, or the ones that the code after it reads.
     pub fn finish(&mut self, goes_on: bool, line: u32) {
         for counter in &self.shape.counters {
             let is_read = goes_on || self.locals.read_after.contains(&counter.vreg);
@@ -302,7 +302,7 @@ impl<'c> Copier<'c> {
         self.pred_names.get(&pred).copied().unwrap_or(pred)
     }
 
-    /// Returns the register and the constant of which an operation computes the sum. The register is a counter, or the loop never writes it.
+    /// Returns a register and a constant, if an operation computes their sum. The register is a counter, or the loop never writes it.
     fn sum(&self, op: &Op) -> Option<(VReg, u8, u64)> {
         if op.guard != VGuard::ALWAYS {
             return None;
