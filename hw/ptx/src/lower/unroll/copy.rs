@@ -148,7 +148,7 @@ impl<'c> Copier<'c> {
         self.push(jump(target, line).guard(guard));
     }
 
-    /// Writes the counters after the copies: all of them if the loop goes on, or the ones that the code after it reads.
+    /// Writes the counters after the copies. If the loop is over, only those with a later reader.
     pub fn finish(&mut self, goes_on: bool, line: u32) {
         for counter in &self.shape.counters {
             let is_read = goes_on || self.locals.read_after.contains(&counter.vreg);
