@@ -32,6 +32,8 @@ pub struct Module<'a> {
     pub files: Vec<(u32, &'a str)>,
     /// Module-scope variables, in text order.
     pub variables: Vec<Variable<'a>>,
+    /// True with `.pragma "nounroll"` at module scope: no loop is unrolled.
+    pub keeps_loops: bool,
     /// Entries and functions, in text order. A prototype has no body.
     pub functions: Vec<Function<'a>>,
     /// Each `.alias`: the new name, and the function that it stands for.
@@ -307,6 +309,8 @@ pub struct Function<'a> {
     pub params: Vec<Variable<'a>>,
     /// Performance directives and their numbers: `.maxntid`, `.reqntid`, `.minnctapersm`, and so on.
     pub limits: Vec<(&'a str, Vec<u64>)>,
+    /// True with `.pragma "nounroll"` before the body: none of its loops is unrolled.
+    pub keeps_loops: bool,
     /// The body; `None` for a prototype.
     pub body: Option<Block<'a>>,
 }
@@ -333,6 +337,8 @@ pub enum Statement<'a> {
     Instruction(Instruction<'a>),
     /// A nested scope.
     Block(Block<'a>),
+    /// `.pragma "nounroll";`: the loop that begins here is not unrolled.
+    KeepLoop,
     /// `.loc 1 17 9`
     Loc(Loc),
     /// `prototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);`

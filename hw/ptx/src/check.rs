@@ -45,6 +45,8 @@ pub(crate) struct Checked<'t, 'a> {
     pub init_names: HashMap<(SymbolId, &'a str), SymbolId>,
     /// Compute capability that the text is written for: 80 for `sm_80`.
     pub capability: u32,
+    /// True if no loop of the module is unrolled.
+    pub keeps_loops: bool,
     /// Span of the first declaration of each function, with or without a body, by name.
     pub functions: HashMap<&'a str, Span>,
     /// Function bodies in text order.
@@ -109,6 +111,8 @@ pub(crate) enum Step<'t, 'a> {
     Label(LabelId),
     /// Declaration of a `.param` variable for calls.
     Param(SymbolId),
+    /// The loop that begins here is not unrolled.
+    KeepLoop,
     Op(Op<'t, 'a>),
 }
 
@@ -203,6 +207,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                 n_module_symbols: 0,
                 init_names: HashMap::new(),
                 capability: capability::of_targets(&module.target),
+                keeps_loops: module.keeps_loops,
                 functions: HashMap::new(),
                 bodies: Vec::new(),
                 numbers: HashMap::new(),
@@ -315,6 +320,7 @@ impl<'t, 'a> Checker<'t, 'a> {
                     }
                 }
                 Statement::Instruction(instruction) => self.instruction(instruction),
+                Statement::KeepLoop => self.body.code.push(Step::KeepLoop),
                 Statement::Block(inner) => self.block(inner),
                 Statement::Targets(name, targets) => {
                     let labels = targets.iter().filter_map(|&target| self.label(target)).collect();
@@ -444,5 +450,6 @@ static EMPTY: Function<'static> = Function {
     returns: Vec::new(),
     params: Vec::new(),
     limits: Vec::new(),
+    keeps_loops: false,
     body: None,
 };

@@ -41,6 +41,8 @@ mod alignment;
 
 mod join;
 
+mod unroll;
+
 mod operands;
 
 mod jumps;
@@ -95,6 +97,8 @@ const PASSES: &[Pass] = &[
     ("addresses", addresses::run),
     // `addresses` leaves unread results.
     ("dce", dce::run),
+    // Before `legalize`, so that a counter of 64 bits is one value. After `dce`, so that the size of a body is known.
+    ("unroll", unroll::run),
     // After `addresses`, which finds sums of whole 64-bit values.
     ("legalize", legalize::run),
     // A 64-bit move is now two 32-bit copies.
@@ -179,6 +183,7 @@ pub(crate) fn lower<'t, 'a>(
     code.capability = checked.capability;
     code.reconvergence = options.reconvergence;
     code.max_registers = limits::max_registers(body.function, options.max_registers);
+    code.keeps_loops = checked.keeps_loops || body.function.keeps_loops;
     stopwatch.lap("select");
     let skipped = options.skipped_passes;
     let program = lower_selected(&mut code, body, &layout, skipped, &mut |pass, _| stopwatch.lap(pass))?;
@@ -197,8 +202,9 @@ pub(crate) fn stages<'t, 'a>(
     let mut code = select::run(checked, body, &layout, lines)?;
     code.capability = checked.capability;
     code.max_registers = limits::max_registers(body.function, None);
+    code.keeps_loops = checked.keeps_loops || body.function.keeps_loops;
     let mut stages = vec![("select", dump::text(&code))];
-    let program = lower_selected(&mut code, body, &layout, PassSet::default(), &mut |name, code| {
+    let program = lower_selected(&mut code, body, &layout, PassSet::EMPTY, &mut |name, code| {
         stages.push((name, dump::text(code)));
     })?;
     stages.push(("program", program.to_string()));

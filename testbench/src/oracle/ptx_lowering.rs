@@ -24,7 +24,7 @@ const LIMIT: u64 = 4_000_000;
 #[derive(Arbitrary, Clone, Debug)]
 pub struct PtxLowering {
     /// Optional passes left out, bit n for pass n.
-    #[arbitrary(with = one_of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 0x155, 0xaa]))]
+    #[arbitrary(with = one_of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 0x155, 0xaa]))]
     skipped: u16,
     /// Registers per thread. Few registers spill to local memory.
     #[arbitrary(with = one_of(&[None, None, Some(64), Some(40), Some(32), Some(24)]))]
@@ -76,7 +76,7 @@ pub fn ptx_lowering(input: PtxLowering) {
 fn passes(bits: u16) -> PassSet {
     let is_chosen = |&(n, name): &(usize, &&str)| bits >> n & 1 == 1 && *name != VALUE_PASS;
     let names = OPTIONAL_PASSES.iter().enumerate().filter(is_chosen);
-    names.fold(PassSet::default(), |set, (_, name)| {
+    names.fold(PassSet::EMPTY, |set, (_, name)| {
         set.with(name).expect("an optional pass")
     })
 }

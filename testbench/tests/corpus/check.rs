@@ -87,9 +87,9 @@ pub fn without_passes(case: &Case, text: &Text, entry: &str) -> Result<(), Strin
         let bytes = exact.map(|((buffer, address), _)| memory.get(address, buffer.init.len()).map(<[u8]>::to_vec));
         Ok::<_, String>((bytes.collect::<Vec<_>>(), bench.printed_in(&memory)))
     };
-    let want = results(PassSet::default(), None)?;
+    let want = results(PassSet::EMPTY, None)?;
     for pass in OPTIONAL_PASSES.into_iter().filter(|pass| *pass != VALUE_PASS) {
-        let skipped = PassSet::default().with(pass).expect("an optional pass");
+        let skipped = PassSet::EMPTY.with(pass).expect("an optional pass");
         // Constants move only if registers run out.
         let max_registers = (pass == "remat").then_some(24);
         let found = results(skipped, max_registers).map_err(|error| format!("without {pass}: {error}"))?;
@@ -97,7 +97,7 @@ pub fn without_passes(case: &Case, text: &Text, entry: &str) -> Result<(), Strin
             return Err(format!("other values without {pass}"));
         }
     }
-    let spilled = results(PassSet::default(), Some(24)).map_err(|error| format!("with 24 registers: {error}"))?;
+    let spilled = results(PassSet::EMPTY, Some(24)).map_err(|error| format!("with 24 registers: {error}"))?;
     match spilled == want {
         true => Ok(()),
         false => Err("other values with 24 registers".into()),

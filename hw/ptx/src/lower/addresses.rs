@@ -12,7 +12,7 @@ use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
 
 /// Limit of a displacement: 24 bits, signed.
-const MAX_DISPLACEMENT: i64 = 1 << 23;
+pub(super) const MAX_DISPLACEMENT: i64 = 1 << 23;
 
 pub(super) fn run(code: &mut Code) {
     let graph = Graph::of(code);
@@ -43,13 +43,10 @@ struct Context {
 
 impl Context {
     fn rewrite(&self, code: &Code, op: Op) -> Op {
+        if let Some(slot) = address_slot(&op) {
+            return self.with_displacement(code, op, slot);
+        }
         match op.kind {
-            OpKind::Machine(Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Cctl) => {
-                self.with_displacement(code, op, 0)
-            }
-            OpKind::Machine(Opcode::Ldsm | Opcode::Ldc | Opcode::Syncs) => self.with_displacement(code, op, 0),
-            // The displacement belongs to the global address. The shared one has none.
-            OpKind::Machine(Opcode::Ldgsts) => self.with_displacement(code, op, 1),
             OpKind::Wide(Wide::Add) => self.wide_sum(code, op),
             OpKind::Machine(Opcode::Iadd3) => self.sum(code, op),
             _ => op,
@@ -221,6 +218,25 @@ impl Context {
             1 => self.values.definition(code, vreg),
             _ => self.values.pair_definition(code, vreg),
         }
+    }
+}
+
+/// Returns the operand that is an address with a displacement.
+pub(super) fn address_slot(op: &Op) -> Option<usize> {
+    match op.kind {
+        OpKind::Machine(
+            Opcode::Ld
+            | Opcode::St
+            | Opcode::Atom
+            | Opcode::Red
+            | Opcode::Cctl
+            | Opcode::Ldsm
+            | Opcode::Ldc
+            | Opcode::Syncs,
+        ) => Some(0),
+        // The displacement belongs to the global address. The shared one has none.
+        OpKind::Machine(Opcode::Ldgsts) => Some(1),
+        _ => None,
     }
 }
 

@@ -146,7 +146,7 @@ pub(super) fn uses_stack(body: &Body<'_, '_>) -> bool {
 fn ops<'b, 't, 'a>(body: &'b Body<'t, 'a>) -> impl Iterator<Item = &'b Op<'t, 'a>> {
     body.code.iter().filter_map(|step| match step {
         Step::Op(op) => Some(op),
-        Step::Label(_) | Step::Param(_) => None,
+        Step::Label(_) | Step::Param(_) | Step::KeepLoop => None,
     })
 }
 

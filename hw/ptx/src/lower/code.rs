@@ -284,6 +284,8 @@ pub(crate) struct Code {
     /// First register and length of each register's group.
     pub groups: Vec<(VReg, u8)>,
     pub n_preds: u32,
+    /// Blocks whose loops `unroll` leaves as they are. Later passes do not renumber this list.
+    pub kept_loops: Vec<BlockId>,
     /// Assertions of the traps.
     pub assertions: Vec<Assertion>,
     /// Minimum number of registers of a thread.
@@ -294,6 +296,8 @@ pub(crate) struct Code {
     pub capability: u32,
     /// True to treat every conditional branch as divergent.
     pub all_diverge: bool,
+    /// True if no loop is unrolled.
+    pub keeps_loops: bool,
     /// True if no product and sum become a multiply-add.
     pub keeps_products: bool,
     /// True if spilled constants have slots in local memory.

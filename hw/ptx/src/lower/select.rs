@@ -251,6 +251,7 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
                     self.guard = VGuard::ALWAYS;
                     self.init_param(*symbol);
                 }
+                Step::KeepLoop => self.keep_loop(),
                 Step::Op(op) => {
                     self.line = line.unwrap_or_else(|| self.lines.line(op.instruction.span.start));
                     self.guard = VGuard::ALWAYS;
@@ -287,6 +288,11 @@ impl<'s, 't, 'a> Selector<'s, 't, 'a> {
     fn label(&mut self, label: usize) {
         self.new_block();
         self.label_blocks[label] = Some(self.code.blocks.len() - 1);
+    }
+
+    /// Keeps every loop that contains the current block as it is.
+    fn keep_loop(&mut self) {
+        self.code.kept_loops.push(self.code.blocks.len() - 1);
     }
 
     /// Starts a new block, unless the current one is empty.

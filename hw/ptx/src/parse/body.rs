@@ -61,7 +61,7 @@ impl<'a> Parser<'a> {
         match word {
             ".reg" => out.push(self.registers()?),
             ".loc" => out.push(self.loc()?),
-            ".pragma" => self.pragma()?,
+            ".pragma" => out.extend(self.pragma()?.then_some(Statement::KeepLoop)),
             ".const" | ".global" | ".local" | ".param" | ".shared" | ".tex" | ".extern" | ".visible" | ".weak" => {
                 let linkage = self.linkage();
                 let variables = self.variables(linkage)?;

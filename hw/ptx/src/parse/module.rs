@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
             ".address_size" => module.address_size = self.address_size()?,
             ".file" => module.files.push(self.file()?),
             ".section" => self.section()?,
-            ".pragma" => self.pragma()?,
+            ".pragma" => module.keeps_loops |= self.pragma()?,
             ".alias" => module.aliases.push(self.alias()?),
             _ => self.definition(module)?,
         }
@@ -109,14 +109,15 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    pub(super) fn pragma(&mut self) -> Parsed<()> {
+    /// Parses `.pragma "nounroll";`. True if the list names `nounroll`.
+    pub(super) fn pragma(&mut self) -> Parsed<bool> {
         self.next();
-        self.string("a pragma in quotes")?;
+        let mut keeps_loops = self.string("a pragma in quotes")? == "nounroll";
         while self.eat(b',') {
-            self.string("a pragma in quotes")?;
+            keeps_loops |= self.string("a pragma in quotes")? == "nounroll";
         }
         self.expect(b';')?;
-        Ok(())
+        Ok(keeps_loops)
     }
 
     fn alias(&mut self) -> Parsed<(Name<'a>, Name<'a>)> {
@@ -170,7 +171,8 @@ impl<'a> Parser<'a> {
         let returns = if is_entry { Vec::new() } else { self.parameters()? };
         let name = self.word("the function's name")?;
         let params = self.parameters()?;
-        let limits = self.limits()?;
+        let mut keeps_loops = false;
+        let limits = self.limits(&mut keeps_loops)?;
         let body = if self.eat(b';') {
             None
         } else {
@@ -183,6 +185,7 @@ impl<'a> Parser<'a> {
             returns,
             params,
             limits,
+            keeps_loops,
             body,
         })
     }
@@ -202,11 +205,11 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses performance directives such as `.maxntid 256, 1, 1`, and pragmas, between head and body.
-    fn limits(&mut self) -> Parsed<Vec<(&'a str, Vec<u64>)>> {
+    fn limits(&mut self, keeps_loops: &mut bool) -> Parsed<Vec<(&'a str, Vec<u64>)>> {
         let mut limits: Vec<(&str, Vec<u64>)> = Vec::new();
         while let Some(directive) = self.dotted() {
             if directive == ".pragma" {
-                self.pragma()?;
+                *keeps_loops |= self.pragma()?;
                 continue;
             }
             let span = self.next().span;

@@ -147,6 +147,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             _ => sources.to_vec(),
         };
         let skip_label = self.skip_if_guarded();
+        // The vendor's assembler calls a function for the slow path, and unrolls no loop around it.
+        self.keep_loop();
         let locations = self.routine(fast, sources);
         let needs_slow = match locations.get(1 + sources.len()) {
             Some(&VLoc::VPred(needs_slow)) => VGuard::pred(needs_slow),

@@ -227,7 +227,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let body = self.frame().body;
         (0..step).rev().find_map(|at| match &body.code[at] {
             Step::Op(op) => answer(op).map(|found| (at, found)),
-            Step::Label(_) | Step::Param(_) => None,
+            Step::Label(_) | Step::Param(_) | Step::KeepLoop => None,
         })
     }
 }
