@@ -108,7 +108,7 @@ fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
     // The increment of the counter and the test.
     let body = size.saturating_sub(2);
     let Some(passes) = shape.passes() else {
-        let fits = !shape.breaks && !shape.ends && size + 1 <= max_rolled(ops());
+        let fits = !shape.breaks && !shape.ends && size < max_rolled(ops());
         return fits.then_some(Plan::Four);
     };
     // The last iteration of a loop with its test at the end is whole.
