@@ -163,6 +163,8 @@ pub struct Param {
     pub bytes: u32,
     /// Alignment in bytes.
     pub align: u32,
+    /// True if the text declares a float. It then takes no integer.
+    pub is_float: bool,
 }
 
 /// A variable of a program, so that messages can name the variable at an address.

@@ -14,6 +14,7 @@ use warpwave::report::{csv, text};
 use warpwave::scenario::{OtherRun, Scenario, npy};
 use warpwave::verdict;
 use warpwave_components::gpu::LaunchError;
+use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::reg::Guard;
@@ -364,16 +365,16 @@ fn verdict(scenario: &Scenario, run: &Run) -> Result<String, Failure> {
     }
     let code = if wrong.is_empty() { UNMET } else { WRONG };
     let unmet = run.asserts.iter().filter(|assert| !assert.holds);
-    wrong.extend(unmet.map(|assert| format!("assert: {}", assert.values)));
+    let unmet: Vec<_> = unmet.map(|assert| format!("assert: {}", assert.values)).collect();
+    let n = wrong.len() + unmet.len();
+    let own = scenario.gpu.as_deref().filter(|own| preset::names().contains(own));
+    let other = own.filter(|own| !unmet.is_empty() && *own != run.config.name);
+    let note = other.map(|own| format!("the assertions are for {own}, and this run is on {}", run.config.name));
+    wrong.extend(unmet.into_iter().chain(note));
     if !wrong.is_empty() {
         return Err(Failure {
             code,
-            text: format!(
-                "{}: {} did not hold\n  {}",
-                scenario.name,
-                wrong.len(),
-                wrong.join("\n  ")
-            ),
+            text: format!("{}: {n} did not hold\n  {}", scenario.name, wrong.join("\n  ")),
         });
     }
     Ok(match (scenario.expectations(), run.asserts.len()) {

@@ -4,6 +4,8 @@ use thiserror::Error;
 use warpwave_components::occupancy::OccupancyError;
 use warpwave_ptx::Diagnostic;
 
+use crate::scenario::dtype::Dtype;
+
 /// The reason for refusing a launch, a buffer or a module variable.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum HostError {
@@ -55,6 +57,23 @@ pub enum HostError {
         found: String,
         /// Bytes of the parameter.
         want: u32,
+    },
+    /// A float parameter is given an integer, whose bits would be taken as a float.
+    #[error(
+        "argument {index} of kernel `{entry}` is a scalar {found}, but its parameter `{param}` is a float; \
+         give a float, such as {{ f{bits} = 2.0 }}"
+    )]
+    ArgumentType {
+        /// The kernel.
+        entry: String,
+        /// Index of the argument.
+        index: usize,
+        /// The parameter.
+        param: String,
+        /// Type of the argument given.
+        found: Dtype,
+        /// Bits of the parameter.
+        bits: u32,
     },
     /// No variable of the module has this name.
     #[error("the program has no module variable `{name}` in .global or .const; it has {}", list(.known))]

@@ -200,6 +200,17 @@ fn param_bank(launch: &Launch, program: &Program, placement: &Placement) -> Resu
                 want: param.bytes,
             });
         }
+        if let (true, Arg::Scalar(dtype, _)) = (param.is_float, arg)
+            && !dtype.is_float()
+        {
+            return Err(HostError::ArgumentType {
+                entry: program.name().to_owned(),
+                index,
+                param: param.name.clone(),
+                found: *dtype,
+                bits: 8 * param.bytes,
+            });
+        }
         put(usize::from(bank0::PARAMS) + param.offset as usize, &value);
     }
     Ok(words(&bytes))

@@ -89,6 +89,22 @@ fn faulty_scenario_is_refused_with_key_and_remedy() {
 }
 
 #[test]
+fn integer_for_a_float_parameter_is_refused() {
+    let ptx = ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .f32 factor, .param .b32 bits) { ret; }\n";
+    let run = |args: &str| {
+        let text = format!("ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{{ grid = 1, block = 32, args = {args} }}]\n");
+        let (_folder, path) = scenario(&text, &[("k.ptx", ptx.as_bytes())]);
+        warpwave(&["run", path.to_str().unwrap()])
+    };
+    let says = "argument 0 of kernel `k` is a scalar i32, but its parameter `factor` is a float; give a float, such as { f32 = 2.0 }";
+    assert_fails(&run("[{ i32 = 2 }, { i32 = 2 }]"), 2, &[says]);
+    // A parameter of bits takes both.
+    for bits in ["i32 = 2", "f32 = 2.0"] {
+        assert_eq!(run(&format!("[{{ f32 = 2.0 }}, {{ {bits} }}]")).code, 0, "{bits}");
+    }
+}
+
+#[test]
 fn array_of_another_type_or_shape_is_refused() {
     let mut npy = Vec::new();
     warpwave::scenario::npy::write(&mut npy, warpwave::scenario::dtype::Dtype::F64, &[8], &[0; 64]).unwrap();

@@ -156,6 +156,7 @@ impl<'m> Layout<'m> {
                 offset,
                 bytes: variable.bytes() as u32,
                 align: variable.alignment() as u32,
+                is_float: variable.ty.is_float(),
             });
         }
     }
