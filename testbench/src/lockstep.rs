@@ -188,7 +188,8 @@ pub fn check_memory(
     let mut all = Vec::new();
     for (grid, launch) in grids.into_iter().zip(&scenario.launches) {
         steps::run(&launch.before, scenario, &placement, &mut memory);
-        let (outcome, findings) = reference::run_checked(&grid, &mut memory, until, checks);
+        let (outcome, mut findings) = reference::run_checked(&grid, &mut memory, until, checks);
+        findings.join_copies(&grid.program);
         // The next launch would read memory that this one did not complete.
         let ended = outcome.err();
         let is_over = ended.is_some();

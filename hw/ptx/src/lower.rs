@@ -183,12 +183,17 @@ pub(crate) fn lower<'t, 'a>(
     code.capability = checked.capability;
     code.reconvergence = options.reconvergence;
     code.max_registers = limits::max_registers(body.function, options.max_registers);
-    code.keeps_loops = checked.keeps_loops || body.function.keeps_loops;
+    code.keeps_loops = keeps_loops(checked, body, &layout);
     stopwatch.lap("select");
     let skipped = options.skipped_passes;
     let program = lower_selected(&mut code, body, &layout, skipped, &mut |pass, _| stopwatch.lap(pass))?;
     stopwatch.lap("emit");
     Ok(program)
+}
+
+/// True if no loop of the kernel may be unrolled: the text says so, or the loop may be a recursion. On a GPU that is a call.
+fn keeps_loops(checked: &Checked<'_, '_>, body: &Body<'_, '_>, layout: &Layout<'_>) -> bool {
+    checked.keeps_loops || body.function.keeps_loops || layout.has_stack()
 }
 
 /// Returns pairs of pass name and code as text: after `select`, after each pass and allocation, and last the program.
@@ -202,7 +207,7 @@ pub(crate) fn stages<'t, 'a>(
     let mut code = select::run(checked, body, &layout, lines)?;
     code.capability = checked.capability;
     code.max_registers = limits::max_registers(body.function, None);
-    code.keeps_loops = checked.keeps_loops || body.function.keeps_loops;
+    code.keeps_loops = keeps_loops(checked, body, &layout);
     let mut stages = vec![("select", dump::text(&code))];
     let program = lower_selected(&mut code, body, &layout, PassSet::EMPTY, &mut |name, code| {
         stages.push((name, dump::text(code)));

@@ -24,6 +24,7 @@ use warpwave_components::proto::trap::thread_position;
 use warpwave_isa::inst::{CacheOp, Inst};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
+use warpwave_isa::program::Program;
 use warpwave_isa::space::Space;
 
 use order::Order;
@@ -183,6 +184,34 @@ impl Findings {
             Some(known) => known.count += race.count,
             None => self.races.push(race),
         }
+    }
+
+    /// Joins findings of the same lines: an unrolled loop has several copies of an instruction.
+    pub fn join_copies(&mut self, program: &Program) {
+        let line = |access: Access| {
+            let inst = &program.code()[access.pc as usize];
+            // An instruction without a line is no copy of another one.
+            (inst.line, if inst.line == 0 { access.pc } else { 0 }, access.kind)
+        };
+        let of = |race: &Race| (race.space, [race.first, race.second].map(line));
+        let mut races: Vec<Race> = Vec::new();
+        for race in std::mem::take(&mut self.races) {
+            match races.iter_mut().find(|known| of(known) == of(&race)) {
+                Some(known) => known.count += race.count,
+                None => races.push(race),
+            }
+        }
+        let mut unwritten: Vec<Unwritten> = Vec::new();
+        for read in std::mem::take(&mut self.unwritten) {
+            match unwritten
+                .iter_mut()
+                .find(|known| line(known.access) == line(read.access))
+            {
+                Some(known) => known.count += read.count,
+                None => unwritten.push(read),
+            }
+        }
+        (self.races, self.unwritten) = (races, unwritten);
     }
 
     fn add_read(&mut self, read: Unwritten) {

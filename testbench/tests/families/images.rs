@@ -1,5 +1,6 @@
 //! Textures and surfaces, against images sampled in plain Rust.
 
+use warpwave::scenario::Arg;
 use warpwave::scenario::dtype::Dtype;
 use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
@@ -110,7 +111,8 @@ fn rotated_image_is_filtered_from_the_four_nearest_texels() {
             .image(Dtype::F32, bytes(&bits(&texels)), texture)
             .output(&bits(&found));
         let kernel = kernel.number(width as u32).number(height as u32);
-        kernel.number(cosine.to_bits()).number(sine.to_bits()).holds();
+        let float = |value: f32| Arg::Scalar(Dtype::F32, value.to_le_bytes().to_vec());
+        kernel.argument(float(cosine)).argument(float(sine)).holds();
     }
 }
 
