@@ -100,7 +100,7 @@ impl Scheduler {
 }
 
 impl Scheduler {
-    /// Logs the waits that have not ended, up to cycle `until`, in which the run was stopped. [`Self::stats_until`] counts the same.
+    /// Logs the waits that have not ended, up to cycle `until`, in which the run was stopped. Its counters count the same.
     pub fn log_open_waits(&self, until: Cycle) {
         let log = |slot, state: WarpState, cycles| {
             let state = state as u8;
