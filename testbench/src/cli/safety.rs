@@ -21,7 +21,7 @@ use super::progress;
 /// Least limit of the warp instructions to check.
 const LIMIT: u64 = 1 << 24;
 
-/// The reference may execute as many times the instructions of the machine. Assumed: more of them are polls without an end.
+/// Warp instructions that the reference may execute for each one of the machine. Assumed: a reference that needs more polls for ever.
 const POLLS: u64 = 64;
 
 /// Issue cycles of the two accesses of a race, where the machine issues them.

@@ -832,3 +832,24 @@ fn reference_that_polls_without_an_end_is_ended_by_a_limit() {
     let says = "the reference model stopped in launch 0: the limit of 800000 warp instructions is reached";
     assert!(compared.err.contains(says), "{}", compared.err);
 }
+
+#[test]
+fn races_of_the_copies_of_an_unrolled_loop_are_one_pair() {
+    let path = error_scenario("lost_fence");
+    let answer = warpwave(&["run", &path, "--check", "races", "--pass", "unroll", "--no-flight"]);
+    let says = [
+        "1 pair of instructions races in global memory",
+        "  3 cases in all, without an order",
+    ];
+    assert_fails(&answer, 1, &says);
+}
+
+#[test]
+fn assertion_that_fails_on_another_gpu_names_its_own() {
+    let answer = warpwave(&["run", "transpose", "--gpu", "tiny", "--no-flight"]);
+    let says = [
+        "transpose: 3 did not hold",
+        "the assertions are for v100-sxm2, and this run is on tiny",
+    ];
+    assert_fails(&answer, 5, &says);
+}

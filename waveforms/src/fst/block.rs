@@ -1,7 +1,7 @@
 //! Value-change blocks of an FST file: the values of all signals before a range of times, and their changes in it.
 //!
 //! A change is one record at the end of a list. It takes no search, no text and no allocation. When the block is written, two passes over
-//! the lists make a chain of changes for each signal: the first pass finds its length, the second one fills it.
+//! the lists make a chain of changes for each signal. The first pass finds its length, and the second one fills it.
 //!
 //! | Bytes | Part of the block |
 //! |---|---|

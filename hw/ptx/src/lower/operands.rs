@@ -153,7 +153,8 @@ fn with_register_first(mut op: Op) -> Op {
     op
 }
 
-fn mirrored(cmp: Cmp) -> Cmp {
+/// Returns the comparison of the same operands in the other order.
+pub(super) fn mirrored(cmp: Cmp) -> Cmp {
     match cmp {
         Cmp::Lt => Cmp::Gt,
         Cmp::Gt => Cmp::Lt,

@@ -3,6 +3,7 @@
 use super::fold;
 use crate::lower::code::{Arg, Bits, BlockId, Code, Op, OpKind, VGuard, VPred, VReg, Wide};
 use crate::lower::graph::Graph;
+use crate::lower::operands::mirrored;
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 use warpwave_isa::inst::{Cmp, Join, Ty};
@@ -418,15 +419,5 @@ pub(super) fn inverse(cmp: Cmp) -> Cmp {
         Cmp::Le => Cmp::Gt,
         Cmp::Num => Cmp::Nan,
         Cmp::Nan => Cmp::Num,
-    }
-}
-
-fn mirrored(cmp: Cmp) -> Cmp {
-    match cmp {
-        Cmp::Lt => Cmp::Gt,
-        Cmp::Gt => Cmp::Lt,
-        Cmp::Le => Cmp::Ge,
-        Cmp::Ge => Cmp::Le,
-        same => same,
     }
 }
