@@ -544,6 +544,7 @@ setp.ge.u32 %q, %t, 32;
 @%q bra MET;
 mov.u32 %n, 2000;
 LOOP:
+.pragma \"nounroll\";
 sub.u32 %n, %n, 1;
 setp.ne.u32 %p, %n, 0;
 @%p bra LOOP;
@@ -602,6 +603,7 @@ setp.ne.u32 %p, %m, 0;
 @%p ret;
 mov.u32 %n, 500;
 LOOP:
+.pragma \"nounroll\";
 sub.u32 %n, %n, 1;
 setp.ne.u32 %p, %n, 0;
 @%p bra LOOP;";

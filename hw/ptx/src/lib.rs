@@ -87,7 +87,7 @@ pub use link::{LinkFinding, Linked, link};
 pub use lower::init::Relocation;
 pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
 pub use module::{Entry, Module};
-pub use passes::{OFF_BY_DEFAULT, OPTIONAL_PASSES, PassSet, VALUE_PASS};
+pub use passes::{OPTIONAL_PASSES, PassSet, VALUE_PASS};
 
 use diag::Lines;
 use lower::layout::ModuleLayout;

@@ -4,7 +4,7 @@
 
 /// Names of the passes that can be left out. All but the last are in the order of their first run.
 ///
-/// `unroll` writes the iterations of a loop one after the other, and is left out by default ([`OFF_BY_DEFAULT`]).
+/// `unroll` writes the iterations of a loop one after the other.
 ///
 /// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
 /// it, every branch reconverges at a barrier. `remat` moves a constant into a register before each use where registers run out. Without it,
@@ -27,19 +27,9 @@ pub const OPTIONAL_PASSES: [&str; 12] = [
 /// The optional pass that changes values: it makes one multiply-add of a product and a sum, which then round once instead of twice.
 pub const VALUE_PASS: &str = "contract";
 
-/// Optional passes that are left out unless the user asks for them.
-pub const OFF_BY_DEFAULT: &[&str] = &["unroll"];
-
-/// A set of [`OPTIONAL_PASSES`] to leave out. The default set is [`OFF_BY_DEFAULT`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A set of [`OPTIONAL_PASSES`] to leave out. The default set is empty.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PassSet(u16);
-
-impl Default for PassSet {
-    fn default() -> Self {
-        let off = OFF_BY_DEFAULT.iter().filter_map(|name| bit(name));
-        PassSet(off.fold(0, |set, bit| set | bit))
-    }
-}
 
 impl PassSet {
     /// No pass: all of them run.
@@ -56,18 +46,6 @@ impl PassSet {
     #[must_use]
     pub fn with(self, name: &str) -> Option<PassSet> {
         Some(PassSet(self.0 | bit(name)?))
-    }
-
-    /// Returns the set without the pass `name`; `None` if no optional pass has the name.
-    ///
-    /// ```
-    /// use warpwave_ptx::PassSet;
-    /// let set = PassSet::EMPTY.with("unroll").unwrap();
-    /// assert_eq!(set.without("unroll"), Some(PassSet::EMPTY));
-    /// ```
-    #[must_use]
-    pub fn without(self, name: &str) -> Option<PassSet> {
-        Some(PassSet(self.0 & !bit(name)?))
     }
 
     /// True if the pass `name` is in the set.

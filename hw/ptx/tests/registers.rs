@@ -278,7 +278,7 @@ fn needs_without(text: &str, passes: &[&str]) -> Needs {
     let skip = |set: warpwave_ptx::PassSet, pass: &&str| set.with(pass).expect("an optional pass");
     let options = warpwave_ptx::Options {
         max_registers: Some(24),
-        skipped_passes: passes.iter().fold(warpwave_ptx::PassSet::default(), skip),
+        skipped_passes: passes.iter().fold(warpwave_ptx::PassSet::EMPTY, skip),
         ..warpwave_ptx::Options::default()
     };
     let module = warpwave_ptx::load_with(text, options, |_| true).expect("it is PTX");

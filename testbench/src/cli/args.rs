@@ -184,9 +184,6 @@ pub struct Run {
     /// Leave out a pass of the compiler, to see what it is worth: values stay the same, only `contract` changes their rounding
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OPTIONAL_PASSES), help_heading = "Run")]
     pub no_pass: Vec<String>,
-    /// Run a pass of the compiler that is left out by default
-    #[arg(long = "pass", value_name = "NAME", value_parser = PossibleValuesParser::new(OPTIONAL_PASSES), help_heading = "Run")]
-    pub passes: Vec<String>,
     /// Write a waveform for GTKWave, and its view (.gtkw); FILE.gz is compressed
     #[arg(long, value_name = "FILE", groups = ["waveform", "window"], help_heading = "Waveforms")]
     pub vcd: Option<PathBuf>,

@@ -98,11 +98,7 @@ fn job(draft: Draft, path: String, args: &args::Run) -> Result<Job, Failure> {
     let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
     scenario.max_registers = args.maxrregcount.or(scenario.max_registers);
     // The parser of the arguments accepts names of optional passes alone.
-    let wanted = args
-        .passes
-        .iter()
-        .try_fold(PassSet::default(), |set, name| set.without(name));
-    let skipped = wanted.and_then(|set| args.no_pass.iter().try_fold(set, |set, name| set.with(name)));
+    let skipped = args.no_pass.iter().try_fold(PassSet::EMPTY, |set, name| set.with(name));
     scenario.skipped_passes = skipped.unwrap_or_default();
     lab::check_names(&scenario, &gpu, &set)?;
     Ok(Job {

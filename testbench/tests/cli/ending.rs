@@ -836,7 +836,7 @@ fn reference_that_polls_without_an_end_is_ended_by_a_limit() {
 #[test]
 fn races_of_the_copies_of_an_unrolled_loop_are_one_pair() {
     let path = error_scenario("lost_fence");
-    let answer = warpwave(&["run", &path, "--check", "races", "--pass", "unroll", "--no-flight"]);
+    let answer = warpwave(&["run", &path, "--check", "races", "--no-flight"]);
     let says = [
         "1 pair of instructions races in global memory",
         "  3 cases in all, without an order",

@@ -90,13 +90,7 @@ impl Kernel {
 
     /// Leaves out a pass of the compiler.
     pub fn without(mut self, pass: &str) -> Kernel {
-        self.0.skipped_passes = PassSet::default().with(pass).expect("an optional pass");
-        self
-    }
-
-    /// Runs the passes of the compiler that are left out by default too.
-    pub fn with_every_pass(mut self) -> Kernel {
-        self.0.skipped_passes = PassSet::EMPTY;
+        self.0.skipped_passes = PassSet::EMPTY.with(pass).expect("an optional pass");
         self
     }
 

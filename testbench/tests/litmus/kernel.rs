@@ -65,8 +65,9 @@ fn run_on(gpus: &[&str], rounds: &[Round], thread: &str, in_a_block: bool) {
 fn text(rounds: &[Round], thread: &str, in_a_block: bool) -> String {
     let n_threads = rounds[0].threads.len();
     let number = if in_a_block { "shr.u32 %i, %i, 5;\n" } else { "" };
+    // The delay of a round is a loop of short turns, so loops stay rolled.
     let mut text = format!(
-        ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 vars, .param .u64 delays, .param .u64 out, .param .u64 count) {{\n\
+        ".version 7.8\n.target sm_70\n.address_size 64\n.pragma \"nounroll\";\n.visible .entry k(.param .u64 vars, .param .u64 delays, .param .u64 out, .param .u64 count) {{\n\
          .reg .pred %p, %q;\n.reg .b32 %r0, %r1, %t, %i, %n, %w, %lane;\n.reg .b64 %v, %d, %o, %c, %x, %y;\n\
          mov.u32 %lane, %laneid;\nsetp.ne.u32 %q, %lane, 0;\n@%q exit;\nmov.u32 %i, {thread};\n{number}\
          ld.param.u64 %v, [vars];\nld.param.u64 %d, [delays];\nld.param.u64 %o, [out];\nld.param.u64 %c, [count];\n\

@@ -351,8 +351,9 @@ impl Kernel<'_> {
     fn text(&self, lines: &mut Vec<(u32, usize, usize)>) -> String {
         let is_plain = self.steps == 0;
         let n_locations = self.program.locations.len();
+        // Each delay is a loop of short turns, so loops stay rolled.
         let mut text = format!(
-            "{}\n.address_size 64\n.visible .entry k(.param .u64 vars, .param .u64 table, .param .u64 delays, \
+            "{}\n.address_size 64\n.pragma \"nounroll\";\n.visible .entry k(.param .u64 vars, .param .u64 table, .param .u64 delays, \
              .param .u64 warm, .param .u64 roles, .param .u64 out, .param .u64 count) {{\n\
              .reg .pred %q;\n.reg .b32 %n, %g, %role, %instance, %round, %slot, %goal, %lane, %hot;\n\
              .reg .b32 %d<{}>;\n.reg .b64 %vars, %table, %delays, %warm, %out, %count, %a, %x<{n_locations}>;\n",

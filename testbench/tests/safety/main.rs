@@ -105,7 +105,7 @@ fn reading_the_neighbours_value_races_without_a_barrier() {
 #[test]
 fn race_names_warp_turn_and_cycle_of_both_accesses() {
     // Three turns. The barrier between store and load is missing in the second one.
-    let body = "mov.u32 %r3, 0;\nTURN:\nadd.u32 %r4, %tid, %r3;\nst.shared.u32 [%mine], %r4;\nsetp.eq.u32 %p1, %r3, 1;\n\
+    let body = "mov.u32 %r3, 0;\nTURN:\n.pragma \"nounroll\";\nadd.u32 %r4, %tid, %r3;\nst.shared.u32 [%mine], %r4;\nsetp.eq.u32 %p1, %r3, 1;\n\
                 @%p1 bra OVER;\nbar.sync 0;\nOVER:\nld.shared.u32 %r5, [%next];\nadd.u32 %r1, %r1, %r5;\nbar.sync 0;\n\
                 add.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 3;\n@%p2 bra TURN;";
     let scenario = scenario(body);
