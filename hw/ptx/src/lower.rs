@@ -224,6 +224,7 @@ fn lower_selected(
     skipped: PassSet,
     observe: Observer<'_>,
 ) -> Result<Program, Vec<Diagnostic>> {
+    code.skipped = skipped;
     code.all_diverge = skipped.contains("uniformity");
     code.keeps_constants = skipped.contains("remat");
     code.keeps_products = skipped.contains(VALUE_PASS);

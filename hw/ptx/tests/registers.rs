@@ -109,7 +109,7 @@ fn corpus_occupancy_matches_the_vendor_in_nine_rows_of_ten() {
         100 * same_warps >= 90 * rows,
         "occupancy equal in {same_warps} of {rows}"
     );
-    assert!(100 * near >= 88 * rows, "within 8 in {near} of {rows}");
+    assert!(100 * near >= 92 * rows, "within 8 in {near} of {rows}");
     assert!(spills.is_empty(), "spilled here only: {spills:#?}");
 }
 

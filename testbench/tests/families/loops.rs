@@ -193,3 +193,69 @@ fn nested_loop_with_an_exit_and_a_branch_keeps_its_values() {
     let wanted: Vec<u32> = (0..32).map(wanted).collect();
     Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();
 }
+
+/// The way out goes round a block that whole iterations run: a lane that leaves keeps the values of the iteration before.
+#[test]
+fn way_out_has_the_values_of_the_iteration_before() {
+    let around = |inside: &str, side: &str, turns: u32| {
+        one_word_each(
+            "sm_80",
+            &format!(
+                "mov.u32 %a0, 0;\nmov.u32 %a1, 100;\nmov.u32 %r, 77;\nsetp.eq.u32 %p2, %a0, 0;\nLOOP:\nsetp.eq.u32 %p0, %a0, %t;\n\
+                 @%p0 bra SIDE;\n{inside}\nbra LATCH;\nSIDE:\n{side}\nbra OUT;\nLATCH:\nadd.u32 %a0, %a0, 1;\n\
+                 setp.lt.u32 %p1, %a0, {turns};\n@%p1 bra LOOP;\nOUT:\n"
+            ),
+        )
+    };
+    let value: Vec<u32> = (0..32)
+        .map(|t| match t {
+            0 => 100,
+            1..4 => 9 + t,
+            _ => 77,
+        })
+        .collect();
+    let text = around("add.u32 %a1, %a0, 10;", "mov.u32 %r, %a1;", 4);
+    Kernel::of(&text).output(&value).holds();
+    // The predicate is true from the start, and from the counters 0 and 1.
+    let predicate: Vec<u32> = (0..32)
+        .map(|t| match t {
+            0..3 => 1,
+            3..8 => 2,
+            _ => 77,
+        })
+        .collect();
+    let text = around("setp.lt.u32 %p2, %a0, 2;", "selp.u32 %r, 1, 2, %p2;", 8);
+    Kernel::of(&text).output(&predicate).holds();
+    let counter: Vec<u32> = (0..32).map(|t| if t < 8 { t } else { 77 }).collect();
+    let text = around("add.u32 %a0, %a0, 1;", "mov.u32 %r, %a0;", 8);
+    let text = text.replace("LATCH:\nadd.u32 %a0, %a0, 1;", "LATCH:");
+    Kernel::of(&text).output(&counter).holds();
+}
+
+/// A loop of 2^64 iterations, which each lane leaves early.
+#[test]
+fn loop_of_all_numbers_of_64_bits_runs_until_its_break() {
+    let body = "mov.u64 %d0, -1;\nmov.u32 %r, 0;\nLOOP:\nmad.lo.u32 %r, %r, 3, 1;\nsetp.ge.u32 %p0, %r, %t;\n@%p0 bra OUT;\n\
+                add.u64 %d0, %d0, 1;\nsetp.lt.u64 %p1, %d0, 0xffffffffffffffff;\n@%p1 bra LOOP;\nOUT:\n";
+    // 0 becomes 1, 4, 13 and 40.
+    let wanted: Vec<u32> = (0..32)
+        .map(|t| [1, 4, 13, 40].into_iter().find(|r| *r >= t).expect("40 is enough"))
+        .collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();
+}
+
+/// All lanes run 12 iterations together. The counter of every other lane wraps around in the first one.
+#[test]
+fn lanes_stay_together_at_a_matrix_instruction_if_counters_wrap_around() {
+    let body = "mov.f32 %f1, 0f00000000;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;\nmov.f32 %f4, %f1;\n.reg .b16 %h;\n\
+                cvt.rn.f16.u32 %h, %t;\nmov.b32 %a0, {%h, %h};\nand.b32 %a1, %t, 1;\nsetp.eq.u32 %p0, %a1, 1;\n\
+                selp.u32 %a1, 0xfffffffc, 100, %p0;\nselp.u32 %a2, 44, 148, %p0;\nLOOP:\n\
+                mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%a0, %a0, %a0, %a0}, {%a0, %a0}, \
+                {%f1, %f2, %f3, %f4};\nadd.u32 %a1, %a1, 4;\nsetp.ge.u32 %p1, %a1, %a2;\n@%p1 bra OUT;\nbra LOOP;\nOUT:\n\
+                cvt.rzi.u32.f32 %r, %f1;\n";
+    // The values of a lane are its number. Lane 4g + q has row g of A and column g of B, at the columns and rows 2q, 2q + 1, 2q + 8, 2q + 9.
+    // Its first result is in row g and column 2q.
+    let product = |row: u32, column: u32| (0..4).map(|q| 4 * (4 * row + q) * (4 * column + q)).sum::<u32>();
+    let wanted: Vec<u32> = (0..32).map(|t| 12 * product(t / 4, 2 * (t % 4))).collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();
+}

@@ -6,6 +6,7 @@
 //! a jump continues with the next block.
 
 pub(crate) use super::arg::{Arg, Bits, VGuard, VPred, VReg};
+use crate::PassSet;
 use warpwave_isa::flow::Reconvergence;
 use warpwave_isa::inst::Mods;
 use warpwave_isa::opcode::Opcode;
@@ -294,6 +295,8 @@ pub(crate) struct Code {
     pub max_registers: usize,
     /// Compute capability that the text is written for: ten times the major number plus the minor number.
     pub capability: u32,
+    /// Passes that are left out. `unroll` asks before it cleans up.
+    pub skipped: PassSet,
     /// True to treat every conditional branch as divergent.
     pub all_diverge: bool,
     /// True if no loop is unrolled.

@@ -35,8 +35,8 @@ const MAX_SQUARES: u64 = 23_500;
 const MAX_SHORT: (u64, u64) = (6, 384);
 /// Limit of the copies in a loop and behind it. It gives the copies of all seven loops in the table.
 const MAX_PARTIAL: u64 = 340;
-/// Operations of a kernel after which no further loop is unrolled. Assumed: it limits the time to compile.
-const MAX_OPS: usize = 50_000;
+/// Operations of a kernel that no unrolling exceeds. Assumed: it limits the time to compile.
+const MAX_OPS: u64 = 50_000;
 /// Levels of nested loops that are unrolled. Assumed: it limits the time to compile.
 const MAX_LEVELS: usize = 8;
 
@@ -52,10 +52,17 @@ pub(super) fn run(code: &mut Code) {
         layout::replace(code, regions);
         layout::join_chains(code);
         // Increments that nothing reads are gone first: they are second definitions of their registers.
-        dce::run(code);
-        copy_prop::run(code);
-        addresses::run(code);
-        dce::run(code);
+        let cleaning: [(&str, fn(&mut Code)); 4] = [
+            ("dce", dce::run),
+            ("copy_prop", copy_prop::run),
+            ("addresses", addresses::run),
+            ("dce", dce::run),
+        ];
+        for (name, pass) in cleaning {
+            if !code.skipped.contains(name) {
+                pass(code);
+            }
+        }
     }
 }
 
@@ -69,16 +76,22 @@ fn regions(code: &mut Code) -> Vec<Region> {
     let live = Live::of(code, &graph);
     // Lanes that leave a spin loop do not wait for the others. Without the loop they would.
     let spins = spin::spin_exits(code, &graph);
-    let mut n_ops = code.ops().count();
+    let mut n_ops = code.ops().count() as u64;
     let mut regions = Vec::new();
     for shape in &loops {
         let locals = live.locals(code, &graph, shape);
+        let n_body = code.blocks[shape.blocks()]
+            .iter()
+            .map(|block| block.ops.len() as u64)
+            .sum::<u64>();
+        // Moves count here, unlike in the limits of the plan.
+        let is_short = |plan: &Plan| n_ops.saturating_add(plan.copies().saturating_mul(n_body)) < MAX_OPS;
         let region = plan(code, shape)
-            .filter(|_| n_ops < MAX_OPS && !shape.blocks().any(|block| spins[block]))
+            .filter(|plan| is_short(plan) && !shape.blocks().any(|block| spins[block]))
             .and_then(|plan| unrolled(code, shape, &plan, locals));
         match region {
             Some(region) => {
-                n_ops += region.blocks.iter().map(|block| block.ops.len()).sum::<usize>();
+                n_ops += region.blocks.iter().map(|block| block.ops.len() as u64).sum::<u64>();
                 regions.push(region);
             }
             None => code.kept_loops.push(shape.header),
@@ -97,6 +110,17 @@ enum Plan {
     Four,
 }
 
+impl Plan {
+    /// Returns the number of copies of the body. A test in the middle adds one.
+    fn copies(&self) -> u64 {
+        match *self {
+            Plan::Whole(n) => n + 1,
+            Plan::Partial { copies, rest, .. } => copies + rest + 1,
+            Plan::Four => 5,
+        }
+    }
+}
+
 /// Returns what becomes of a loop; `None` if it stays as it is.
 fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
     let ops = || code.blocks[shape.blocks()].iter().flat_map(|block| &block.ops);
@@ -109,10 +133,12 @@ fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
     let body = size.saturating_sub(2);
     let Some(passes) = shape.passes() else {
         let fits = !shape.breaks && !shape.ends && size < max_rolled(ops());
-        return fits.then_some(Plan::Four);
+        // Lanes with different counters may enter the copies apart.
+        let keeps_warp = shape.counters[shape.test?.counter].start.is_some() || !ops().any(is_of_warp);
+        return (fits && keeps_warp).then_some(Plan::Four);
     };
     // The last iteration of a loop with its test at the end is whole.
-    let n = passes + u64::from(shape.tests_at_end());
+    let n = passes.checked_add(u64::from(shape.tests_at_end()))?;
     let squares = n.saturating_mul((body + 1) * (body + 1));
     if squares <= MAX_SQUARES || n <= MAX_SHORT.0 && n * body <= MAX_SHORT.1 {
         return Some(Plan::Whole(n));
@@ -131,13 +157,20 @@ fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
 }
 
 /// True for an operation whose loop stays as it is. The vendor's assembler keeps loops with exchanges between lanes and fences. Votes stay
-/// too, because lanes with other numbers of iterations would vote apart. P2R and R2P use predicates that are no operands.
+/// too, because lanes with other numbers of iterations would vote apart. A test of an mbarrier polls. P2R and R2P use predicates that are no
+/// operands.
 fn stays_in_loop(op: &Op) -> bool {
     use Opcode::*;
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_exchange = matches!(opcode, Shfl | Vote | Match | Redux) || is_explicit_sync(op);
-    let is_fence = matches!(opcode, Membar | FenceView | CctlIvall | Nanosleep);
+    let is_fence = matches!(opcode, Membar | FenceView | CctlIvall | Nanosleep | Syncs);
     is_exchange || is_fence || matches!(opcode, Brx | P2r | R2p)
+}
+
+/// True for an operation that all lanes of a warp compute together.
+fn is_of_warp(op: &Op) -> bool {
+    use Opcode::*;
+    matches!(op.kind, OpKind::Machine(Mma | MmaSp | Ldsm | Hgmma | HgmmaSp))
 }
 
 /// True for a `bar.warp.sync` of the text. The syncs that selection adds to other instructions usually go.

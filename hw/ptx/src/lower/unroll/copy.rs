@@ -63,6 +63,8 @@ pub(super) struct Copier<'c> {
     written: HashSet<VReg>,
     /// Counters that are written after the last copy alone. Empty if a branch may leave the loop in between.
     deferred: HashSet<VReg>,
+    /// Lines of the increments of the counters.
+    lines: HashMap<VReg, u32>,
     facts: Facts,
     /// Names of local registers and predicates in the current copy.
     names: HashMap<VReg, VReg>,
@@ -77,9 +79,10 @@ pub(super) struct Copier<'c> {
 impl<'c> Copier<'c> {
     pub fn new(code: &'c mut Code, shape: &'c Loop, locals: Locals) -> Self {
         let counters = shape.counters.iter().map(|counter| counter.vreg);
-        let ops = code.blocks[shape.blocks()].iter().flat_map(|block| &block.ops);
+        let ops = || code.blocks[shape.blocks()].iter().flat_map(|block| &block.ops);
         Copier {
-            written: ops.flat_map(Op::defs).collect(),
+            written: ops().flat_map(Op::defs).collect(),
+            lines: ops().filter_map(|op| Some((op.dst?, op.line))).collect(),
             body: code.blocks[shape.blocks()].to_vec(),
             n_blocks: code.blocks.len(),
             code,
@@ -372,13 +375,18 @@ impl<'c> Copier<'c> {
         if more == 0 {
             return;
         }
-        let plain = op.is(Opcode::Iadd3) && op.pdst[0].is_none() && !op.mods.extended && op.src[slot].is_plain();
+        let plain = op.is(Opcode::Iadd3)
+            && op.pdst[0].is_none()
+            && !op.mods.extended
+            && op.src[slot].is_plain()
+            && of_counter == 1;
         let free = op.src[..3].iter().position(|&arg| arg == Arg::ZERO).filter(|_| plain);
         if let Some(free) = free {
             op.src[free] = Arg::imm(more);
             return;
         }
-        let value = self.materialized(base, of_counter, more, op.line);
+        let line = self.lines.get(&first).copied().unwrap_or(op.line);
+        let value = self.materialized(base, of_counter, more, line);
         op.src[slot].bits = Bits::VReg(value.offset((vreg.0 - first.0) as u8));
     }
 

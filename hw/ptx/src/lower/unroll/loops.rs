@@ -123,7 +123,7 @@ pub(super) fn innermost(code: &Code, graph: &Graph) -> Vec<Loop> {
 fn is_candidate(code: &Code, graph: &Graph, header: BlockId, latch: BlockId) -> bool {
     let blocks = header..=latch;
     let is_kept = code.kept_loops.iter().any(|block| blocks.contains(block));
-    if header == 0 || is_kept || !graph.is_reachable(header) {
+    if header == 0 || is_kept || !graph.is_reachable(header) || !is_in_order(graph, header, latch) {
         return false;
     }
     blocks.clone().all(|block| {
@@ -134,6 +134,20 @@ fn is_candidate(code: &Code, graph: &Graph, header: BlockId, latch: BlockId) -> 
             false => blocks.contains(from),
         });
         enters && after.all(|&to| !blocks.contains(&to) || to > block || (block, to) == (latch, header))
+    })
+}
+
+/// True if the blocks that every iteration runs are in front of all later blocks. A block on the way out may go round one of them. What is
+/// known after that one does not hold there.
+fn is_in_order(graph: &Graph, header: BlockId, latch: BlockId) -> bool {
+    let mut last = header;
+    let mut reachable = (header..=latch).filter(|&block| graph.is_reachable(block));
+    reachable.all(|block| {
+        let follows = graph.dominates(last, block);
+        if graph.dominates(block, latch) {
+            last = block;
+        }
+        follows
     })
 }
 
