@@ -185,6 +185,12 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Launches, Failu
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));
     checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))?;
+    // All points have the same axes, in the same order.
+    let names = jobs.iter().take(1).flat_map(|(_, job)| &job.settings);
+    let (before, after): (Vec<_>, Vec<_>) = names
+        .map(|(name, _)| name.as_str())
+        .partition(|name| constants.iter().any(|(constant, _)| constant == name));
+    sweep::check_effects(&scenario, &before, &after).map_err(|error| Failure::input(JobError::from(error)))?;
     Ok(Launches {
         names: launch_names(&scenario.launches),
         warm_up: scenario.launches.iter().map(|launch| launch.is_warm_up).collect(),

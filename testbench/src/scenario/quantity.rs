@@ -29,6 +29,15 @@ impl Quantity {
     pub fn parse(text: &str) -> Result<Quantity, ExprError> {
         Expr::parse(text).map(Quantity::Expr)
     }
+
+    /// All names of the expression. Empty for a number.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        if let Quantity::Expr(expr) = self {
+            expr.root().names(&mut names);
+        }
+        names
+    }
 }
 
 impl From<i64> for Quantity {
@@ -120,12 +129,8 @@ impl Constants {
 
     /// True unless the expression names a constant that has no value yet.
     fn can_evaluate(&self, quantity: &Quantity, table: &BTreeMap<String, Quantity>) -> bool {
-        let mut names = Vec::new();
-        if let Quantity::Expr(expr) = quantity {
-            expr.root().names(&mut names);
-        }
         let is_open = |name: &&str| table.contains_key(*name) && !self.values.contains_key(*name);
-        !names.iter().any(is_open)
+        !quantity.names().iter().any(is_open)
     }
 
     /// The value of a quantity. A whole float from an expression becomes an integer.

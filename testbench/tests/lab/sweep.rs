@@ -71,6 +71,43 @@ fn constant_of_a_sweep_sets_the_data_and_the_arguments() {
 }
 
 #[test]
+fn axis_of_a_constant_that_no_launch_uses_as_this_size_is_refused() {
+    let folder = project("");
+    let count = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    let with = |name: &str, grid: &str| {
+        let text = count.replace("grid = 1", grid);
+        let text = text.replace("[[launch]]", "[constants]\ngrid = 4\nn = 1024\n[[launch]]");
+        fs::write(folder.path().join(name), text).unwrap();
+    };
+    with("other.toml", "grid = \"n / 256\"");
+    with("own.toml", "grid = \"grid\"");
+    let says = "other.toml: constants.grid: no launch computes its grid from this constant, so a new value changes no \
+                grid; rename the constant, or sweep over launch[0].grid";
+    for args in [
+        &["sweep", "other.toml", "--over", "grid=4,8"][..],
+        &["run", "other.toml", "--const", "grid=8"],
+    ] {
+        let answer = warpwave_in(folder.path(), args);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}: {}", answer.err);
+        assert!(answer.err.contains(says), "{}", answer.err);
+    }
+    for (name, axis) in [("other.toml", "launch[0].grid"), ("own.toml", "grid")] {
+        let over = format!("{axis}=2,3");
+        let answer = warpwave_in(
+            folder.path(),
+            &["sweep", name, "--over", &over, "--metric", "launch__grid_size"],
+        );
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+        let sizes: Vec<_> = rows(&answer)
+            .iter()
+            .map(|row| (row[0].to_owned(), row[2].to_owned()))
+            .collect();
+        let size = |n: &str| (n.to_owned(), n.to_owned());
+        assert_eq!(sizes, [size("2"), size("3")]);
+    }
+}
+
+#[test]
 fn assertion_for_each_point_is_checked_where_it_fails() {
     // A warp has a load for each of its turns: 2 warps and n / 64 turns.
     let assert = |bound: u32| {
@@ -585,6 +622,10 @@ fn bad_input_is_refused_before_the_first_point() {
     );
     assert!(says(&["--over", "n=4", "--csv", "count.ptx"]).contains("--csv count.ptx is read by this run"));
     assert!(says(&["--over", "n=4", "--csv", "a", "--plot", "a"]).contains("is also the file of --csv"));
+    let block = ["--over", "block=32,64", "--over", "launch[0].block=128"];
+    assert!(says(&block).contains("`block` has no effect: `launch[0].block` gives the same launch its own value"));
+    let count = ["--over", "args[1]=4", "--over", "n=8"];
+    assert!(says(&count).contains("`args[1]` has no effect: `n` gives the same launch its own value"));
     assert!(says(&["--over", "n=4", "--point-memory", "many"]).contains("write bytes, or 500MB, 2GiB"));
     let lost = warpwave_in(folder.path(), &["sweep", "run-point", &"0".repeat(32)]);
     assert_eq!(lost.code, 2);

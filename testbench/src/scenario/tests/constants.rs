@@ -161,3 +161,50 @@ fn constant_is_replaced_from_outside() {
     let listed = Draft::load(&path).unwrap().constants();
     assert_eq!(listed[1], ("blocks".to_owned(), "ceil(n / 3)".to_owned()));
 }
+
+#[test]
+fn constant_named_like_a_size_is_replaced_only_if_a_launch_takes_it() {
+    let with = |launch: &str, name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.toml");
+        std::fs::write(folder.path().join("k.ptx"), "").unwrap();
+        let text = format!("ptx = \"k.ptx\"\nconstants = {{ {name} = 32, through = \"{name}\" }}\n{launch}\n");
+        std::fs::write(&path, text).unwrap();
+        let draft = Draft::load(&path).unwrap().with_constants(&[(name, "64")]);
+        draft.map(drop).map_err(|error| error.fault.to_string())
+    };
+    let refused = |name: &str, rest: &str| {
+        Err(format!(
+            "no launch computes its {name} from this constant, so a new value changes no {name}; rename the constant{rest}"
+        ))
+    };
+    let others = "[[launch]]\ngrid = \"block\"\nblock = 32\n";
+    assert_eq!(
+        with(others, "block"),
+        refused("block", ", or sweep over launch[0].block")
+    );
+    // One launch that takes it is enough, also through another constant.
+    assert_eq!(
+        with(
+            &format!("{others}[[launch]]\ngrid = 1\nblock = [1, \"through\"]"),
+            "block"
+        ),
+        Ok(())
+    );
+    let plain = "launch = [{ grid = 1, block = 32 }]";
+    for name in ["grid", "cluster", "dynamic_shared_bytes"] {
+        assert_eq!(
+            with(plain, name),
+            refused(name, &format!(", or sweep over launch[0].{name}"))
+        );
+        let used = format!("launch = [{{ grid = 1, block = 32, {name} = \"{name}\" }}]")
+            .replace("grid = 1, block = 32, grid", "block = 32, grid");
+        assert_eq!(with(&used, name), Ok(()), "{name}");
+    }
+    assert_eq!(with(plain, "max_registers"), refused("max_registers", ""));
+    assert_eq!(
+        with(&format!("max_registers = \"through\"\n{plain}"), "max_registers"),
+        Ok(())
+    );
+    assert_eq!(with(plain, "n"), Ok(()));
+}
