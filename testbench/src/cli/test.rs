@@ -320,6 +320,13 @@ fn moved(args: &Test, baseline: &Baseline, name: &str, report: Option<&Json>) ->
     if args.bless {
         return None;
     }
-    let moved = baseline.check(&kept_name(name, path), report);
-    (!moved.is_empty()).then(|| failed("metrics moved", &moved.join("\n")))
+    let name = kept_name(name, path);
+    let (unblessed, moved) = (baseline.unblessed(&name, report), baseline.check(&name, report));
+    let kind = if moved.is_empty() {
+        "no baseline"
+    } else {
+        "metrics moved"
+    };
+    let all = [moved, unblessed].concat();
+    (!all.is_empty()).then(|| failed(kind, &all.join("\n")))
 }
