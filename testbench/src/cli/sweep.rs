@@ -74,9 +74,10 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     spec.override_axes(&what.over);
     refuse_unused(what)?;
     let gpu = what.gpu.clone().or_else(|| draft.gpu());
+    let gpu = gpu.unwrap_or_else(|| DEFAULT_GPU.to_owned());
     let base = Job {
         scenario: sweep::absolute(&name),
-        gpu: sweep::absolute_gpu(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
+        gpu: sweep::absolute_gpu(&gpu),
         // An option of the command wins over the scenario.
         sets: [draft.settings(), what.set.clone()].concat(),
         settings: Vec::new(),
@@ -85,7 +86,14 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     };
     let all = points(&spec.over).map_err(Failure::input)?;
     // The keys tell an axis over the GPU from one over the scenario. All presets have the same keys.
-    let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
+    let fault = draft.gpu_fault(&gpu);
+    let failure = |error: JobError| match (error, &fault) {
+        (JobError::Preset(_), Some(fault)) => Failure::input(fault),
+        (error, _) => Failure::input(error),
+    };
+    let preset_keys = preset::load(&base.gpu, &[])
+        .map_err(|error| failure(error.into()))?
+        .sources;
     let preset_keys = preset_keys.into_iter().map(|row| row.key).collect();
     let jobs: Vec<(Point, Job)> = all
         .into_iter()
@@ -98,7 +106,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
     let keyed = jobs.into_iter().map(|(point, job)| {
-        let key = keys.of(&job).map_err(Failure::input)?;
+        let key = keys.of(&job).map_err(failure)?;
         Ok((point, job, key))
     });
     let points = keyed.collect::<Result<Vec<_>, Failure>>()?;

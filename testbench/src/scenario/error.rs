@@ -1,6 +1,7 @@
 //! Errors of scenarios. A text names the file, the key, the fault and the remedy.
 
 use thiserror::Error;
+use warpwave_components::preset::PresetError;
 
 use super::draft::MAX_NAME;
 use super::dtype::{Dtype, Number};
@@ -38,6 +39,9 @@ pub enum Fault {
         /// The most similar built-in name.
         nearest: Option<String>,
     },
+    /// The GPU of the scenario, or a change of it, has a fault.
+    #[error("{0}")]
+    Gpu(PresetError),
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}; paths are relative to the scenario file")]
     Unreadable {
