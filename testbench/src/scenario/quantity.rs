@@ -15,7 +15,7 @@ use crate::report::metrics;
 const MAX_CONSTANTS: usize = 1000;
 
 /// Names with a fixed meaning: the index of an element, and the words of `init` and `expect`.
-const RESERVED: [&str; 5] = ["i", "zeros", "reference", "and", "or"];
+pub(super) const RESERVED: [&str; 5] = ["i", "zeros", "reference", "and", "or"];
 
 /// A number, or an expression that gives one.
 #[derive(Clone, PartialEq, Debug)]
@@ -182,7 +182,7 @@ impl Constants {
 impl Scope for Constants {
     fn name(&self, name: &str) -> Result<Number, ExprError> {
         self.values.get(name).copied().ok_or_else(|| ExprError::UnknownName {
-            nearest: nearest(name, self.names().chain(RESERVED)),
+            nearest: nearest(name, self.names()),
             name: name.to_owned(),
         })
     }

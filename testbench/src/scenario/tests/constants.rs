@@ -126,6 +126,11 @@ fn wrong_size_is_refused_with_its_key() {
         says("n = 8", "n = \"blocks\""),
         "s.toml: constants.blocks: the constants form a circle; give one of them a number"
     );
+    // No size has an element, so `i` is no hint.
+    assert_eq!(
+        load("ptx = \"k.ptx\"\nlaunch = [{ grid = \"n\", block = 32 }]", &[]).unwrap_err(),
+        "s.toml: launch[0].grid: nothing is named `n` here"
+    );
     let both = load(&text("[buffers.n]\ndtype = \"u8\"\nshape = [1]"), &[]).unwrap_err();
     assert_eq!(
         both,
