@@ -64,6 +64,16 @@ fn element_may_be_chosen_by_any_index() {
 }
 
 #[test]
+fn branch_that_is_not_chosen_is_not_evaluated() {
+    // Element 0 has no left neighbour.
+    let found = expected(
+        "[buffers.x]\ndtype = \"i32\"\nshape = [3]\ninit = { iota = { start = 10 } }\n\
+         [buffers.y]\ndtype = \"i32\"\nshape = [3]\nexpect = \"if(i > 0, x[i - 1], 0)\"",
+    );
+    assert_eq!(found, Ok([0, 10, 11].map(Number::Int).to_vec()));
+}
+
+#[test]
 fn wrong_expression_is_refused_with_its_element() {
     let y = |dtype: &str, expect: &str| {
         expected(&format!(
