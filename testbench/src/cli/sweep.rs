@@ -430,10 +430,11 @@ fn plot_options(args: &Sweep, planned: &Planned) -> Result<PlotOptions, Failure>
 
 /// Checks that every point has a result, and that the assertions hold. Returns a line about them.
 fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Failure> {
-    let all = table.rows.len();
+    let of_all = count(table.rows.len() as u64, "point");
     // Assertions over a curve need all its points.
     if left > 0 {
-        let text = format!("{left} of {all} points are not computed; the same command goes on with them");
+        let is = if left == 1 { "is" } else { "are" };
+        let text = format!("{left} of {of_all} {is} not computed; the same command goes on with them");
         let code = if progress::is_stopped() { INTERRUPTED } else { WRONG };
         return Err(Failure { code, text });
     }
@@ -443,12 +444,12 @@ fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Fail
     let mut failures = Vec::new();
     if failed > 0 {
         failures.push(format!(
-            "{failed} of {} failed; mend the cause, then run with --retry-failed",
-            count(all as u64, "point")
+            "{failed} of {of_all} failed; mend the cause, then run with --retry-failed"
         ));
     }
     if wrong > 0 {
-        failures.push(format!("{wrong} of {all} points have wrong results"));
+        let has = if wrong == 1 { "has" } else { "have" };
+        failures.push(format!("{wrong} of {of_all} {has} wrong results"));
     }
     for (n, assert) in planned.spec.asserts.iter().enumerate() {
         // The file is named relative to the scenario.

@@ -120,11 +120,7 @@ fn assertion_for_each_point_is_checked_where_it_fails() {
     assert_eq!(answer.code, 1);
     let says = "wrong n=192: assert: smsp__sass_inst_executed_op_global_ld.sum is 6, not at most 4\n";
     assert!(answer.out.contains(says), "{}", answer.out);
-    assert!(
-        answer.err.contains("1 of 3 points have wrong results"),
-        "{}",
-        answer.err
-    );
+    assert!(answer.err.contains("1 of 3 points has wrong results"), "{}", answer.err);
     // Another bound is another point.
     let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
     fs::write(folder.path().join("count.toml"), text.replace("max = 4", "max = 6")).unwrap();
@@ -431,6 +427,35 @@ fn interrupt_keeps_what_is_done_and_says_how_to_go_on() {
     assert_eq!(done, records(&store).len());
 }
 
+#[cfg(unix)]
+#[test]
+fn interrupt_of_a_sweep_ends_its_running_points() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join(".warpwave-store");
+    let scenario = error_scenario("endless");
+    // Without a limit, the first point would never end.
+    let args = [
+        "sweep",
+        &scenario,
+        "--gpu",
+        "tiny",
+        "--over",
+        "block=32,64",
+        "--jobs",
+        "1",
+    ];
+    let mut sweep = command(folder.path(), &args);
+    sweep.args(["--set", "gigathread.standstill_cycles=0"]);
+    let is_running = || {
+        let locks = fs::read_dir(store.join("locks")).into_iter().flatten();
+        locks.count() > 0
+    };
+    let answer = interrupt(sweep, is_running);
+    assert_eq!(answer.code, 130, "{}", answer.err);
+    assert!(answer.err.contains("2 of 2 points are not computed"), "{}", answer.err);
+    assert_eq!(records(&store).len(), 0);
+}
+
 #[test]
 fn value_written_otherwise_is_the_same_point() {
     let constants = "[constants]\nelements = \"2 * 50\"\nhalf = \"elements / 2\"\n";
@@ -592,11 +617,7 @@ fn point_with_a_wrong_result_is_named() {
     let answer = warpwave(&["sweep", "saxpy", "--gpu", "tiny", "--over", "grid=20,40"]);
     assert_eq!(answer.code, 1);
     assert!(answer.out.contains("wrong grid=20: y[5120] is "), "{}", answer.out);
-    assert!(
-        answer.err.contains("1 of 2 points have wrong results"),
-        "{}",
-        answer.err
-    );
+    assert!(answer.err.contains("1 of 2 points has wrong results"), "{}", answer.err);
 }
 
 #[test]
