@@ -361,7 +361,7 @@ impl Gpu {
             (None, Stop::Limit, None) if self.clock.now() >= cycles.end => Err(LaunchError::Sampled(cycles.end)),
             (None, Stop::Limit, None) => Err(LaunchError::Sim(SimError::CycleLimit {
                 limit: end,
-                waits: self.explain_spins(&spins.polls()),
+                waits: self.explain_spins(spins.loops(), &spins.polls()),
             })),
             (None, _, None) => Err(LaunchError::Sim(SimError::Deadlock {
                 at: self.clock.now(),
@@ -428,12 +428,12 @@ impl Gpu {
         waits
     }
 
-    /// Explains a launch at the limit of cycles: what its warps poll, if any do, then what each component waits for.
-    fn explain_spins(&mut self, spins: &Polls) -> Vec<String> {
+    /// Explains a launch at the limit of cycles: what its warps poll, in which loops they stay, then what each component waits for.
+    fn explain_spins(&mut self, loops: Vec<(u32, String)>, spins: &Polls) -> Vec<String> {
         let n_sms = self.config.n_sms() as usize;
-        let hang = Hang::explain_spins(&self.clock.tiles()[1..=n_sms], spins);
+        let hang = Hang::explain_spins(&self.clock.tiles()[1..=n_sms], spins, loops);
         let waits = hang.reasons.iter().cloned().chain(self.waits()).collect();
-        self.hang = (!spins.is_empty()).then_some(hang);
+        self.hang = (!hang.reasons.is_empty()).then_some(hang);
         waits
     }
 

@@ -272,8 +272,7 @@ fn refuse_unknown<'a>(id: &str, given: impl Iterator<Item = &'a String>) -> Resu
 fn set(entries: &mut BTreeMap<String, Entry>, sets: &[(String, String)]) -> Result<(), PresetError> {
     refuse_unknown(SET, sets.iter().map(|(key, _)| key))?;
     for (key, text) in sets {
-        let has_bytes = || doc::key_doc(key).is_some_and(|doc| doc.unit == "bytes");
-        let size = bytes(text).filter(|_| has_bytes()).map(Value::Integer);
+        let size = bytes(text).filter(|_| has_bytes(key)).map(Value::Integer);
         // A word without quotes is not TOML: it is taken as text.
         let value = size.or_else(|| text.parse().ok());
         let mut entry = Entry::new(value.unwrap_or_else(|| Value::String(text.clone())));
@@ -281,6 +280,11 @@ fn set(entries: &mut BTreeMap<String, Entry>, sets: &[(String, String)]) -> Resu
         entries.insert(key.clone(), entry);
     }
     Ok(())
+}
+
+/// True for a key with a number of bytes.
+fn has_bytes(key: &str) -> bool {
+    doc::key_doc(key).is_some_and(|doc| doc.unit == "bytes")
 }
 
 /// Units of a number of bytes, with their factors.
@@ -312,18 +316,26 @@ fn build(name: &str, entries: &BTreeMap<String, Entry>) -> Result<GpuConfig, Pre
         return Ok(config);
     }
     // The deserializer stops at the first bad value, so each value is tested alone.
-    faults.extend(values().filter_map(|(key, value)| wrong_value(key, value)));
+    let wrong = entries
+        .iter()
+        .filter_map(|(key, entry)| wrong_value(key.clone(), entry.value.clone(), entry.src == SET));
+    faults.extend(wrong);
     Err(PresetError::Entries {
         preset: name.to_owned(),
         faults,
     })
 }
 
-/// Tests one value in a configuration whose other values are valid.
-fn wrong_value(key: String, value: Value) -> Option<EntryFault> {
+/// Tests one value in a configuration whose other values are valid. `is_set` is true for a value that may have a unit.
+fn wrong_value(key: String, value: Value, is_set: bool) -> Option<EntryFault> {
     let mut values = PATTERN.clone();
+    let is_text = value.is_str();
     values.insert(key.clone(), value);
-    let reason = deserialize("pattern", values).err()?;
+    let mut reason = deserialize("pattern", values).err()?;
+    if is_set && is_text && has_bytes(&key) {
+        let units: Vec<_> = BYTE_UNITS.iter().map(|(unit, _)| *unit).collect();
+        reason = format!("{reason}; it may have one of the units {}", units.join(", "));
+    }
     Some(EntryFault::Value { key, reason })
 }
 

@@ -21,6 +21,8 @@ mod failure;
 
 mod check;
 
+mod child;
+
 mod several;
 mod show;
 

@@ -54,7 +54,7 @@ pub use label::launch_names;
 pub use page::page;
 pub use plot::{PlotOptions, plot};
 pub use script::{Call, Engine, Limits, options, script};
-pub use setting::{SettingError, apply};
+pub use setting::{SettingError, apply, check_effects};
 pub use spec::{DrawnLaunches, PlotSpec, Spec};
 pub use store::{Outcome, Reached, Record, Store};
 pub use table::{Row, Status, Table, shown};

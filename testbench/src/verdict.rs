@@ -61,8 +61,13 @@ fn prepare(other: &OtherRun, gpu: &str, set: &[(String, String)]) -> Result<(Dra
     let draft = Draft::find(&other.scenario)?.with_constants(&other.constants)?;
     // The later value of a key wins: the other scenario, then this run, then the table of the other run.
     let sets = [draft.settings(), set.to_vec(), other.set.clone()].concat();
-    let config = preset::load(other.gpu.as_deref().unwrap_or(gpu), &sets)?.config;
-    Ok((draft, config))
+    let gpu = other.gpu.as_deref().unwrap_or(gpu);
+    let preset = preset::load(gpu, &sets).map_err(|error| match draft.gpu_fault(gpu) {
+        Some(fault) => OtherError::Scenario(fault),
+        // An option of the command has been applied to this run before.
+        None => OtherError::Preset(error.of(gpu)),
+    });
+    Ok((draft, preset?.config))
 }
 
 fn bound(assert: &Assert, run: &Run) -> Checked {

@@ -225,6 +225,11 @@ impl Waveform {
         self.limited_at
     }
 
+    /// True if the outputs have a change behind their initial values.
+    pub fn has_changes(&self) -> bool {
+        self.n_changes > 0
+    }
+
     /// Bytes of the largest output so far.
     pub fn bytes(&self) -> u64 {
         self.outputs.iter().map(|output| output.sink.bytes()).max().unwrap_or(0)

@@ -27,7 +27,7 @@ use crate::sm::subcore::scheduler::Scheduler;
 use place::{Place, each_place};
 
 pub(super) use place::branches_to_itself;
-pub(super) use poll::{Poll, find as find_poll, find_spin};
+pub(super) use poll::{Poll, find as find_poll, find_spin, lines_of_loop};
 
 /// What warps poll, by the number of the sub-core on the chip and the slot.
 pub(super) type Polls = BTreeMap<(usize, usize), Poll>;
@@ -110,16 +110,23 @@ impl Hang {
         hang
     }
 
-    /// Explains what the warps poll at the limit of cycles. Any other warp may make progress, so the report leaves it out.
-    pub(super) fn explain_spins(sms: &[Tile], spins: &Polls) -> Self {
+    /// Explains what the warps poll at the limit of cycles. `loops` has a line and a sentence for each loop in which others stay. The
+    /// report leaves out any other warp, which may make progress.
+    pub(super) fn explain_spins(sms: &[Tile], spins: &Polls, loops: Vec<(u32, String)>) -> Self {
         let of = |(n, tile)| Sm::of(n, tile, false);
         let sms: Vec<Sm> = sms.iter().enumerate().filter_map(of).collect();
         let blocks: Vec<Block> = sms.iter().flat_map(Sm::blocks).collect();
+        // A loop may be only long, so it alone makes no SM one that hangs.
+        let hanging = sms.iter().filter(|_| !spins.is_empty());
         let mut hang = Hang {
-            sms: sms.iter().map(|sm| sm.path.clone()).collect(),
+            sms: hanging.map(|sm| sm.path.clone()).collect(),
             ..Hang::default()
         };
         hang.explain_polls(&blocks, |place, _| spins.get(place).cloned());
+        for (line, sentence) in loops {
+            hang.reasons.push(sentence);
+            hang.lines.insert(line);
+        }
         hang
     }
 

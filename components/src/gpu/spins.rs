@@ -1,15 +1,17 @@
-//! Finds warps that spin on a location in memory when a launch reaches its limit of cycles.
+//! Finds warps that spin on a location in memory, or stay in a loop, when a launch reaches its limit of cycles.
 //!
 //! The host samples every warp [`SAMPLES`] times before the limit, every [`STRIDE`] cycles. A warp spins in this case: its loop branches on
 //! a value that it loads, and [`SEEN`] samples in a row show the same access with the same address. The loop may count its turns, which a
 //! standstill never does.
+//!
+//! A warp stays in a loop if all samples show it there and it does not spin. Such a loop may be endless, or only long.
 
 use std::collections::BTreeMap;
 
 use warpwave_hw::component::Component;
 use warpwave_hw::time::Cycle;
 
-use super::hang::{Poll, Polls, find_spin};
+use super::hang::{Poll, Polls, find_spin, lines_of_loop};
 use super::standstill::{each_warp, subcores};
 
 /// Samples before the limit.
@@ -27,6 +29,12 @@ pub(super) struct SpinSearch {
     end: Cycle,
     /// The access of a warp, and the samples in a row that show it, by sub-core and slot.
     seen: BTreeMap<(usize, usize), (Poll, u32)>,
+    /// Samples taken.
+    samples: u32,
+    /// Resident warps in the last sample.
+    warps: usize,
+    /// The first and last line of a warp's loop, and the samples in a row that show it, by sub-core and slot.
+    loops: BTreeMap<(usize, usize), ([u32; 2], u32)>,
 }
 
 impl SpinSearch {
@@ -41,6 +49,9 @@ impl SpinSearch {
             },
             end,
             seen: BTreeMap::new(),
+            samples: 0,
+            warps: 0,
+            loops: BTreeMap::new(),
         }
     }
 
@@ -51,7 +62,15 @@ impl SpinSearch {
 
     /// Samples the machine in the cycle [`SpinSearch::next`].
     pub(super) fn sample<'a>(&mut self, now: Cycle, components: impl Iterator<Item = &'a dyn Component> + Clone) {
-        for (place, warp, file) in each_warp(&subcores(components)) {
+        let subcores = subcores(components);
+        self.samples += 1;
+        self.warps = each_warp(&subcores).count();
+        for (place, warp, file) in each_warp(&subcores) {
+            if let Some(lines) = lines_of_loop(warp) {
+                let seen = self.loops.get(&place).filter(|(known, _)| *known == lines);
+                let n = seen.map_or(1, |(_, n)| n + 1);
+                self.loops.insert(place, (lines, n));
+            }
             let Some(poll) = find_spin(place.1, warp, file) else {
                 continue;
             };
@@ -65,6 +84,37 @@ impl SpinSearch {
         self.next = Some(now + STRIDE)
             .filter(|&next| next < self.end)
             .unwrap_or(Cycle::NEVER);
+    }
+
+    /// The loops of the warps that do not spin, the first line first: the last line of each, and a sentence.
+    pub(super) fn loops(&self) -> Vec<(u32, String)> {
+        let spins = |place| self.seen.get(place).is_some_and(|(_, n)| *n >= SEEN);
+        let mut inside: BTreeMap<[u32; 2], usize> = BTreeMap::new();
+        for (place, &(lines, n)) in &self.loops {
+            if n == self.samples && n >= SEEN && !spins(place) {
+                *inside.entry(lines).or_default() += 1;
+            }
+        }
+        inside
+            .into_iter()
+            .map(|(lines, n)| (lines[1], self.say(lines, n)))
+            .collect()
+    }
+
+    /// The sentence about `inside` warps that were in one loop in all samples.
+    fn say(&self, lines: [u32; 2], inside: usize) -> String {
+        let ending = if self.warps == 1 { "" } else { "s" };
+        let was = if inside == 1 { "was" } else { "were" };
+        let place = match lines {
+            [first, last] if first == last => format!("line {first}"),
+            [first, last] => format!("lines {first} to {last}"),
+        };
+        format!(
+            "of {} warp{ending}, {inside} {was} in the loop in {place} in all {} samples of the last {} cycles",
+            self.warps,
+            self.samples,
+            u64::from(self.samples) * STRIDE
+        )
     }
 
     /// The spinning warps.

@@ -58,6 +58,20 @@ pub enum PresetError {
     },
 }
 
+impl PresetError {
+    /// The error with the name of a preset in place of [`super::SET`], for changes that no option made.
+    #[must_use]
+    pub fn of(self, name: &str) -> Self {
+        match self {
+            PresetError::Entries { preset, faults } if preset == super::SET => PresetError::Entries {
+                preset: name.to_owned(),
+                faults,
+            },
+            error => error,
+        }
+    }
+}
+
 /// A wrong or missing entry of a preset.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EntryFault {

@@ -202,6 +202,12 @@ fn number_of_bytes_may_have_a_unit() {
     assert!(refused("sm.subcores", "4KiB").contains("string \"4KiB\""));
     assert!(refused("l2.size", "0.5MiB").contains("string \"0.5MiB\""));
     assert!(refused("l2.size", "64GiB").contains("`l2.size` cannot have this value"));
+    let text = refused("l2.size", "1 KB");
+    assert!(
+        text.ends_with("; it may have one of the units KiB, MiB, GiB, kB, MB, GB"),
+        "{text}"
+    );
+    assert!(!refused("sm.subcores", "4KiB").contains("units"));
 }
 
 #[test]

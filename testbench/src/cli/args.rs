@@ -427,8 +427,10 @@ fn bytes(text: &str) -> Result<u64, String> {
     let number: Option<f64> = number.trim().replace('_', "").parse().ok();
     let size = number.map(|number| number * unit as f64);
     let size = size.filter(|size| (1.0..=u64::MAX as f64).contains(size));
-    size.map(|size| size as u64)
-        .ok_or_else(|| "write a size of at least 1 byte, such as 500 MB or 2 GiB".to_owned())
+    size.map(|size| size as u64).ok_or_else(|| {
+        "write a size of at least 1 byte, such as 500 MB or 2 GiB; the units are B, kB, MB, GB, KiB, MiB and GiB"
+            .to_owned()
+    })
 }
 
 fn pair(text: &str) -> Option<(String, String)> {

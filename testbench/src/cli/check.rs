@@ -1,4 +1,6 @@
-//! `warpwave check`: lists the errors and unsupported instructions of a PTX file.
+//! `warpwave check`: lists the errors, unsupported instructions and warnings of a PTX file.
+
+mod unwritten;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,12 +12,12 @@ use warpwave_components::sm::timing;
 use warpwave_components::text_file;
 use warpwave_isa::program::Program;
 use warpwave_ptx::diag::render_all;
-use warpwave_ptx::{Diagnostic, Module, compile};
+use warpwave_ptx::{Diagnostic, Module, compile, parse};
 
 use super::failure::{Failure, INPUT, worse};
 use super::print;
 
-/// Lists the requirements of each kernel, then errors and unsupported instructions. With `gpu`, also lists each kernel's machine code.
+/// Lists warnings, the requirements of each kernel, then errors and unsupported instructions. With `gpu`, also lists each kernel's machine code.
 pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let text = text_file::read(file).map_err(|error| Failure::input(format!("cannot read {shown}: {error}")))?;
@@ -23,8 +25,12 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
         let findings_text = render_all(&findings, &shown, &text);
         Failure::input(format!("{shown} {}\n{findings_text}", refusal(&findings)))
     })?;
+    // The module compiles, so its text parses.
+    let unwritten = parse(&text).map_or_else(|_| Vec::new(), |tree| unwritten::warnings(&tree));
+    let mut warnings = [&module.warnings[..], &unwritten].concat();
+    warnings.sort_by_key(|warning| warning.span.start);
     // Warnings do not change the exit code.
-    print(&render_all(&module.warnings, &shown, &text))?;
+    print(&render_all(&warnings, &shown, &text))?;
     print(&needs(&module))?;
     let refuse = |findings: &[Diagnostic], why: String| {
         if findings.is_empty() {

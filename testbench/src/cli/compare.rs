@@ -192,10 +192,11 @@ fn saved(request: &Request<'_>) -> Result<Side, Failure> {
 fn simulate(request: &Request<'_>, ignore_target: bool) -> Result<Side, Failure> {
     let draft = Draft::find(request.name).map_err(Failure::input)?;
     let gpu = request.gpu.map(str::to_owned).or_else(|| draft.gpu());
+    let gpu = gpu.unwrap_or_else(|| DEFAULT_GPU.to_owned());
     // The later value of a key wins: scenario, both sides, this side.
     let sets = [&draft.settings()[..], request.sets, request.own_sets].concat();
-    let config = preset::load(gpu.as_deref().unwrap_or(DEFAULT_GPU), &sets)
-        .map_err(Failure::input)?
+    let config = preset::load(&gpu, &sets)
+        .map_err(|error| lab::gpu_failure(&draft, &gpu, &error))?
         .config;
     let scenario = draft.build(Some(&config)).map_err(Failure::input)?;
     let mut bench = lab::bench(&scenario, &config, ignore_target)?;

@@ -1,4 +1,4 @@
-//! `warpwave explain`: a metric, a warp state, a preset key, or a word of a report.
+//! `warpwave explain`: a metric, a warp state, a preset key, or a word or label of a report.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub fn explain(word: Option<&str>) -> Result<(), Failure> {
     let Some(word) = word else {
         return print(&metrics::page());
     };
-    let text = match metrics::find(word) {
+    let text = match metrics::find(glossary::metric_of(word).unwrap_or(word)) {
         Some(metric) => Some(format!(
             "{}\n\n{}\n\nunit       {}\nformula    {}\ncomponent  {}\n",
             metric.name, metric.definition, metric.unit, metric.formula, metric.component
@@ -66,7 +66,8 @@ fn preset_key(key: &str) -> Result<Option<String>, Failure> {
 
 /// The failure for a word that is nothing known, with the most similar one.
 fn unknown(word: &str) -> Failure {
-    let (metrics, words) = (metrics::all(), glossary::words().collect::<Vec<_>>());
+    let words: Vec<_> = glossary::words().chain(glossary::labels()).collect();
+    let metrics = metrics::all();
     let states = metrics::states();
     // All presets have the same keys, so any one serves.
     let keys = preset::load(preset::names()[0], &[]).map_or_else(|_| Vec::new(), |preset| preset.sources);

@@ -93,7 +93,7 @@ fn job(draft: Draft, path: String, args: &args::Run) -> Result<Job, Failure> {
     let gpu = gpu.unwrap_or_else(|| DEFAULT_GPU.to_owned());
     // An option of the command wins over the scenario.
     let set = [draft.settings(), args.set.clone()].concat();
-    let preset = preset::load(&gpu, &set).map_err(Failure::input)?;
+    let preset = preset::load(&gpu, &set).map_err(|error| lab::gpu_failure(&draft, &gpu, &error))?;
     let inputs = draft.inputs([gpu.as_str()]);
     let mut scenario = draft.build(Some(&preset.config)).map_err(Failure::input)?;
     scenario.max_registers = args.maxrregcount.or(scenario.max_registers);

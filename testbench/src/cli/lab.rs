@@ -12,6 +12,7 @@ use warpwave::report::saved::CYCLES;
 use warpwave::scenario::{Draft, Scenario};
 use warpwave::verdict;
 use warpwave_components::config::GpuConfig;
+use warpwave_components::preset::PresetError;
 
 use super::explain::unknown_metric;
 use super::failure::Failure;
@@ -30,6 +31,12 @@ pub fn bench<'s>(scenario: &'s Scenario, config: &GpuConfig, ignore_target: bool
         )));
     }
     Ok(bench)
+}
+
+/// The failure for a GPU that does not load. It names the scenario if the fault is in its text.
+pub fn gpu_failure(draft: &Draft, gpu: &str, error: &PresetError) -> Failure {
+    let fault = draft.gpu_fault(gpu);
+    fault.map_or_else(|| Failure::input(error), Failure::input)
 }
 
 /// All input files of a scenario on `gpu`, or on its own GPU. A name that is no scenario gives its own path.

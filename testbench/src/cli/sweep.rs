@@ -74,9 +74,10 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     spec.override_axes(&what.over);
     refuse_unused(what)?;
     let gpu = what.gpu.clone().or_else(|| draft.gpu());
+    let gpu = gpu.unwrap_or_else(|| DEFAULT_GPU.to_owned());
     let base = Job {
         scenario: sweep::absolute(&name),
-        gpu: sweep::absolute_gpu(gpu.as_deref().unwrap_or(DEFAULT_GPU)),
+        gpu: sweep::absolute_gpu(&gpu),
         // An option of the command wins over the scenario.
         sets: [draft.settings(), what.set.clone()].concat(),
         settings: Vec::new(),
@@ -85,7 +86,14 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     };
     let all = points(&spec.over).map_err(Failure::input)?;
     // The keys tell an axis over the GPU from one over the scenario. All presets have the same keys.
-    let preset_keys = preset::load(&base.gpu, &[]).map_err(Failure::input)?.sources;
+    let fault = draft.gpu_fault(&gpu);
+    let failure = |error: JobError| match (error, &fault) {
+        (JobError::Preset(_), Some(fault)) => Failure::input(fault),
+        (error, _) => Failure::input(error),
+    };
+    let preset_keys = preset::load(&base.gpu, &[])
+        .map_err(|error| failure(error.into()))?
+        .sources;
     let preset_keys = preset_keys.into_iter().map(|row| row.key).collect();
     let jobs: Vec<(Point, Job)> = all
         .into_iter()
@@ -98,7 +106,7 @@ fn plan(what: &What) -> Result<Planned, Failure> {
     let store: Store = Store::open(&what.store).map_err(|error| Failure::write(&what.store, error))?;
     let mut keys = Keys::default();
     let keyed = jobs.into_iter().map(|(point, job)| {
-        let key = keys.of(&job).map_err(Failure::input)?;
+        let key = keys.of(&job).map_err(failure)?;
         Ok((point, job, key))
     });
     let points = keyed.collect::<Result<Vec<_>, Failure>>()?;
@@ -185,6 +193,12 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Launches, Failu
         .iter()
         .map(|(name, value)| sweep::apply(&mut scenario, name, value));
     checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))?;
+    // All points have the same axes, in the same order.
+    let names = jobs.iter().take(1).flat_map(|(_, job)| &job.settings);
+    let (before, after): (Vec<_>, Vec<_>) = names
+        .map(|(name, _)| name.as_str())
+        .partition(|name| constants.iter().any(|(constant, _)| constant == name));
+    sweep::check_effects(&scenario, &before, &after).map_err(|error| Failure::input(JobError::from(error)))?;
     Ok(Launches {
         names: launch_names(&scenario.launches),
         warm_up: scenario.launches.iter().map(|launch| launch.is_warm_up).collect(),
@@ -416,10 +430,11 @@ fn plot_options(args: &Sweep, planned: &Planned) -> Result<PlotOptions, Failure>
 
 /// Checks that every point has a result, and that the assertions hold. Returns a line about them.
 fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Failure> {
-    let all = table.rows.len();
+    let of_all = count(table.rows.len() as u64, "point");
     // Assertions over a curve need all its points.
     if left > 0 {
-        let text = format!("{left} of {all} points are not computed; the same command goes on with them");
+        let is = if left == 1 { "is" } else { "are" };
+        let text = format!("{left} of {of_all} {is} not computed; the same command goes on with them");
         let code = if progress::is_stopped() { INTERRUPTED } else { WRONG };
         return Err(Failure { code, text });
     }
@@ -429,12 +444,12 @@ fn verdict(planned: &Planned, table: &Table, left: usize) -> Result<String, Fail
     let mut failures = Vec::new();
     if failed > 0 {
         failures.push(format!(
-            "{failed} of {} failed; mend the cause, then run with --retry-failed",
-            count(all as u64, "point")
+            "{failed} of {of_all} failed; mend the cause, then run with --retry-failed"
         ));
     }
     if wrong > 0 {
-        failures.push(format!("{wrong} of {all} points have wrong results"));
+        let has = if wrong == 1 { "has" } else { "have" };
+        failures.push(format!("{wrong} of {of_all} {has} wrong results"));
     }
     for (n, assert) in planned.spec.asserts.iter().enumerate() {
         // The file is named relative to the scenario.

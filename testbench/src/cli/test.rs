@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -15,6 +15,7 @@ use warpwave::regression::{Baseline, Case, Failed, find, junit};
 use warpwave::scenario::Draft;
 
 use super::args::{cycles, key_value};
+use super::child;
 use super::failure::{Failure, INTERRUPTED, WRONG};
 use super::lab::{self, check_outputs, in_parallel};
 use super::print;
@@ -238,7 +239,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     pass_options(&mut command, args);
     let begin = Instant::now();
     // After `--`, a name that begins with a dash is no option.
-    let mut ran = command.arg("--").arg(name).stdin(Stdio::null()).output();
+    let mut ran = child::output(command.arg("--").arg(name));
     // A sweep is worth its time only if the scenario itself passes.
     if args.sweeps && ran.as_ref().is_ok_and(|ran| ran.status.success()) && has_sweep(name) {
         // A new store in the temporary folder, so that every point is computed.
@@ -252,7 +253,7 @@ fn run_one(args: &Test, program: &Path, name: &str, report: &Path, baseline: Opt
     let failed = match ran {
         Err(error) => Some(failed("no process", &error.to_string())),
         Ok(ran) if ran.status.success() => baseline.and_then(|baseline| moved(args, baseline, name, json.as_ref())),
-        // Ctrl-C reaches the child too. Its scenario has neither passed nor failed.
+        // Ctrl-C has ended the child too. Its scenario has neither passed nor failed.
         Ok(ran) if ran.status.code() == Some(INTERRUPTED.into()) || progress::is_stopped() => return None,
         Ok(ran) => {
             let kind = ran
@@ -299,7 +300,7 @@ fn sweep(args: &Test, program: &Path, name: &str, store: &Path) -> std::io::Resu
         .args(["sweep", "--no-progress", "--jobs", "1", "--store"].map(OsStr::new))
         .arg(store);
     pass_options(&mut command, args);
-    command.arg("--").arg(name).stdin(Stdio::null()).output()
+    child::output(command.arg("--").arg(name))
 }
 
 fn failed(kind: &str, text: &str) -> Failed {
@@ -320,6 +321,13 @@ fn moved(args: &Test, baseline: &Baseline, name: &str, report: Option<&Json>) ->
     if args.bless {
         return None;
     }
-    let moved = baseline.check(&kept_name(name, path), report);
-    (!moved.is_empty()).then(|| failed("metrics moved", &moved.join("\n")))
+    let name = kept_name(name, path);
+    let (unblessed, moved) = (baseline.unblessed(&name, report), baseline.check(&name, report));
+    let kind = if moved.is_empty() {
+        "no baseline"
+    } else {
+        "metrics moved"
+    };
+    let all = [moved, unblessed].concat();
+    (!all.is_empty()).then(|| failed(kind, &all.join("\n")))
 }

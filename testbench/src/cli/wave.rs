@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use warpwave::bench::Bench;
+use warpwave::report::units::scaled;
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_waveforms::error::WaveError;
@@ -100,7 +101,8 @@ impl Wave {
         match waveform.limited_at() {
             Some(at) if !self.is_limited => {
                 self.is_limited = true;
-                warn(&limited(at));
+                let begin = Some(waveform.bytes()).filter(|_| !waveform.has_changes());
+                warn(&limited(at, begin));
             }
             None if waveform.bytes() >= self.next_note => {
                 tell(&large(waveform.bytes(), now));
@@ -182,10 +184,14 @@ impl Wave {
     }
 }
 
-/// The warning when the limit ends the files.
-fn limited(at: Cycle) -> String {
+/// The warning when the limit ends the files. `begin` has the bytes of a file without a change, if nothing else had room.
+fn limited(at: Cycle, begin: Option<u64>) -> String {
+    let begin = begin.map_or(String::new(), |bytes| {
+        let size = scaled(bytes as f64, "B");
+        format!("; the names and first values of the signals alone have {size}, so no change has room")
+    });
     format!(
-        "the waveform ends before cycle {at}, at the size of --trace-limit; the run goes on; \
+        "the waveform ends before cycle {at}, at the size of --trace-limit{begin}; the run goes on; \
          select signals with --trace or cycles with --trace-cycles"
     )
 }

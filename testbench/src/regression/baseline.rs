@@ -116,18 +116,10 @@ impl Baseline {
 
     /// The metrics of a scenario's report that moved beyond their tolerance, one sentence each.
     pub fn check(&self, scenario: &str, report: &Json) -> Vec<String> {
-        let kept = self.values.get(scenario).and_then(|gpus| gpus.get(gpu(report)));
         let moved = self.tolerance.iter().filter_map(|(metric, &tolerance)| {
-            let found = value(report, metric).number();
-            // `not modelled` and `not reached` are no numbers, so --bless wrote no value. To have none in both is no change.
-            if found.is_none() && kept.is_some_and(|values| !values.contains_key(metric)) {
-                return None;
-            }
-            let kept = kept.and_then(|values| values.get(metric));
-            let Some(&kept) = kept else {
-                return Some(format!("{metric} on {} has no baseline; write it with --bless", gpu(report)));
-            };
-            let Some(found) = found else {
+            // A metric without a kept value is one of `unblessed`.
+            let &kept = self.kept(scenario, report)?.get(metric)?;
+            let Some(found) = value(report, metric).number() else {
                 return Some(format!("{metric} has no value, and the baseline is {kept}"));
             };
             let change = found - kept;
@@ -142,6 +134,25 @@ impl Baseline {
             })
         });
         moved.collect()
+    }
+
+    /// The metrics of a scenario's report that the baseline has no value for, one sentence each.
+    pub fn unblessed(&self, scenario: &str, report: &Json) -> Vec<String> {
+        let kept = self.kept(scenario, report);
+        let is_unblessed = |metric: &&String| match kept {
+            None => true,
+            // `not modelled` and `not reached` are no numbers, so --bless wrote no value. To have none in both is no change.
+            Some(kept) => !kept.contains_key(*metric) && value(report, metric).number().is_some(),
+        };
+        let unblessed = self.tolerance.keys().filter(is_unblessed);
+        unblessed
+            .map(|metric| format!("{metric} on {} has no baseline; write it with --bless", gpu(report)))
+            .collect()
+    }
+
+    /// The values of a scenario on the GPU of a report.
+    fn kept(&self, scenario: &str, report: &Json) -> Option<&BTreeMap<String, f64>> {
+        self.values.get(scenario)?.get(gpu(report))
     }
 
     /// The metrics of a launch that this report does not have, one sentence each.
@@ -228,8 +239,9 @@ mod tests {
 
     #[test]
     fn scenario_without_a_value_is_named() {
-        let says = Baseline::default().check("a.toml", &report(5));
+        let says = Baseline::default().unblessed("a.toml", &report(5));
         assert_eq!(says, ["cycles on tiny has no baseline; write it with --bless"]);
+        assert_eq!(Baseline::default().check("a.toml", &report(5)), [""; 0]);
     }
 
     #[test]
@@ -252,14 +264,18 @@ mod tests {
         let mut baseline = Baseline::parse(text).unwrap();
         let metrics = serde_json::json!({ "dram__bytes_read.sum": "not reached" });
         let silent = serde_json::json!({ "gpu": "tiny", "totals": { "cycles": 5, "metrics": metrics } });
-        assert_eq!(baseline.check("a.toml", &silent).len(), 2);
+        let count = |baseline: &Baseline, report: &Json| {
+            let lists = [baseline.unblessed("a.toml", report), baseline.check("a.toml", report)];
+            lists.map(|list| list.len())
+        };
+        assert_eq!(count(&baseline, &silent), [2, 0]);
         baseline.bless("a.toml", &silent);
         let mut baseline = Baseline::parse(&baseline.text()).unwrap();
-        assert_eq!(baseline.check("a.toml", &silent), [""; 0]);
-        // A number in place of none, or none in place of a number, is a change.
-        assert_eq!(baseline.check("a.toml", &report(5)).len(), 1);
+        assert_eq!(count(&baseline, &silent), [0, 0]);
+        // A number in place of none has no baseline. None in place of a number is a change.
+        assert_eq!(count(&baseline, &report(5)), [1, 0]);
         baseline.bless("a.toml", &report(5));
-        assert_eq!(baseline.check("a.toml", &silent).len(), 1);
+        assert_eq!(count(&baseline, &silent), [0, 1]);
     }
 
     #[test]

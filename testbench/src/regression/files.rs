@@ -1,6 +1,6 @@
 //! The scenarios of a folder, a glob pattern, a file or a built-in name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use glob::{MatchOptions, Pattern};
 use thiserror::Error;
@@ -28,6 +28,14 @@ pub enum FilesError {
         /// The folder or pattern.
         name: String,
     },
+    /// A folder cannot be read: its scenarios would be left out without a word.
+    #[error("cannot read the folder {folder}: {reason}; give read permission, or name the scenarios one by one")]
+    Unreadable {
+        /// The folder.
+        folder: String,
+        /// Reason given by the system.
+        reason: String,
+    },
     /// The glob pattern is malformed.
     #[error("`{name}` is no glob pattern: {reason}")]
     BadPattern {
@@ -48,7 +56,7 @@ fn hint(nearest: &Option<String>) -> String {
 /// left out.
 ///
 /// # Errors
-/// If there is no scenario.
+/// If there is no scenario, or if a folder on the way cannot be read.
 pub fn find(name: &str) -> Result<Vec<String>, FilesError> {
     let path = Path::new(name);
     if path.is_file() {
@@ -93,8 +101,14 @@ fn matches(pattern: &str) -> Result<Vec<String>, FilesError> {
         name: pattern.to_owned(),
         reason: error.to_string(),
     })?;
-    // A folder without permission is passed over.
-    Ok(paths.flatten().map(|path| path.display().to_string()).collect())
+    let shown = |path: Result<PathBuf, glob::GlobError>| match path {
+        Ok(path) => Ok(path.display().to_string()),
+        Err(error) => Err(FilesError::Unreadable {
+            folder: error.path().display().to_string(),
+            reason: error.error().to_string(),
+        }),
+    };
+    paths.map(shown).collect()
 }
 
 /// True for a scenario, and for a text that is no TOML: its fault must be seen.

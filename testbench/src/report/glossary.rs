@@ -2,6 +2,7 @@
 
 use super::html::stall_text;
 use super::stalls::STATES;
+use super::text::HEADLINES;
 
 /// Phases of a launch.
 const PHASES: [(&str, &str); 4] = [
@@ -31,12 +32,55 @@ const TERMS: [(&str, &str); 6] = [
 ];
 
 /// Words of a report that no other table has.
-const WORDS: [(&str, &str); 2] = [
+const WORDS: [(&str, &str); 18] = [
     (
         "cycles",
         "cycles of the core clock, from the launch until the host knows of its end; assertions, expressions and sweeps use this name",
     ),
     ("sector", "a unit of 32 bytes, which caches move"),
+    ("lane", "one of the 32 threads of a warp"),
+    ("warp", "32 threads of a block that execute instructions together"),
+    (
+        "block",
+        "threads that share an SM, its shared memory and barriers; also called CTA",
+    ),
+    ("grid", "all blocks of a launch"),
+    ("wave", "the blocks that all SMs hold at once"),
+    (
+        "registers",
+        "registers of 32 bits of each thread; they limit how many warps an SM holds, see `warpwave occupancy`",
+    ),
+    (
+        "IPC",
+        "instructions per cycle; the summary has those of an SM while it has warps: sm__inst_executed.avg.per_cycle_active",
+    ),
+    (
+        "issue slots",
+        "one for each sub-core and cycle; a warp scheduler issues at most one instruction in it",
+    ),
+    (
+        "speed of light",
+        "use of the SMs and of the memory, in per cent of the most that the hardware can do",
+    ),
+    (
+        "roofline",
+        "the most operations per second for each ratio of operations to bytes of device memory",
+    ),
+    (
+        "warp-cycles",
+        "cycles summed over warps: 2 warps for 3 cycles are 6 warp-cycles",
+    ),
+    (
+        "MSHR",
+        "miss status holding register: an entry of the L1 that tracks a sector on its way",
+    ),
+    (
+        "p50",
+        "the median: half of the requests took at most this number of cycles",
+    ),
+    ("p90", "90 % of the requests took at most this number of cycles"),
+    ("p99", "99 % of the requests took at most this number of cycles"),
+    ("p99.9", "99.9 % of the requests took at most this number of cycles"),
 ];
 
 /// Paths of latencies.
@@ -68,6 +112,17 @@ pub fn meanings(word: &str) -> Vec<String> {
 /// The words that [`meanings`] knows.
 pub fn words() -> impl Iterator<Item = &'static str> {
     all().map(|(word, _)| word)
+}
+
+/// The metric of a label of the summary, in capitals or not. `None` if no label is this word.
+pub fn metric_of(label: &str) -> Option<&'static str> {
+    let found = HEADLINES.iter().find(|(known, _)| known.eq_ignore_ascii_case(label));
+    found.map(|(_, metric)| *metric)
+}
+
+/// The labels that [`metric_of`] knows.
+pub fn labels() -> impl Iterator<Item = &'static str> {
+    HEADLINES.iter().map(|(label, _)| *label)
 }
 
 fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -128,6 +183,14 @@ mod tests {
         assert!(meanings("l1_hit")[0].starts_with("latency: ") && meanings("tail")[0].starts_with("phase: "));
         assert_eq!(meanings("saxpy"), [""; 0]);
         assert!(words().all(|word| meanings(word).len() == 1));
+    }
+
+    #[test]
+    fn label_of_the_summary_leads_to_its_metric() {
+        assert_eq!(metric_of("l1 hit rate"), Some("l1tex__t_sector_hit_rate.pct"));
+        assert_eq!(metric_of("L1 hit"), None);
+        // A word with two meanings would show one of them.
+        assert!(labels().all(|label| meanings(label).is_empty()));
     }
 
     #[test]

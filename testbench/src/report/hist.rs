@@ -80,7 +80,7 @@ fn table(paths: &Paths<'_>, requests: &Requests, programs: &[Arc<Program>]) -> i
 fn slowest(slowest: &[SlowRequest], programs: &[Arc<Program>]) -> String {
     let mut out = format!(
         "{:<16}{:<8}{:>8}{:>10}  {:<18}{:<22}{:<14}instruction\n",
-        "slowest", "path", "cycles", "issued", "warp", "of block", "line"
+        "slowest", "path", "cycles", "issued", "warp", "of block", "address"
     );
     for one in slowest {
         let request = &one.request;

@@ -12,13 +12,14 @@ use warpwave_ptx::{MIN_REGISTER_CAP, PassSet};
 
 use super::files::Files;
 use super::pointers::Named;
-use super::quantity::{Constants, Quantity};
+use super::quantity::Quantity;
 use super::resolve::{self, Context, Resolved};
 use super::{
     Buffer, CheckedData, ExpectFailure, Fault, Modules, OtherRun, Pointers, Scenario, ScenarioError, asserts, builtin,
     checks, data, format, image, launches, nearest,
 };
 
+mod constants;
 mod inputs;
 
 /// What a scenario says of itself. Missing texts are empty.
@@ -147,60 +148,6 @@ impl Draft {
         text.map_err(|fault| ScenarioError::new(&self.shown, "sweep.assert.csv", fault))
     }
 
-    /// Replaces the values of named constants. A value is a number or an expression, as in the text.
-    ///
-    /// ```
-    /// use warpwave::scenario::Draft;
-    /// let text = "ptx = \"k.ptx\"\nconstants.n = 4\nlaunch = [{ grid = \"n\", block = 32 }]";
-    /// let folder = tempfile::tempdir().unwrap();
-    /// let path = folder.path().join("s.toml");
-    /// std::fs::write(folder.path().join("k.ptx"), "").unwrap();
-    /// std::fs::write(&path, text).unwrap();
-    /// let draft = Draft::load(&path).unwrap().with_constants(&[("n", "2 ** 4")]).unwrap();
-    /// assert_eq!(draft.build(None).unwrap().launches[0].grid, [16, 1, 1]);
-    /// ```
-    ///
-    /// # Errors
-    /// If the scenario has no such constant, or if a value is not an expression.
-    pub fn with_constants<T: AsRef<str>>(mut self, values: &[(T, T)]) -> Result<Draft, ScenarioError> {
-        for (name, value) in values {
-            let name = name.as_ref();
-            let key = format!("constants.{name}");
-            let fault = |fault| ScenarioError::new(&self.shown, &key, fault);
-            let quantity = Quantity::parse(value.as_ref()).map_err(|error| fault(error.into()))?;
-            // A misspelt name must not add a constant that nothing uses.
-            if !self.file.constants.contains_key(name) {
-                return Err(fault(Fault::UnknownConstant {
-                    nearest: nearest(name, self.file.constants.keys().map(String::as_str)),
-                    known: self.file.constants.keys().cloned().collect(),
-                }));
-            }
-            self.file.constants.insert(name.to_owned(), quantity);
-        }
-        Ok(self)
-    }
-
-    /// Names and texts of the named constants, sorted.
-    pub fn constants(&self) -> Vec<(String, String)> {
-        let text = |(name, quantity): (&String, &Quantity)| (name.clone(), quantity.to_string());
-        self.file.constants.iter().map(text).collect()
-    }
-
-    /// The value of each named constant as text, if the texts of some are replaced. `None` if one of them has no value.
-    pub fn constant_values(&self, replaced: &[(String, String)]) -> Option<Vec<(String, String)>> {
-        let mut table = self.file.constants.clone();
-        for (name, text) in replaced {
-            table.insert(name.clone(), Quantity::parse(text).ok()?);
-        }
-        let values = Constants::new(&table).ok()?.into_values();
-        Some(
-            values
-                .into_iter()
-                .map(|(name, value)| (name, value.to_string()))
-                .collect(),
-        )
-    }
-
     /// Reads the files and generates the elements. If `gpu` is given, the data must fit its memory.
     ///
     /// # Errors
@@ -218,7 +165,7 @@ impl Draft {
             check_names(buffers).map_err(at(table))?;
         }
         // Constants first: shapes, sizes and elements are expressions over them.
-        let constants = constants(&file).map_err(|(key, fault)| at(&format!("constants.{key}"))(fault))?;
+        let constants = constants::evaluate(&file).map_err(|(key, fault)| at(&format!("constants.{key}"))(fault))?;
         let mut context = Context {
             files: &files,
             constants: &constants,
@@ -384,15 +331,6 @@ fn pointers_of<'a>(table: &'a str, list: &'a [Resolved]) -> impl Iterator<Item =
         })
     };
     list.iter().enumerate().flat_map(of_one)
-}
-
-/// Evaluates the constants. None may have the name of a buffer.
-fn constants(file: &format::ScenarioFile) -> Result<Constants, (String, Fault)> {
-    let both = file.constants.keys().find(|name| file.buffers.contains_key(*name));
-    match both {
-        Some(name) => Err((name.clone(), Fault::ConstantIsBuffer)),
-        None => Constants::new(&file.constants),
-    }
 }
 
 /// Parses the text. A syntax error shows its line and the nearest valid word.

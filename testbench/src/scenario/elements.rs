@@ -13,7 +13,7 @@
 use super::dtype::{Dtype, Number};
 use super::error::Fault;
 use super::expr::{Expr, ExprError, Node, Scope};
-use super::quantity::{Constants, whole};
+use super::quantity::{Constants, RESERVED, whole};
 use super::similar::nearest;
 use super::{Layout, data};
 
@@ -86,13 +86,12 @@ impl Scope for Element<'_> {
         match self.source(name) {
             // A buffer's name without an index means its element i.
             Some(source) => source.element(self.index.into()),
-            None => self.constants.name(name).map_err(|error| match error {
-                // No constant is similar, so a buffer may be.
-                ExprError::UnknownName { name, nearest: None } => ExprError::UnknownName {
-                    nearest: nearest(&name, self.sources.iter().map(|source| source.name)),
-                    name,
-                },
-                error => error,
+            None => self.constants.name(name).map_err(|_| {
+                let buffers = self.sources.iter().map(|source| source.name);
+                ExprError::UnknownName {
+                    nearest: nearest(name, self.constants.names().chain(RESERVED).chain(buffers)),
+                    name: name.to_owned(),
+                }
             }),
         }
     }

@@ -1,6 +1,7 @@
 //! Errors of scenarios. A text names the file, the key, the fault and the remedy.
 
 use thiserror::Error;
+use warpwave_components::preset::PresetError;
 
 use super::draft::MAX_NAME;
 use super::dtype::{Dtype, Number};
@@ -38,6 +39,9 @@ pub enum Fault {
         /// The most similar built-in name.
         nearest: Option<String>,
     },
+    /// The GPU of the scenario, or a change of it, has a fault.
+    #[error("{0}")]
+    Gpu(PresetError),
     /// A file cannot be read.
     #[error("cannot read {path}: {reason}; paths are relative to the scenario file")]
     Unreadable {
@@ -338,6 +342,12 @@ pub enum Fault {
         /// All constants.
         known: Vec<String>,
     },
+    /// A constant with the name of a launch size that no launch computes from it.
+    #[error("no launch computes its {name} from this constant, so a new value changes no {name}; rename the constant{}", launch_axis(.name))]
+    ConstantIsNoSize {
+        /// The constant and the size.
+        name: String,
+    },
     /// A buffer has neither elements of one type nor fields, or both.
     #[error("give either dtype, or fields without init and expect")]
     DtypeOrFields,
@@ -460,6 +470,14 @@ fn place(key: &str) -> String {
     match key {
         "" => String::new(),
         key => format!("{key}: "),
+    }
+}
+
+/// The axis of a sweep that changes a size whatever the constants are. Empty for the one size of all launches.
+fn launch_axis(size: &str) -> String {
+    match size {
+        "max_registers" => String::new(),
+        size => format!(", or sweep over launch[0].{size}"),
     }
 }
 

@@ -254,6 +254,19 @@ pub(super) struct Launch {
     pub prints: Option<Prints>,
 }
 
+impl Launch {
+    /// The text of a size: `grid`, `block`, `cluster` or `dynamic_shared_bytes`. Empty without one.
+    pub fn sizes(&self, key: &str) -> Vec<&Quantity> {
+        match key {
+            "grid" => self.grid.0.iter().collect(),
+            "block" => self.block.0.iter().collect(),
+            "cluster" => self.cluster.iter().flat_map(|cluster| &cluster.0).collect(),
+            "dynamic_shared_bytes" => vec![&self.dynamic_shared_bytes],
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// The expected `printf` output of a launch. The text gives the whole output, or a table.
 #[derive(Clone, Deserialize)]
 #[serde(untagged, expecting = "a text, { contains = \"a text\" } or { lines = 4 }")]

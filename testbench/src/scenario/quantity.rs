@@ -15,7 +15,7 @@ use crate::report::metrics;
 const MAX_CONSTANTS: usize = 1000;
 
 /// Names with a fixed meaning: the index of an element, and the words of `init` and `expect`.
-const RESERVED: [&str; 5] = ["i", "zeros", "reference", "and", "or"];
+pub(super) const RESERVED: [&str; 5] = ["i", "zeros", "reference", "and", "or"];
 
 /// A number, or an expression that gives one.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,6 +28,15 @@ impl Quantity {
     /// Parses a text: a number or an expression.
     pub fn parse(text: &str) -> Result<Quantity, ExprError> {
         Expr::parse(text).map(Quantity::Expr)
+    }
+
+    /// All names of the expression. Empty for a number.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        if let Quantity::Expr(expr) = self {
+            expr.root().names(&mut names);
+        }
+        names
     }
 }
 
@@ -120,12 +129,8 @@ impl Constants {
 
     /// True unless the expression names a constant that has no value yet.
     fn can_evaluate(&self, quantity: &Quantity, table: &BTreeMap<String, Quantity>) -> bool {
-        let mut names = Vec::new();
-        if let Quantity::Expr(expr) = quantity {
-            expr.root().names(&mut names);
-        }
         let is_open = |name: &&str| table.contains_key(*name) && !self.values.contains_key(*name);
-        !names.iter().any(is_open)
+        !quantity.names().iter().any(is_open)
     }
 
     /// The value of a quantity. A whole float from an expression becomes an integer.
@@ -177,7 +182,7 @@ impl Constants {
 impl Scope for Constants {
     fn name(&self, name: &str) -> Result<Number, ExprError> {
         self.values.get(name).copied().ok_or_else(|| ExprError::UnknownName {
-            nearest: nearest(name, self.names().chain(RESERVED)),
+            nearest: nearest(name, self.names()),
             name: name.to_owned(),
         })
     }

@@ -9,6 +9,9 @@
 //!
 //! `launch[N].` before a name selects one launch. Without it, all launches change.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use thiserror::Error;
 use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{MIN_REGISTER_CAP, Module};
@@ -55,6 +58,14 @@ pub enum SettingError {
         /// Launches of the scenario.
         n: usize,
     },
+    /// Later settings give a value to each launch of this one.
+    #[error("`{name}` has no effect: `{other}` gives the same launch its own value; leave out one of the two")]
+    NoEffect {
+        /// The setting.
+        name: String,
+        /// A later setting.
+        other: String,
+    },
     /// The argument is missing, or is not a scalar.
     #[error("`{name}` is no scalar argument of {entry}; only scalars such as {{ i32 = 4096 }} can change")]
     NotScalar {
@@ -76,16 +87,7 @@ fn hint(nearest: &Option<String>) -> String {
 /// # Errors
 /// If the scenario has nothing of this name, or if the value does not fit it.
 pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), SettingError> {
-    let n = scenario.launches.len();
-    let no_launch = || SettingError::NoLaunch {
-        name: name.to_owned(),
-        n,
-    };
-    let (launches, key) = match indexed("launch", name) {
-        Some((launch, rest)) if launch < n => (launch..launch + 1, rest.strip_prefix('.').unwrap_or(rest)),
-        Some(_) => return Err(no_launch()),
-        None => (0..n, name),
-    };
+    let (launches, key) = launches(scenario, name)?;
     // Sizes first: a parameter named `grid` is reached as `args[N]`.
     if SIZES.contains(&key) {
         return scenario.launches[launches]
@@ -108,6 +110,59 @@ pub fn apply(scenario: &mut Scenario, name: &str, value: &str) -> Result<(), Set
             .try_for_each(|launch| set_arg(launch, arg, name, value));
     }
     set_parameter(scenario, launches, (name, key), value)
+}
+
+/// The launches that a setting changes, and its name without them.
+fn launches<'a>(scenario: &Scenario, name: &'a str) -> Result<(Range<usize>, &'a str), SettingError> {
+    let n = scenario.launches.len();
+    match indexed("launch", name) {
+        Some((launch, rest)) if launch < n => Ok((launch..launch + 1, rest.strip_prefix('.').unwrap_or(rest))),
+        Some(_) => Err(SettingError::NoLaunch {
+            name: name.to_owned(),
+            n,
+        }),
+        None => Ok((0..n, name)),
+    }
+}
+
+/// Checks that each setting has an effect, if they are applied in this order. `constants` are the names of changed constants.
+///
+/// # Errors
+/// If other settings give a value to each launch that the setting or the constant names.
+pub fn check_effects(scenario: &Scenario, constants: &[&str], settings: &[&str]) -> Result<(), SettingError> {
+    // A constant comes before all settings. One with the name of a size counts as this size of all launches.
+    let sizes = constants.iter().filter(|name| SIZES.contains(name));
+    let names: Vec<_> = sizes.chain(settings).copied().collect();
+    let mut places: Vec<BTreeSet<(usize, String)>> = Vec::new();
+    for name in &names {
+        places.push(self::places(scenario, name)?);
+    }
+    for (n, own) in places.iter().enumerate() {
+        let is_later = |place: &(usize, String)| places[n + 1..].iter().position(|later| later.contains(place));
+        let later: Option<Vec<_>> = own.iter().map(is_later).collect();
+        if let Some(&first) = later.as_ref().and_then(|later| later.first()) {
+            return Err(SettingError::NoEffect {
+                name: names[n].to_owned(),
+                other: names[n + 1 + first].to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a setting changes: launches, each with a size or an argument. Empty for a setting of all launches together.
+fn places(scenario: &Scenario, name: &str) -> Result<BTreeSet<(usize, String)>, SettingError> {
+    let (launches, key) = launches(scenario, name)?;
+    if SIZES.contains(&key) || matches!(indexed("args", key), Some((_, ""))) {
+        return Ok(launches.map(|launch| (launch, key.to_owned())).collect());
+    }
+    let module = scenario.module(Reconvergence::default()).ok();
+    let place = |launch: usize| {
+        let names = parameters(module.as_ref()?, &scenario.launches[launch]);
+        let index = names.iter().position(|parameter| parameter == key)?;
+        Some((launch, format!("args[{index}]")))
+    };
+    Ok(launches.filter_map(place).collect())
 }
 
 /// The value of a setting in one form for all its spellings: `64`, `64x1` and `64x1x1` are one size, and `1e3` is 1000.
@@ -187,7 +242,7 @@ fn number(value: &str) -> Option<Number> {
 /// Sets the scalar argument of the parameter with this name in the PTX. Kernels of other launches need not have it.
 fn set_parameter(
     scenario: &mut Scenario,
-    launches: std::ops::Range<usize>,
+    launches: Range<usize>,
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
@@ -268,6 +323,33 @@ mod tests {
         let args = &scenario.launches[0].args;
         assert_eq!(args[0], Arg::Scalar(Dtype::I32, 77i32.to_le_bytes().to_vec()));
         assert_eq!(args[1], Arg::Scalar(Dtype::F32, 1.5f32.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn setting_that_later_ones_replace_is_refused() {
+        let mut scenario = saxpy();
+        let says = |scenario: &Scenario, constants: &[&str], settings: &[&str]| {
+            check_effects(scenario, constants, settings).map_err(|error| error.to_string())
+        };
+        let text =
+            "`block` has no effect: `launch[0].block` gives the same launch its own value; leave out one of the two";
+        assert_eq!(
+            says(&scenario, &[], &["block", "launch[0].block"]),
+            Err(text.to_owned())
+        );
+        assert_eq!(says(&scenario, &["block"], &["launch[0].block"]), Err(text.to_owned()));
+        let late = says(&scenario, &[], &["launch[0].block", "block"]).unwrap_err();
+        assert!(late.starts_with("`launch[0].block` has no effect: `block`"), "{late}");
+        // Parameter 0 of the kernel is args[0].
+        let twice = says(&scenario, &[], &["args[0]", "saxpy_param_0"]).unwrap_err();
+        assert!(twice.starts_with("`args[0]` has no effect: `saxpy_param_0`"), "{twice}");
+        let apart = ["block", "launch[0].grid", "args[0]", "saxpy_param_1", "max_registers"];
+        assert_eq!(says(&scenario, &["n"], &apart), Ok(()));
+        // The other launch takes the common value.
+        scenario.launches.push(scenario.launches[0].clone());
+        assert_eq!(says(&scenario, &[], &["block", "launch[0].block"]), Ok(()));
+        let both = ["block", "launch[0].block", "launch[1].block"];
+        assert_eq!(says(&scenario, &[], &both), Err(text.to_owned()));
     }
 
     #[test]

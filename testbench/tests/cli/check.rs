@@ -59,6 +59,8 @@ fn every_text_of_the_corpus_is_listed_by_kernel_with_unsupported_statements() {
             );
         }
         assert!(!kernels(&text).is_empty(), "{}", path.display());
+        // A compiler writes every register that it reads.
+        assert!(!answer.out.contains("writes register"), "{}", answer.out);
         match answer.code {
             0 => assert_eq!(answer.err, "", "{}", path.display()),
             _ => refused.push((path, answer)),
@@ -102,6 +104,23 @@ B: counters it waits for. R, W: counters for its reads and its result. Y: yield.
     assert_fails(&warpwave(&["check", "k.ptx", "--gpu", "tiny"]), 2, &["--code"]);
     let unknown = warpwave_in(folder.path(), &["check", "k.ptx", "--code", "--gpu", "tini"]);
     assert_fails(&unknown, 2, &["`tini`", "`tiny`"]);
+}
+
+#[test]
+fn register_that_nothing_writes_has_a_warning_and_no_failure() {
+    let text = ".version 7.8\n.target sm_80\n.entry k(.param .u64 p)\n{\n.reg .b64 %rd<2>;\n.reg .b32 %r<3>;\n\
+                ld.param.u64 %rd1, [p];\nmov.u32 %r1, 7;\nst.global.u32 [%rd1], %r2;\nret;\n}\n";
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.ptx"), text).unwrap();
+    let answer = warpwave_in(folder.path(), &["check", "k.ptx"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let says = "warning: nothing in the kernel writes register `%r2`\n  --> k.ptx:9:23\n";
+    assert!(answer.out.starts_with(says), "{}", answer.out);
+    assert!(
+        answer.out.contains("its value is undefined: write it before this line"),
+        "{}",
+        answer.out
+    );
 }
 
 /// A module with unsupported data. The kernel `near` uses the table, `far` does not.

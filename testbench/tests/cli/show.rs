@@ -150,6 +150,26 @@ fn explain_knows_warp_states_and_preset_keys() {
 }
 
 #[test]
+fn explain_knows_every_label_of_a_summary() {
+    let summary = warpwave(&["run", "saxpy", "--gpu", "tiny"]).out;
+    // A row with a metric: its label, two blanks, the value, and the metric at the end.
+    let rows = summary.lines().filter(|line| line.contains("__"));
+    let rows: Vec<_> = rows
+        .filter_map(|line| Some((line.split_once("  ")?.0, line.split_whitespace().last()?)))
+        .collect();
+    assert!(rows.len() > 10, "{summary}");
+    for (label, metric) in rows {
+        let answer = warpwave(&["explain", label]);
+        assert!(
+            answer.out.starts_with(&format!("{metric}\n")),
+            "{label}: {}{}",
+            answer.out,
+            answer.err
+        );
+    }
+}
+
+#[test]
 fn explain_knows_the_words_of_a_report() {
     for (word, says) in [
         ("cta", "cta (latency: a thread block"),
@@ -163,6 +183,15 @@ fn explain_knows_the_words_of_a_report() {
         ("tail", "tail (phase: blocks end"),
         ("mshrs", "entries of the L1"),
         ("LONG_SCOREBOARD", "long_scoreboard (state of a warp)"),
+        ("IPC", "sm__inst_executed.avg.per_cycle_active"),
+        ("registers", "registers of 32 bits of each thread"),
+        ("L1 hit rate", "l1tex__t_sector_hit_rate.pct\n"),
+        ("issue slots used", "sm__inst_issued.avg.pct_of_peak_sustained_active\n"),
+        ("speed of light", "in per cent of the most that the hardware can do"),
+        ("p99", "99 % of the requests took at most this number of cycles"),
+        ("block", "also called CTA"),
+        ("wave", "the blocks that all SMs hold at once"),
+        ("MSHR", "an entry of the L1"),
     ] {
         let answer = warpwave(&["explain", word]);
         assert!(
@@ -177,7 +206,7 @@ fn explain_knows_the_words_of_a_report() {
         barrier.contains("barrier (state of a warp)") && barrier.contains("barrier (latency: "),
         "{barrier}"
     );
-    assert_fails(&warpwave(&["explain", "wavs"]), 2, &["did you mean `waves`?"]);
+    assert_fails(&warpwave(&["explain", "wavs"]), 2, &["did you mean `wave`?"]);
     assert_fails(
         &warpwave(&["explain", "sm__throughput.avg"]),
         2,

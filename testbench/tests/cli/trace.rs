@@ -346,6 +346,28 @@ fn limit_ends_the_dump_with_a_whole_cycle_and_the_run_goes_on() {
 }
 
 #[test]
+fn limit_below_the_names_of_the_signals_is_told_with_their_size() {
+    let signals = ["--trace", "gpu.gpc[0].sm[0].subcore[0]"];
+    let (err, part, _, _) = limited(&[&signals[..], &["--trace-limit", "1 kB"]].concat());
+    let (begin, end) = (
+        "at the size of --trace-limit; the names and first values of the signals alone have ",
+        " kB, so no change has room; the run goes on",
+    );
+    let size = err.split_once(begin).and_then(|(_, rest)| rest.split_once(end));
+    let size: f64 = size.unwrap_or_else(|| panic!("{err}")).0.parse().unwrap();
+    assert!(
+        Dump::read(&part)
+            .by_cycle()
+            .signals
+            .iter()
+            .all(|signal| signal.changes.len() <= 1)
+    );
+    // Three digits of the size of the file, with the remark on its end.
+    let kilobytes = part.len() as f64 / 1e3;
+    assert!((kilobytes - size).abs() <= 0.01 * kilobytes, "{size} of {kilobytes}");
+}
+
+#[test]
 fn limit_that_is_not_reached_changes_no_byte() {
     let signals = ["--trace", "gpu.gigathread"];
     let (_, whole, _, _) = limited(&signals);

@@ -122,10 +122,11 @@ fn baseline_is_blessed_then_guards_the_metrics() {
     assert!(
         other
             .out
-            .contains("cycles on v100-sxm2 has no baseline; write it with --bless"),
+            .contains(": no baseline\ncycles on v100-sxm2 has no baseline; write it with --bless"),
         "{}",
         other.out
     );
+    assert!(!other.out.contains("metrics moved"), "{}", other.out);
 }
 
 #[test]

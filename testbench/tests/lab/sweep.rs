@@ -71,6 +71,43 @@ fn constant_of_a_sweep_sets_the_data_and_the_arguments() {
 }
 
 #[test]
+fn axis_of_a_constant_that_no_launch_uses_as_this_size_is_refused() {
+    let folder = project("");
+    let count = fs::read_to_string(folder.path().join("count.toml")).unwrap();
+    let with = |name: &str, grid: &str| {
+        let text = count.replace("grid = 1", grid);
+        let text = text.replace("[[launch]]", "[constants]\ngrid = 4\nn = 1024\n[[launch]]");
+        fs::write(folder.path().join(name), text).unwrap();
+    };
+    with("other.toml", "grid = \"n / 256\"");
+    with("own.toml", "grid = \"grid\"");
+    let says = "other.toml: constants.grid: no launch computes its grid from this constant, so a new value changes no \
+                grid; rename the constant, or sweep over launch[0].grid";
+    for args in [
+        &["sweep", "other.toml", "--over", "grid=4,8"][..],
+        &["run", "other.toml", "--const", "grid=8"],
+    ] {
+        let answer = warpwave_in(folder.path(), args);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}: {}", answer.err);
+        assert!(answer.err.contains(says), "{}", answer.err);
+    }
+    for (name, axis) in [("other.toml", "launch[0].grid"), ("own.toml", "grid")] {
+        let over = format!("{axis}=2,3");
+        let answer = warpwave_in(
+            folder.path(),
+            &["sweep", name, "--over", &over, "--metric", "launch__grid_size"],
+        );
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
+        let sizes: Vec<_> = rows(&answer)
+            .iter()
+            .map(|row| (row[0].to_owned(), row[2].to_owned()))
+            .collect();
+        let size = |n: &str| (n.to_owned(), n.to_owned());
+        assert_eq!(sizes, [size("2"), size("3")]);
+    }
+}
+
+#[test]
 fn assertion_for_each_point_is_checked_where_it_fails() {
     // A warp has a load for each of its turns: 2 warps and n / 64 turns.
     let assert = |bound: u32| {
@@ -83,11 +120,7 @@ fn assertion_for_each_point_is_checked_where_it_fails() {
     assert_eq!(answer.code, 1);
     let says = "wrong n=192: assert: smsp__sass_inst_executed_op_global_ld.sum is 6, not at most 4\n";
     assert!(answer.out.contains(says), "{}", answer.out);
-    assert!(
-        answer.err.contains("1 of 3 points have wrong results"),
-        "{}",
-        answer.err
-    );
+    assert!(answer.err.contains("1 of 3 points has wrong results"), "{}", answer.err);
     // Another bound is another point.
     let text = fs::read_to_string(folder.path().join("count.toml")).unwrap();
     fs::write(folder.path().join("count.toml"), text.replace("max = 4", "max = 6")).unwrap();
@@ -394,6 +427,35 @@ fn interrupt_keeps_what_is_done_and_says_how_to_go_on() {
     assert_eq!(done, records(&store).len());
 }
 
+#[cfg(unix)]
+#[test]
+fn interrupt_of_a_sweep_ends_its_running_points() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join(".warpwave-store");
+    let scenario = error_scenario("endless");
+    // Without a limit, the first point would never end.
+    let args = [
+        "sweep",
+        &scenario,
+        "--gpu",
+        "tiny",
+        "--over",
+        "block=32,64",
+        "--jobs",
+        "1",
+    ];
+    let mut sweep = command(folder.path(), &args);
+    sweep.args(["--set", "gigathread.standstill_cycles=0"]);
+    let is_running = || {
+        let locks = fs::read_dir(store.join("locks")).into_iter().flatten();
+        locks.count() > 0
+    };
+    let answer = interrupt(sweep, is_running);
+    assert_eq!(answer.code, 130, "{}", answer.err);
+    assert!(answer.err.contains("2 of 2 points are not computed"), "{}", answer.err);
+    assert_eq!(records(&store).len(), 0);
+}
+
 #[test]
 fn value_written_otherwise_is_the_same_point() {
     let constants = "[constants]\nelements = \"2 * 50\"\nhalf = \"elements / 2\"\n";
@@ -555,11 +617,7 @@ fn point_with_a_wrong_result_is_named() {
     let answer = warpwave(&["sweep", "saxpy", "--gpu", "tiny", "--over", "grid=20,40"]);
     assert_eq!(answer.code, 1);
     assert!(answer.out.contains("wrong grid=20: y[5120] is "), "{}", answer.out);
-    assert!(
-        answer.err.contains("1 of 2 points have wrong results"),
-        "{}",
-        answer.err
-    );
+    assert!(answer.err.contains("1 of 2 points has wrong results"), "{}", answer.err);
 }
 
 #[test]
@@ -585,6 +643,10 @@ fn bad_input_is_refused_before_the_first_point() {
     );
     assert!(says(&["--over", "n=4", "--csv", "count.ptx"]).contains("--csv count.ptx is read by this run"));
     assert!(says(&["--over", "n=4", "--csv", "a", "--plot", "a"]).contains("is also the file of --csv"));
+    let block = ["--over", "block=32,64", "--over", "launch[0].block=128"];
+    assert!(says(&block).contains("`block` has no effect: `launch[0].block` gives the same launch its own value"));
+    let count = ["--over", "args[1]=4", "--over", "n=8"];
+    assert!(says(&count).contains("`args[1]` has no effect: `n` gives the same launch its own value"));
     assert!(says(&["--over", "n=4", "--point-memory", "many"]).contains("write bytes, or 500MB, 2GiB"));
     let lost = warpwave_in(folder.path(), &["sweep", "run-point", &"0".repeat(32)]);
     assert_eq!(lost.code, 2);

@@ -58,7 +58,7 @@ fn locate(warp: &Warp, has_repeated: bool) -> Option<(usize, RangeInclusive<usiz
 }
 
 /// First and last line of the loop around the program counter of a running warp.
-pub(super) fn lines_of_loop(warp: &Warp) -> Option<[u32; 2]> {
+pub(in crate::gpu) fn lines_of_loop(warp: &Warp) -> Option<[u32; 2]> {
     warp.flow.active().lowest()?;
     let program = &warp.grid.program;
     let body = loop_around(program, warp.flow.pc() as usize)?;

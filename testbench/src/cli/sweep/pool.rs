@@ -1,11 +1,12 @@
 //! Computes points in parallel: each in a process of its own, so that a crash or a limit ends that point alone.
 
 use std::num::NonZeroUsize;
-use std::process::{Command, ExitStatus, Output, Stdio};
+use std::process::{Command, ExitStatus, Output};
 use std::sync::Mutex;
 
 use warpwave::sweep::{Job, Key, Limits, Outcome, Point, Reached, Record, Store, options, shown};
 
+use super::super::child;
 use super::super::failure::Failure;
 use super::super::lab::in_parallel;
 use super::super::progress::Count;
@@ -38,10 +39,8 @@ pub fn compute(
         let mut command = Command::new(&program);
         command.args(["sweep", "run-point", &key.to_string(), "--store"]);
         command.arg(store.folder()).args(options(limits, retries));
-        // Several processes cannot share the terminal's input.
-        command.stdin(Stdio::null());
         let before = store.record(key);
-        let recorded = command.output().and_then(|output| {
+        let recorded = child::output(&mut command).and_then(|output| {
             // The process stored its own result or reason.
             match store.record(key) == before {
                 true => record(store, job, key, &output, limits),

@@ -271,13 +271,20 @@ fn worst_site(facts: &Facts<'_>, counters: [&str; 3], lanes: f64) -> Option<Site
         .filter(|_| is_at_fault)
 }
 
+/// The lanes of a warp that are active, on average.
+fn active(lanes: f64) -> String {
+    let lanes = digits(lanes);
+    let are = if lanes == "1" { "is" } else { "are" };
+    format!("{lanes} of 32 lanes {are} active")
+}
+
 fn divergent_branch(facts: &Facts<'_>, lanes: f64) -> Option<IdleLanes> {
     let branch = worst_site(facts, ["branch_divergent", "branch_issues", "branch_issues"], lanes)?;
     Some(IdleLanes {
         kind: "divergence",
         text: format!(
-            "divergence: {} of 32 lanes are active; {:.0} % of the branches at {} diverge",
-            digits(lanes),
+            "divergence: {}; {:.0} % of the branches at {} diverge",
+            active(lanes),
             ratio(branch.counts[0], branch.counts[1]) * 100.0,
             branch.place
         ),
@@ -291,8 +298,8 @@ fn early_return(facts: &Facts<'_>, lanes: f64) -> Option<IdleLanes> {
     Some(IdleLanes {
         kind: "early_return",
         text: format!(
-            "early return: {} of 32 lanes are active; {:.0} % of the returns at {} leave the other lanes of their warp running",
-            digits(lanes),
+            "early return: {}; {:.0} % of the returns at {} leave the other lanes of their warp running",
+            active(lanes),
             ratio(exit.counts[0], exit.counts[1]) * 100.0,
             exit.place
         ),
@@ -307,13 +314,13 @@ fn partial_warps(facts: &Facts<'_>, lanes: f64) -> IdleLanes {
     let (text, advice) = match absent_lanes(facts) < (LANES - lanes) / 2.0 {
         // Full blocks, and no counter names an instruction.
         true => (
-            format!("idle lanes: {} of 32 lanes are active", digits(lanes)),
+            format!("idle lanes: {}", active(lanes)),
             "give work to all lanes of a warp",
         ),
         false => (
             format!(
-                "partial warps: {} of 32 lanes are active; a block of {} has {}",
-                digits(lanes),
+                "partial warps: {}; a block of {} has {}",
+                active(lanes),
                 count(threads.into(), "thread"),
                 count(warps.into(), "warp")
             ),

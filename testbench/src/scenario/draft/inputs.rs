@@ -1,10 +1,10 @@
-//! The input files of a scenario, and the other runs that its assertions compare with.
+//! The input files of a scenario, its GPU, and the other runs that its assertions compare with.
 
 use std::path::PathBuf;
 
 use warpwave_components::preset;
 
-use super::{Draft, OtherRun, other_run};
+use super::{Draft, Fault, OtherRun, ScenarioError, other_run};
 use crate::scenario::files::Files;
 use crate::scenario::format::Assert;
 
@@ -37,6 +37,19 @@ impl Draft {
             found.extend(run.gpu.as_deref().map(preset_files).unwrap_or_default());
         }
         found
+    }
+
+    /// The fault in the text of the scenario that keeps `gpu` from loading. `None` if the fault lies elsewhere, or if there is none.
+    pub fn gpu_fault(&self, gpu: &str) -> Option<ScenarioError> {
+        let at = |key: &str, error| Some(ScenarioError::new(&self.shown, key, Fault::Gpu(error)));
+        match preset::load(gpu, &[]) {
+            Err(error) if self.gpu().as_deref() == Some(gpu) => return at("gpu", error),
+            // The command names the GPU.
+            Err(_) => return None,
+            Ok(_) => {}
+        }
+        let error = preset::load(gpu, &self.settings()).err()?;
+        at("gpu.set", error.of(gpu))
     }
 
     /// The runs that assertions with `points = true` compare with, each once.

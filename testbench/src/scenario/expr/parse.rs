@@ -31,6 +31,9 @@ const OPERATORS: [(&str, Binary, u8); 22] = [
     ("%", Binary::Remainder, 9),
 ];
 
+/// What may stand behind a number.
+const UNITS: &str = "a unit (kB, MB, GB, KiB, MiB, GiB), an operator or the end";
+
 /// Precedence of an operator with one operand: below `**`.
 const UNARY: u8 = 10;
 
@@ -212,7 +215,11 @@ impl Parser<'_> {
         self.skip_spaces();
         let unit = word(self.rest());
         let Some((name, factor)) = BYTE_UNITS.into_iter().find(|(name, _)| *name == unit) else {
-            return Ok(number);
+            let is_operator = OPERATORS.iter().any(|(operator, ..)| *operator == unit);
+            return match unit.is_empty() || is_operator {
+                true => Ok(number),
+                false => Err(self.expected(UNITS)),
+            };
         };
         let number = match number {
             Number::Int(value) => value.checked_mul(factor.into()).map(Number::Int),

@@ -102,7 +102,7 @@ fn wrong_text_is_refused_with_its_column() {
         ),
         (
             "2 x",
-            "`2 x` is not an expression: an operator or the end expected at column 3",
+            "`2 x` is not an expression: a unit (kB, MB, GB, KiB, MiB, GiB), an operator or the end expected at column 3",
         ),
         ("(1", "`(1` is not an expression: `)` expected at column 3"),
         ("x[1", "`x[1` is not an expression: `]` expected at column 4"),
@@ -122,6 +122,14 @@ fn wrong_text_is_refused_with_its_column() {
     ] {
         assert_eq!(value(text).unwrap_err(), says, "{text}");
     }
+    for text in ["1 KB", "2 TiB + 1", "3 n"] {
+        let says = value(text).unwrap_err();
+        assert!(says.ends_with(" or the end expected at column 3"), "{says}");
+        for (unit, _) in warpwave_components::preset::BYTE_UNITS {
+            assert!(says.contains(unit), "{says}");
+        }
+    }
+    assert_eq!(int("1 and 2"), 1);
     let limits = "an expression has at most 2000 bytes and 64 nested parts; split it with [constants]";
     for text in ["(".repeat(1999), "-".repeat(1999), format!("1{}", "+1".repeat(1000))] {
         assert_eq!(value(&text).unwrap_err(), limits);

@@ -64,6 +64,16 @@ fn element_may_be_chosen_by_any_index() {
 }
 
 #[test]
+fn branch_that_is_not_chosen_is_not_evaluated() {
+    // Element 0 has no left neighbour.
+    let found = expected(
+        "[buffers.x]\ndtype = \"i32\"\nshape = [3]\ninit = { iota = { start = 10 } }\n\
+         [buffers.y]\ndtype = \"i32\"\nshape = [3]\nexpect = \"if(i > 0, x[i - 1], 0)\"",
+    );
+    assert_eq!(found, Ok([0, 10, 11].map(Number::Int).to_vec()));
+}
+
+#[test]
 fn wrong_expression_is_refused_with_its_element() {
     let y = |dtype: &str, expect: &str| {
         expected(&format!(
@@ -126,6 +136,11 @@ fn wrong_size_is_refused_with_its_key() {
         says("n = 8", "n = \"blocks\""),
         "s.toml: constants.blocks: the constants form a circle; give one of them a number"
     );
+    // No size has an element, so `i` is no hint.
+    assert_eq!(
+        load("ptx = \"k.ptx\"\nlaunch = [{ grid = \"n\", block = 32 }]", &[]).unwrap_err(),
+        "s.toml: launch[0].grid: nothing is named `n` here"
+    );
     let both = load(&text("[buffers.n]\ndtype = \"u8\"\nshape = [1]"), &[]).unwrap_err();
     assert_eq!(
         both,
@@ -160,4 +175,51 @@ fn constant_is_replaced_from_outside() {
     );
     let listed = Draft::load(&path).unwrap().constants();
     assert_eq!(listed[1], ("blocks".to_owned(), "ceil(n / 3)".to_owned()));
+}
+
+#[test]
+fn constant_named_like_a_size_is_replaced_only_if_a_launch_takes_it() {
+    let with = |launch: &str, name: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.toml");
+        std::fs::write(folder.path().join("k.ptx"), "").unwrap();
+        let text = format!("ptx = \"k.ptx\"\nconstants = {{ {name} = 32, through = \"{name}\" }}\n{launch}\n");
+        std::fs::write(&path, text).unwrap();
+        let draft = Draft::load(&path).unwrap().with_constants(&[(name, "64")]);
+        draft.map(drop).map_err(|error| error.fault.to_string())
+    };
+    let refused = |name: &str, rest: &str| {
+        Err(format!(
+            "no launch computes its {name} from this constant, so a new value changes no {name}; rename the constant{rest}"
+        ))
+    };
+    let others = "[[launch]]\ngrid = \"block\"\nblock = 32\n";
+    assert_eq!(
+        with(others, "block"),
+        refused("block", ", or sweep over launch[0].block")
+    );
+    // One launch that takes it is enough, also through another constant.
+    assert_eq!(
+        with(
+            &format!("{others}[[launch]]\ngrid = 1\nblock = [1, \"through\"]"),
+            "block"
+        ),
+        Ok(())
+    );
+    let plain = "launch = [{ grid = 1, block = 32 }]";
+    for name in ["grid", "cluster", "dynamic_shared_bytes"] {
+        assert_eq!(
+            with(plain, name),
+            refused(name, &format!(", or sweep over launch[0].{name}"))
+        );
+        let used = format!("launch = [{{ grid = 1, block = 32, {name} = \"{name}\" }}]")
+            .replace("grid = 1, block = 32, grid", "block = 32, grid");
+        assert_eq!(with(&used, name), Ok(()), "{name}");
+    }
+    assert_eq!(with(plain, "max_registers"), refused("max_registers", ""));
+    assert_eq!(
+        with(&format!("max_registers = \"through\"\n{plain}"), "max_registers"),
+        Ok(())
+    );
+    assert_eq!(with(plain, "n"), Ok(()));
 }
