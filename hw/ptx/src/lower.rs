@@ -59,6 +59,8 @@ mod min_max;
 
 mod narrow;
 
+mod guards;
+
 mod schedule;
 
 mod live;
@@ -121,6 +123,8 @@ const PASSES: &[Pass] = &[
     ("reconverge", reconverge::run),
     // The order within blocks comes last: no later pass changes the graph.
     ("narrow", narrow::run),
+    // Before `schedule`, which moves loads up as far as predicates last.
+    ("guards", guards::run),
     ("schedule", schedule::run),
 ];
 

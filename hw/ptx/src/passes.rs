@@ -9,7 +9,7 @@
 /// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
 /// it, every branch reconverges at a barrier. `remat` moves a constant into a register before each use where registers run out. Without it,
 /// constants are kept in local memory, as other values are.
-pub const OPTIONAL_PASSES: [&str; 12] = [
+pub const OPTIONAL_PASSES: [&str; 13] = [
     "copy_prop",
     "addresses",
     "dce",
@@ -19,6 +19,7 @@ pub const OPTIONAL_PASSES: [&str; 12] = [
     "if_convert",
     "uniformity",
     "narrow",
+    "guards",
     "schedule",
     "remat",
     VALUE_PASS,

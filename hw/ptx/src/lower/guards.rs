@@ -1,0 +1,117 @@
+//! Guards of stores: compares a second time in front of a store, where predicates run out.
+//!
+//! Compilers of array languages guard each access of an element: comparisons, loads, arithmetic, stores. The guards of the stores would be
+//! live while the loads are on their way, and a thread has seven predicates. So a store behind a load gets a comparison of its own:
+//!
+//! ```text
+//! setp p0, i0, n; ... setp p7, i7, n      setp p0, i0, n; ...
+//! @p0 ld a0; ... @p7 ld a7                @p0 ld a0; ...
+//! add ...                                 add ...
+//! @p0 st a0; ... @p7 st a7                setp q0, i0, n; @q0 st a0; ...
+//! ```
+//!
+//! The comparison must be an ISETP without a guard in the same block, and its operands must hold the same values at the store. Without this
+//! pass, `predicates` keeps such a guard in a general register, and `schedule` delays loads that have no predicate.
+
+use std::collections::{HashMap, HashSet};
+
+use super::code::{Code, Op, VGuard, VPred, VReg};
+use super::graph::Graph;
+use super::live;
+use super::schedule::{FREE_PREDICATES, LiveSet};
+use warpwave_isa::inst::Join;
+use warpwave_isa::opcode::Opcode;
+
+pub(super) fn run(code: &mut Code) {
+    let graph = Graph::of(code);
+    let preds_out = live::live_after_blocks::<live::Predicates>(code, &graph);
+    for (block, preds) in preds_out.iter().enumerate() {
+        if most_live(&code.blocks[block].ops, preds) > FREE_PREDICATES {
+            compare_at_stores(code, block);
+        }
+    }
+}
+
+/// Returns the largest number of predicates that are live at once in a block.
+fn most_live(ops: &[Op], after: &[usize]) -> usize {
+    let mut preds = LiveSet::of(&[], after).preds;
+    let mut most = preds.len();
+    for op in ops.iter().rev() {
+        if op.guard.pred.is_none() {
+            op.pred_defs().for_each(|pred| _ = preds.remove(&pred));
+        }
+        preds.extend(op.pred_uses());
+        most = most.max(preds.len());
+    }
+    most
+}
+
+/// What is known at a place in a block.
+#[derive(Default)]
+struct Known {
+    /// Comparisons whose operands have not changed, by their result.
+    compares: HashMap<VPred, Op>,
+    /// Comparisons with a load behind them.
+    is_old: HashSet<VPred>,
+    /// Results of the second comparisons since the last load.
+    own: HashMap<VPred, VPred>,
+}
+
+fn compare_at_stores(code: &mut Code, block: usize) {
+    let mut known = Known::default();
+    let ops = std::mem::take(&mut code.blocks[block].ops);
+    let mut out = Vec::with_capacity(ops.len());
+    for mut op in ops {
+        let guard = op
+            .guard
+            .pred
+            .filter(|pred| op.is(Opcode::St) && known.is_old.contains(pred));
+        if let Some((pred, &compare)) = guard.and_then(|pred| Some((pred, known.compares.get(&pred)?))) {
+            let own = *known.own.entry(pred).or_insert_with(|| {
+                let own = code.new_pred();
+                out.push(Op {
+                    pdst: [Some(own), None],
+                    ..compare
+                });
+                own
+            });
+            op.guard.pred = Some(own);
+        }
+        known.step(&op);
+        out.push(op);
+    }
+    code.blocks[block].ops = out;
+}
+
+impl Known {
+    /// Notes the results of an operation.
+    fn step(&mut self, op: &Op) {
+        let written: Vec<VReg> = op.defs().collect();
+        let changed = |compare: &Op| compare.uses().any(|vreg| written.contains(&vreg));
+        let mut gone: Vec<VPred> = op.pred_defs().collect();
+        let stale = self.compares.iter().filter(|(_, compare)| changed(compare));
+        gone.extend(stale.map(|(&pred, _)| pred));
+        for pred in gone {
+            self.compares.remove(&pred);
+            self.is_old.remove(&pred);
+            self.own.remove(&pred);
+        }
+        if op.is(Opcode::Ld) {
+            self.is_old.extend(self.compares.keys().copied());
+            self.own.clear();
+        }
+        if let Some(pred) = compared(op) {
+            self.compares.insert(pred, *op);
+        }
+    }
+}
+
+/// Returns the result of a comparison of two general operands, without a guard or a second predicate.
+fn compared(op: &Op) -> Option<VPred> {
+    let is_plain =
+        op.guard == VGuard::ALWAYS && op.psrc[0] == VGuard::ALWAYS && op.mods.join == Join::And && !op.mods.extended;
+    match op.pdst {
+        [Some(pred), None] if is_plain && op.is(Opcode::Isetp) => Some(pred),
+        _ => None,
+    }
+}
