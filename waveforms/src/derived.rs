@@ -423,7 +423,7 @@ fn find_signals(signals: &[Signal], inside: &[usize], matches: impl Fn(&Signal) 
 /// Appends a derived signal and returns its index.
 fn add_signal(signals: &mut Vec<Signal>, scope: &[String], name: &str, kind: Kind) -> u32 {
     signals.push(Signal {
-        scope: scope.to_vec(),
+        scope: scope.into(),
         name: name.into(),
         kind,
         alias_scope: None,

@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::sync::Arc;
 
 use warpwave_hw::clock::Clock;
 use warpwave_hw::link::wires::{LinkEnd, LinkEvent, LinkEventLog, LinkObserver};
@@ -64,7 +65,7 @@ impl Link {
 pub struct LinkSignals {
     links: Vec<Link>,
     log: LinkEventLog,
-    /// Events that are not applied yet, by cycle and link.
+    /// Events that are not applied yet, by cycle.
     events: VecDeque<LinkEvent>,
     drained: Vec<LinkEvent>,
     /// The cycles in which `valid` and `payload` of a link end, in order.
@@ -105,9 +106,7 @@ impl LinkSignals {
         self.log.drain_into(&mut self.drained);
         self.events.extend(self.drained.drain(..));
         // Tiles log their events in any order. The sort is stable, so the events of one end keep their order.
-        self.events
-            .make_contiguous()
-            .sort_by_key(|event| (event.at, event.link));
+        self.events.make_contiguous().sort_by_key(|event| event.at);
     }
 
     /// Applies all events before cycle `now` and drops the changes. Messages in flight are then known when the window begins.
@@ -210,7 +209,7 @@ struct LinkFinder<'a> {
 
 impl LinkFinder<'_> {
     /// The scope of the link's alias: below the sender, with the rest of the link's path.
-    fn alias(&self, link: &str) -> Vec<String> {
+    fn alias(&self, link: &str) -> Arc<[String]> {
         let own: Vec<&str> = self.component.split('.').collect();
         let names: Vec<&str> = link.split('.').collect();
         // The names that sender and link share are left out: they would stand twice in the path.
@@ -232,8 +231,14 @@ impl LinkFinder<'_> {
             depth: end.link.depth.into(),
             ..Link::default()
         });
+        let scope: Arc<[String]> = path.split('.').map(String::from).collect();
         for (name, kind) in SIGNALS.into_iter().zip(kinds(end.link.depth)) {
-            self.signals.push(Signal::new(&format!("{path}.{name}"), kind));
+            self.signals.push(Signal {
+                scope: scope.clone(),
+                name: name.into(),
+                kind,
+                alias_scope: None,
+            });
         }
         number
     }
@@ -242,12 +247,11 @@ impl LinkFinder<'_> {
 impl LinkObserver for LinkFinder<'_> {
     fn end(&mut self, end: &LinkEnd<'_>) -> Option<(LinkEventLog, u32)> {
         let path = end.link.path.as_str();
-        let is_selected = |name: &&str| self.selection.selects(path.split('.').chain([*name]));
-        if !self.selection.prefix_may_select(path) || !SIGNALS.iter().any(is_selected) {
-            return None;
-        }
         if let Some(ends) = &mut self.ends {
-            *ends.entry(path.into()).or_default() += 1;
+            let is_selected = |name: &&str| self.selection.selects(path.split('.').chain([*name]));
+            if self.selection.prefix_may_select(path) && SIGNALS.iter().any(is_selected) {
+                *ends.entry(path.into()).or_default() += 1;
+            }
             return None;
         }
         if !self.complete.contains_key(path) {

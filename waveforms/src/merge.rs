@@ -39,13 +39,7 @@ impl TileStream {
             self.batch.drop_first(self.next);
         }
         self.next = 0;
-        let mut buffer = self.buffer.lock();
-        if self.batch.cycles.is_empty() {
-            // Most often everything is merged: then nothing is copied.
-            std::mem::swap(&mut *buffer, &mut self.batch);
-        } else {
-            self.batch.append(&mut buffer);
-        }
+        self.batch.append(&mut self.buffer.lock());
     }
 
     /// The next cycle with changes.

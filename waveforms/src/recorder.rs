@@ -41,6 +41,11 @@ impl Batch {
 
     /// Moves everything from `other` to the end of this batch.
     pub fn append(&mut self, other: &mut Batch) {
+        if self.cycles.is_empty() && self.initial.is_none() {
+            // Most often: then nothing is copied.
+            std::mem::swap(self, other);
+            return;
+        }
         let offset = self.changes.len();
         self.initial = self.initial.take().or(other.initial.take());
         self.changes.append(&mut other.changes);

@@ -123,8 +123,9 @@ impl Selection {
 
     /// The index of the first pattern that matches none of these signals.
     pub fn unmatched_pattern(&self, signals: &[Signal]) -> Option<usize> {
-        let paths: Vec<Vec<&str>> = signals.iter().map(|signal| signal.names().collect()).collect();
-        let is_unmatched = |pattern: &Pattern| !paths.iter().any(|path| pattern.matches(path, self.depth));
+        let matches =
+            |pattern: &Pattern, signal: &Signal| pattern.matches(&signal.names().collect::<Vec<_>>(), self.depth);
+        let is_unmatched = |pattern: &Pattern| !signals.iter().any(|signal| matches(pattern, signal));
         self.patterns.iter().position(is_unmatched)
     }
 

@@ -1,5 +1,7 @@
 //! The signals that components declare, and the tree of their scopes.
 
+use std::sync::Arc;
+
 use warpwave_hw::component::Component;
 use warpwave_hw::probe::{CODE_WIDTH, Probe};
 
@@ -52,14 +54,14 @@ impl Kind {
 /// One signal of a component.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signal {
-    /// The names of its scopes from the outermost one: `gpu`, `gpc[0]`, `sm[3]`.
-    pub scope: Vec<String>,
+    /// The names of its scopes from the outermost one: `gpu`, `gpc[0]`, `sm[3]`. Signals of one scope share them.
+    pub scope: Arc<[String]>,
     /// The name inside its scope.
     pub name: String,
     /// The type of its values.
     pub kind: Kind,
     /// A second scope that shows the signal as an alias. The sender's scope, for a signal of a link.
-    pub alias_scope: Option<Vec<String>>,
+    pub alias_scope: Option<Arc<[String]>>,
 }
 
 impl Signal {
@@ -68,7 +70,7 @@ impl Signal {
         let mut scope: Vec<String> = path.split('.').map(String::from).collect();
         let name = scope.pop().unwrap_or_default();
         Signal {
-            scope,
+            scope: scope.into(),
             name,
             kind,
             alias_scope: None,
@@ -101,17 +103,15 @@ impl Signal {
 /// # Panics
 /// If a name is empty or has a space, `.` or `/`. If a width is not 1 to 64. If `enter` and `leave` do not pair.
 pub fn declare(component: &dyn Component) -> Vec<Signal> {
-    let scope: Vec<String> = component.path().as_str().split('.').map(String::from).collect();
+    let names = component.path().as_str().split('.').map(String::from);
     let mut declaration = Declaration {
-        // `leave` must not leave the component's own scope.
-        depth: scope.len(),
-        scope,
+        scopes: vec![names.collect()],
         signals: Vec::new(),
     };
     component.probe(&mut declaration);
     assert_eq!(
-        declaration.scope.len(),
-        declaration.depth,
+        declaration.scopes.len(),
+        1,
         "{}: `enter` without `leave`",
         component.path()
     );
@@ -120,16 +120,20 @@ pub fn declare(component: &dyn Component) -> Vec<Signal> {
 
 /// Collects the signals of one component.
 struct Declaration {
-    scope: Vec<String>,
-    /// Scopes of the component itself.
-    depth: usize,
+    /// The scope of the component, then the scopes that `enter` has entered.
+    scopes: Vec<Arc<[String]>>,
     signals: Vec<Signal>,
 }
 
 impl Declaration {
+    /// The innermost scope.
+    fn scope(&self) -> &Arc<[String]> {
+        self.scopes.last().expect("`leave` does not leave the component")
+    }
+
     fn add(&mut self, name: &str, kind: Kind) {
         let width = kind.width();
-        let scope = self.scope.clone();
+        let scope = self.scope().clone();
         let fits =
             |name: &str| !name.is_empty() && name.bytes().all(|c| c.is_ascii_graphic() && c != b'.' && c != b'/');
         assert!(
@@ -163,15 +167,16 @@ impl Probe for Declaration {
         self.add(name, Kind::State(names));
     }
     fn enter(&mut self, name: &'static str, index: usize) {
-        self.scope.push(format!("{name}[{index}]"));
+        let inner = [format!("{name}[{index}]")];
+        self.scopes.push(self.scope().iter().cloned().chain(inner).collect());
     }
     fn leave(&mut self) {
         assert!(
-            self.scope.len() > self.depth,
+            self.scopes.len() > 1,
             "{}: `leave` without `enter`",
-            self.scope.join(".")
+            self.scope().join(".")
         );
-        self.scope.pop();
+        self.scopes.pop();
     }
 }
 
@@ -197,7 +202,7 @@ impl Scope {
     /// # Panics
     /// If two signals have the same path.
     pub fn tree(signals: &[Signal]) -> Scope {
-        Self::build(signals, |signal| signal.alias_scope.as_ref())
+        Self::build(signals, |signal| signal.alias_scope.as_deref())
     }
 
     /// Builds the tree without aliases, so that each signal appears once.
@@ -205,22 +210,30 @@ impl Scope {
         Self::build(signals, |_| None)
     }
 
-    fn build(signals: &[Signal], alias_scope: impl Fn(&Signal) -> Option<&Vec<String>>) -> Scope {
+    fn build(signals: &[Signal], alias_scope: impl Fn(&Signal) -> Option<&[String]>) -> Scope {
         let mut top = Scope::default();
         for (n, signal) in signals.iter().enumerate() {
             // An alias is the same index in a second scope.
-            for scopes in [Some(&signal.scope), alias_scope(signal)].into_iter().flatten() {
+            for scopes in [Some(&signal.scope[..]), alias_scope(signal)].into_iter().flatten() {
                 let scope = scopes.iter().fold(&mut top, |scope, name| scope.child(name));
-                assert!(
-                    scope.signals.iter().all(|&other| signals[other].name != signal.name),
-                    "{}.{}: two signals of this name",
-                    scopes.join("."),
-                    signal.name
-                );
                 scope.signals.push(n);
             }
         }
+        if let Some(path) = top.repeated_path(signals) {
+            panic!("{path}: two signals of this name");
+        }
         top
+    }
+
+    /// The path, from this scope on, of a name that two signals have.
+    fn repeated_path(&self, signals: &[Signal]) -> Option<String> {
+        let mut names: Vec<&str> = self.signals.iter().map(|&n| signals[n].name.as_str()).collect();
+        names.sort_unstable();
+        let repeated = names.windows(2).find(|pair| pair[0] == pair[1]);
+        let inner = |scope: &Scope| Some(format!("{}.{}", scope.name, scope.repeated_path(signals)?));
+        repeated
+            .map(|pair| pair[0].into())
+            .or_else(|| self.scopes.iter().find_map(inner))
     }
 
     /// The inner scope of this name, which is added if it is missing.

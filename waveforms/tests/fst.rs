@@ -14,7 +14,7 @@ const STATES: [&str; 3] = ["idle", "busy_now", "done"];
 
 fn signals() -> Vec<Signal> {
     let mut pc = Signal::new("gpu.sm[0].pc", Kind::Vector(32));
-    pc.alias_scope = Some(vec!["gpu".into(), "bus".into()]);
+    pc.alias_scope = Some(["gpu".into(), "bus".into()].into());
     vec![
         Signal::new("gpu.sm[0].valid", Kind::Bit),
         pc,

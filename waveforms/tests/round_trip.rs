@@ -57,7 +57,7 @@ fn runs() -> impl Strategy<Value = Run> {
 
 fn signal(n: usize, (sm, warp, kind, is_alias): (usize, usize, Kind, bool)) -> Signal {
     let mut signal = Signal::new(&format!("gpu.sm[{sm}].warp[{warp}].signal_{n}"), kind);
-    signal.alias_scope = is_alias.then(|| vec!["gpu".into(), format!("sm[{sm}]"), "bus".into()]);
+    signal.alias_scope = is_alias.then(|| ["gpu".into(), format!("sm[{sm}]"), "bus".into()].into());
     signal
 }
 

@@ -115,7 +115,7 @@ impl<'a> RequestSignals<'a> {
 
     fn add(&mut self, name: &str, kind: Kind, changes: Vec<(Cycle, Option<u64>)>) {
         let signal = Signal {
-            scope: vec!["gpu".to_owned(), TRANSACTION.to_owned(), self.id.to_string()],
+            scope: ["gpu".to_owned(), TRANSACTION.to_owned(), self.id.to_string()].into(),
             name: name.to_owned(),
             kind,
             alias_scope: None,

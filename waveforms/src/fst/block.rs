@@ -33,6 +33,7 @@
 //! Sources: `block_format.txt` in the sources of GTKWave, and the specification at <https://blog.timhutt.co.uk/fst_spec/>.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::Write;
 
 use flate2::Compression;
@@ -227,15 +228,18 @@ impl Block {
             let chain = &self.chains[row.start as usize..row.end as usize];
             // For the next block.
             (row.end, row.last) = (0, 0);
-            index.push(if chain.is_empty() {
-                ChainIndexEntry::Empty
-            } else if let Some(&target) = owners.get(chain) {
-                ChainIndexEntry::Alias { target }
-            } else {
-                owners.insert(chain, handle);
-                let offset = (self.bytes.len() - base) as u64;
-                self.compressor.write(chain, &mut self.bytes);
-                ChainIndexEntry::Data { offset }
+            if chain.is_empty() {
+                index.push(ChainIndexEntry::Empty);
+                continue;
+            }
+            index.push(match owners.entry(chain) {
+                Entry::Occupied(owner) => ChainIndexEntry::Alias { target: *owner.get() },
+                Entry::Vacant(vacant) => {
+                    vacant.insert(handle);
+                    let offset = (self.bytes.len() - base) as u64;
+                    self.compressor.write(chain, &mut self.bytes);
+                    ChainIndexEntry::Data { offset }
+                }
             });
         }
         let index = encode_chain_index_dyn_alias2(&index).expect("offsets rise, and handles begin at 1");

@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn whole_file_follows_the_format() {
         let mut pc = signal("pc", Kind::Vector(32));
-        pc.alias_scope = Some(vec!["top".into(), "bus".into()]);
+        pc.alias_scope = Some(["top".into(), "bus".into()].into());
         let state = Kind::State(&["idle", "busy", "done"]);
         let signals = [
             signal("valid", Kind::Bit),
