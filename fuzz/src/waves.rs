@@ -58,7 +58,7 @@ pub type Waves = BTreeMap<String, Vec<(u64, Option<u64>)>>;
 impl SignalSpec {
     fn signal(self, n: usize) -> Signal {
         let mut signal = Signal::new(&format!("gpu.sm[{}].signal_{n}", self.scope), self.kind);
-        signal.alias_scope = self.has_alias.then(|| vec!["gpu".into(), "bus".into()]);
+        signal.alias_scope = self.has_alias.then(|| ["gpu".into(), "bus".into()].into());
         signal
     }
 }
