@@ -84,3 +84,14 @@ fn accesses_without_a_space_reach_variables_on_the_stack() {
     let expected: Vec<u32> = (0..32).map(|t| (t % 8) * (t % 8 + 1) / 2).collect();
     Kernel::of(&text).output(&expected).holds();
 }
+
+/// Fuzzing found that the upper half of the lanes, which do not run, added to their address past 64 bits.
+#[test]
+fn lanes_that_do_not_run_may_hold_any_address() {
+    // An access of two words to local memory takes the lines of each word.
+    let body = ".local .align 8 .b32 pair[2];\nmov.u32 %r, 0;\nadd.u32 %a1, %t, 100;\nst.local.u32 [pair], %t;\nst.local.u32 [pair+4], %a1;\n\
+                mov.u64 %d0, pair;\ncvta.local.u64 %d0, %d0;\nsetp.ge.u32 %p0, %t, 16;\n@%p0 mov.u64 %d0, -4;\nmov.u64 %d1, 0;\n\
+                @!%p0 ld.u64 %d1, [%d0];\nmov.b64 {%a2, %a3}, %d1;\nadd.u32 %r, %a2, %a3;\n";
+    let wanted: Vec<u32> = (0..32).map(|t| if t < 16 { 2 * t + 100 } else { 0 }).collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();
+}

@@ -42,12 +42,12 @@ fn locate(warp: &Warp, has_repeated: bool) -> Option<(usize, RangeInclusive<usiz
     // Backwards from the program counter: the access that this round has made.
     let this_round = |is_poll: fn(&Inst) -> bool| {
         let at = pc - before.iter().rev().take(LOOP_REACH).position(is_poll)?;
-        let body = loop_around(program, at).filter(|body| body.contains(&pc))?;
+        let body = loop_around(program, at, LOOP_REACH).filter(|body| body.contains(&pc))?;
         Some((at, body))
     };
     // Backwards from the end of the loop: the access that the round before has made.
     let earlier_round = |is_poll: fn(&Inst) -> bool| {
-        let body = loop_around(program, pc)?;
+        let body = loop_around(program, pc, LOOP_REACH)?;
         let at = (pc + 1..=*body.end()).rev().find(|&at| is_poll(&code[at]))?;
         Some((at, body))
     };
@@ -61,7 +61,8 @@ fn locate(warp: &Warp, has_repeated: bool) -> Option<(usize, RangeInclusive<usiz
 pub(in crate::gpu) fn lines_of_loop(warp: &Warp) -> Option<[u32; 2]> {
     warp.flow.active().lowest()?;
     let program = &warp.grid.program;
-    let body = loop_around(program, warp.flow.pc() as usize)?;
+    // The copies of an unrolled loop are hundreds of instructions.
+    let body = loop_around(program, warp.flow.pc() as usize, program.code().len())?;
     // Instructions without a line stand for no text, and scheduling may have changed their order.
     let lines = program.code()[body]
         .iter()
@@ -144,11 +145,11 @@ fn in_space(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
-/// The loop around an instruction: to the first branch back to it or before it.
-fn loop_around(program: &Program, at: usize) -> Option<RangeInclusive<usize>> {
+/// The loop around an instruction: to the first branch back to it or before it, at most `reach` instructions ahead.
+fn loop_around(program: &Program, at: usize, reach: usize) -> Option<RangeInclusive<usize>> {
     let code = program.code();
     let is_latch = |inst: &Inst| inst.op == Opcode::Bra && inst.target as usize <= at;
-    let latch = at + code[at..].iter().take(LOOP_REACH).position(is_latch)?;
+    let latch = at + code[at..].iter().take(reach).position(is_latch)?;
     Some(code[latch].target as usize..=latch)
 }
 

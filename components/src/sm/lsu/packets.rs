@@ -157,7 +157,8 @@ fn coalesce_next(warp_inst: &WarpInst, group: u32, access: &mut CoalescedAccess)
         return texture::coalesce_texel(warp_inst, group as usize, access);
     }
     let offset = u64::from(group) * LINE as u64;
-    let addresses: [u64; WARP_SIZE] = std::array::from_fn(|lane| warp_inst.addresses.get(lane) + offset);
+    // A lane that does not run may hold any address.
+    let addresses: [u64; WARP_SIZE] = std::array::from_fn(|lane| warp_inst.addresses.get(lane).wrapping_add(offset));
     coalesce(&WarpAddresses::per_lane(addresses), warp_inst.local_lanes, 4, access);
 }
 

@@ -19,7 +19,7 @@ mod loops;
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, Wide};
 use super::graph::Graph;
-use super::{addresses, copy_prop, dce, spin};
+use super::{Pass, addresses, copy_prop, dce, spin};
 use copy::{Copier, Start, comparison};
 use layout::Region;
 use locals::{Live, Locals};
@@ -52,7 +52,7 @@ pub(super) fn run(code: &mut Code) {
         layout::replace(code, regions);
         layout::join_chains(code);
         // Increments that nothing reads are gone first: they are second definitions of their registers.
-        let cleaning: [(&str, fn(&mut Code)); 4] = [
+        let cleaning: [Pass; 4] = [
             ("dce", dce::run),
             ("copy_prop", copy_prop::run),
             ("addresses", addresses::run),
