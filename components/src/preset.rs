@@ -334,7 +334,10 @@ fn wrong_value(key: String, value: Value, is_set: bool) -> Option<EntryFault> {
     let mut reason = deserialize("pattern", values).err()?;
     if is_set && is_text && has_bytes(&key) {
         let units: Vec<_> = BYTE_UNITS.iter().map(|(unit, _)| *unit).collect();
-        reason = format!("{reason}; it may have one of the units {}", units.join(", "));
+        reason = format!(
+            "{reason}; write a whole number, also with one of the units {}",
+            units.join(", ")
+        );
     }
     Some(EntryFault::Value { key, reason })
 }

@@ -33,8 +33,18 @@ pub(super) struct SpinSearch {
     samples: u32,
     /// Resident warps in the last sample.
     warps: usize,
-    /// The first and last line of a warp's loop, and the samples in a row that show it, by sub-core and slot.
-    loops: BTreeMap<(usize, usize), ([u32; 2], u32)>,
+    /// The loop of a warp, and the samples in a row that show it, by sub-core and slot.
+    loops: BTreeMap<(usize, usize), (Loop, u32)>,
+}
+
+/// A warp in a loop. Another warp may have its slot later.
+#[derive(PartialEq)]
+struct Loop {
+    block: [u32; 3],
+    /// Index of the warp in its block.
+    warp: u32,
+    /// The first and last line.
+    lines: [u32; 2],
 }
 
 impl SpinSearch {
@@ -67,9 +77,14 @@ impl SpinSearch {
         self.warps = each_warp(&subcores).count();
         for (place, warp, file) in each_warp(&subcores) {
             if let Some(lines) = lines_of_loop(warp) {
-                let seen = self.loops.get(&place).filter(|(known, _)| *known == lines);
+                let inside = Loop {
+                    block: warp.block,
+                    warp: warp.index,
+                    lines,
+                };
+                let seen = self.loops.get(&place).filter(|(known, _)| *known == inside);
                 let n = seen.map_or(1, |(_, n)| n + 1);
-                self.loops.insert(place, (lines, n));
+                self.loops.insert(place, (inside, n));
             }
             let Some(poll) = find_spin(place.1, warp, file) else {
                 continue;
@@ -90,9 +105,9 @@ impl SpinSearch {
     pub(super) fn loops(&self) -> Vec<(u32, String)> {
         let spins = |place| self.seen.get(place).is_some_and(|(_, n)| *n >= SEEN);
         let mut inside: BTreeMap<[u32; 2], usize> = BTreeMap::new();
-        for (place, &(lines, n)) in &self.loops {
-            if n == self.samples && n >= SEEN && !spins(place) {
-                *inside.entry(lines).or_default() += 1;
+        for (place, (warp, n)) in &self.loops {
+            if *n == self.samples && *n >= SEEN && !spins(place) {
+                *inside.entry(warp.lines).or_default() += 1;
             }
         }
         inside

@@ -204,7 +204,7 @@ fn number_of_bytes_may_have_a_unit() {
     assert!(refused("l2.size", "64GiB").contains("`l2.size` cannot have this value"));
     let text = refused("l2.size", "1 KB");
     assert!(
-        text.ends_with("; it may have one of the units KiB, MiB, GiB, kB, MB, GB"),
+        text.ends_with("; write a whole number, also with one of the units KiB, MiB, GiB, kB, MB, GB"),
         "{text}"
     );
     assert!(!refused("sm.subcores", "4KiB").contains("units"));

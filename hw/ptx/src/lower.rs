@@ -125,6 +125,8 @@ const PASSES: &[Pass] = &[
     ("narrow", narrow::run),
     // Before `schedule`, which moves loads up as far as predicates last.
     ("guards", guards::run),
+    // A comparison that only such stores read has no reader left.
+    ("dce 4", dce::run),
     ("schedule", schedule::run),
 ];
 

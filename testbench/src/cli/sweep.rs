@@ -184,6 +184,10 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Launches, Failu
     settings.sort();
     settings.dedup();
     let (constants, settings) = sweep::split_constants(&draft, &settings);
+    // By the text of the scenario: new values may not name the constants that they replace.
+    draft
+        .check_axes(constants.iter().map(|(name, _)| name.as_str()))
+        .map_err(Failure::input)?;
     let draft = draft.with_constants(&constants).map_err(Failure::input)?;
     let gpu = draft.gpu().unwrap_or_else(|| DEFAULT_GPU.to_owned());
     let set = draft.settings();
@@ -195,10 +199,12 @@ fn check_settings(draft: Draft, jobs: &[(Point, Job)]) -> Result<Launches, Failu
     checked.try_for_each(|result| result.map_err(|error| Failure::input(JobError::from(error))))?;
     // All points have the same axes, in the same order.
     let names = jobs.iter().take(1).flat_map(|(_, job)| &job.settings);
-    let (before, after): (Vec<_>, Vec<_>) = names
-        .map(|(name, _)| name.as_str())
-        .partition(|name| constants.iter().any(|(constant, _)| constant == name));
-    sweep::check_effects(&scenario, &before, &after).map_err(|error| Failure::input(JobError::from(error)))?;
+    let names = names.map(|(name, _)| name.as_str());
+    // A constant may size data too, so its effect is not known here.
+    let of_launches: Vec<_> = names
+        .filter(|name| !constants.iter().any(|(constant, _)| constant == name))
+        .collect();
+    sweep::check_effects(&scenario, &of_launches).map_err(|error| Failure::input(JobError::from(error)))?;
     Ok(Launches {
         names: launch_names(&scenario.launches),
         warm_up: scenario.launches.iter().map(|launch| launch.is_warm_up).collect(),

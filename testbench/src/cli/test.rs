@@ -12,6 +12,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value as Json;
 use warpwave::regression::{Baseline, Case, Failed, find, junit};
+use warpwave::report::units::count;
 use warpwave::scenario::Draft;
 
 use super::args::{cycles, key_value};
@@ -116,7 +117,8 @@ pub fn test(args: &Test) -> Result<(), Failure> {
     }
     // An interrupted scenario has no case.
     if cases.len() < scenarios.len() {
-        let text = format!("interrupted: {} scenarios did not run", scenarios.len() - cases.len());
+        let left = (scenarios.len() - cases.len()) as u64;
+        let text = format!("interrupted: {} did not run", count(left, "scenario"));
         return Err(Failure {
             code: INTERRUPTED,
             text,

@@ -1,6 +1,6 @@
 //! The waveforms of `--vcd` and `--fst`. Without them, the flight recorder keeps the last cycles for a failed run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use warpwave::bench::Bench;
 use warpwave::report::units::scaled;
@@ -39,6 +39,8 @@ pub struct Wave {
     is_asked: bool,
     /// True if an option names a waveform file.
     has_files: bool,
+    /// True if the waveform file is compressed, so that it is smaller than its text.
+    is_compressed: bool,
     scopes: String,
     /// Size of the file at which the next note is printed, in bytes.
     next_note: u64,
@@ -80,6 +82,7 @@ impl Wave {
             flight,
             is_asked: args.flight.is_some(),
             has_files: written.is_some(),
+            is_compressed: args.vcd.as_deref().is_some_and(is_gzip),
             scopes: selection.patterns().collect::<Vec<_>>().join(" "),
             next_note: LARGE,
             is_limited: false,
@@ -102,10 +105,10 @@ impl Wave {
             Some(at) if !self.is_limited => {
                 self.is_limited = true;
                 let begin = Some(waveform.bytes()).filter(|_| !waveform.has_changes());
-                warn(&limited(at, begin));
+                warn(&limited(at, begin, self.is_compressed));
             }
             None if waveform.bytes() >= self.next_note => {
-                tell(&large(waveform.bytes(), now));
+                tell(&large(waveform.bytes(), self.is_compressed, now));
                 self.next_note *= 2;
             }
             _ => {}
@@ -185,22 +188,24 @@ impl Wave {
 }
 
 /// The warning when the limit ends the files. `begin` has the bytes of a file without a change, if nothing else had room.
-fn limited(at: Cycle, begin: Option<u64>) -> String {
+fn limited(at: Cycle, begin: Option<u64>, is_compressed: bool) -> String {
+    let before = before_compression(is_compressed);
     let begin = begin.map_or(String::new(), |bytes| {
         let size = scaled(bytes as f64, "B");
         format!("; the names and first values of the signals alone have {size}, so no change has room")
     });
     format!(
-        "the waveform ends before cycle {at}, at the size of --trace-limit{begin}; the run goes on; \
+        "the waveform ends before cycle {at}, at the size of --trace-limit{before}{begin}; the run goes on; \
          select signals with --trace or cycles with --trace-cycles"
     )
 }
 
 /// The note on a large file.
-fn large(bytes: u64, now: Cycle) -> String {
+fn large(bytes: u64, is_compressed: bool, now: Cycle) -> String {
     let per_cycle = bytes / now.0.max(1);
+    let before = before_compression(is_compressed);
     format!(
-        "note: the waveform has {:.1} GiB in cycle {now}, about {per_cycle} bytes a cycle; \
+        "note: the waveform has {:.1} GiB{before} in cycle {now}, about {per_cycle} bytes a cycle; \
          end it with --trace-limit, or select signals with --trace or cycles with --trace-cycles",
         bytes as f64 / (1u64 << 30) as f64
     )
@@ -286,6 +291,16 @@ fn about(args: &args::Run, scenario: &Scenario, bench: &Bench<'_>) -> RunInfo {
     }
 }
 
+/// The words behind a size, which is that of the text: a compressed file is smaller.
+fn before_compression(is_compressed: bool) -> &'static str {
+    if is_compressed { " before compression" } else { "" }
+}
+
+/// True if a VCD at this path is compressed.
+fn is_gzip(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "gz")
+}
+
 fn failure(error: WaveError) -> Failure {
     Failure::input(error)
 }
@@ -296,9 +311,12 @@ mod tests {
 
     #[test]
     fn note_tells_size_pace_and_remedies() {
-        let note = large(3 << 29, Cycle(1_000_000));
-        let says =
-            "note: the waveform has 1.5 GiB in cycle 1000000, about 1610 bytes a cycle; end it with --trace-limit, ";
-        assert!(note.starts_with(says), "{note}");
+        for (is_compressed, size) in [(false, "1.5 GiB"), (true, "1.5 GiB before compression")] {
+            let note = large(3 << 29, is_compressed, Cycle(1_000_000));
+            let says = format!(
+                "note: the waveform has {size} in cycle 1000000, about 1610 bytes a cycle; end it with --trace-limit, "
+            );
+            assert!(note.starts_with(&says), "{note}");
+        }
     }
 }

@@ -125,16 +125,13 @@ fn launches<'a>(scenario: &Scenario, name: &'a str) -> Result<(Range<usize>, &'a
     }
 }
 
-/// Checks that each setting has an effect, if they are applied in this order. `constants` are the names of changed constants.
+/// Checks that each setting has an effect, if they are applied in this order.
 ///
 /// # Errors
-/// If other settings give a value to each launch that the setting or the constant names.
-pub fn check_effects(scenario: &Scenario, constants: &[&str], settings: &[&str]) -> Result<(), SettingError> {
-    // A constant comes before all settings. One with the name of a size counts as this size of all launches.
-    let sizes = constants.iter().filter(|name| SIZES.contains(name));
-    let names: Vec<_> = sizes.chain(settings).copied().collect();
+/// If later settings give a value to each launch that the setting names.
+pub fn check_effects(scenario: &Scenario, names: &[&str]) -> Result<(), SettingError> {
     let mut places: Vec<BTreeSet<(usize, String)>> = Vec::new();
-    for name in &names {
+    for name in names {
         places.push(self::places(scenario, name)?);
     }
     for (n, own) in places.iter().enumerate() {
@@ -153,8 +150,12 @@ pub fn check_effects(scenario: &Scenario, constants: &[&str], settings: &[&str])
 /// What a setting changes: launches, each with a size or an argument. Empty for a setting of all launches together.
 fn places(scenario: &Scenario, name: &str) -> Result<BTreeSet<(usize, String)>, SettingError> {
     let (launches, key) = launches(scenario, name)?;
-    if SIZES.contains(&key) || matches!(indexed("args", key), Some((_, ""))) {
-        return Ok(launches.map(|launch| (launch, key.to_owned())).collect());
+    let place = match indexed("args", key) {
+        Some((arg, "")) => Some(format!("args[{arg}]")),
+        _ => SIZES.contains(&key).then(|| key.to_owned()),
+    };
+    if let Some(place) = place {
+        return Ok(launches.map(|launch| (launch, place.clone())).collect());
     }
     let module = scenario.module(Reconvergence::default()).ok();
     let place = |launch: usize| {
@@ -328,28 +329,25 @@ mod tests {
     #[test]
     fn setting_that_later_ones_replace_is_refused() {
         let mut scenario = saxpy();
-        let says = |scenario: &Scenario, constants: &[&str], settings: &[&str]| {
-            check_effects(scenario, constants, settings).map_err(|error| error.to_string())
+        let says = |scenario: &Scenario, settings: &[&str]| {
+            check_effects(scenario, settings).map_err(|error| error.to_string())
         };
         let text =
             "`block` has no effect: `launch[0].block` gives the same launch its own value; leave out one of the two";
-        assert_eq!(
-            says(&scenario, &[], &["block", "launch[0].block"]),
-            Err(text.to_owned())
-        );
-        assert_eq!(says(&scenario, &["block"], &["launch[0].block"]), Err(text.to_owned()));
-        let late = says(&scenario, &[], &["launch[0].block", "block"]).unwrap_err();
+        assert_eq!(says(&scenario, &["block", "launch[0].block"]), Err(text.to_owned()));
+        let late = says(&scenario, &["launch[0].block", "block"]).unwrap_err();
         assert!(late.starts_with("`launch[0].block` has no effect: `block`"), "{late}");
+        assert!(says(&scenario, &["args[1]", "args[01]"]).is_err());
         // Parameter 0 of the kernel is args[0].
-        let twice = says(&scenario, &[], &["args[0]", "saxpy_param_0"]).unwrap_err();
+        let twice = says(&scenario, &["args[0]", "saxpy_param_0"]).unwrap_err();
         assert!(twice.starts_with("`args[0]` has no effect: `saxpy_param_0`"), "{twice}");
         let apart = ["block", "launch[0].grid", "args[0]", "saxpy_param_1", "max_registers"];
-        assert_eq!(says(&scenario, &["n"], &apart), Ok(()));
+        assert_eq!(says(&scenario, &apart), Ok(()));
         // The other launch takes the common value.
         scenario.launches.push(scenario.launches[0].clone());
-        assert_eq!(says(&scenario, &[], &["block", "launch[0].block"]), Ok(()));
+        assert_eq!(says(&scenario, &["block", "launch[0].block"]), Ok(()));
         let both = ["block", "launch[0].block", "launch[1].block"];
-        assert_eq!(says(&scenario, &[], &both), Err(text.to_owned()));
+        assert_eq!(says(&scenario, &both), Err(text.to_owned()));
     }
 
     #[test]

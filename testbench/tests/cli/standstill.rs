@@ -372,3 +372,24 @@ bra LOOP;";
     ];
     assert_fails(&run_with_args(body, [1, 64], "tiny", &limit), 4, &says);
 }
+
+#[test]
+fn short_blocks_that_follow_each_other_in_a_slot_are_in_no_loop_at_the_cycle_limit() {
+    // Each warp ends after 10 turns, before 16 samples have passed. The next warp in its slot runs the same loop.
+    let body = "
+mov.u32 %t, %ntid.x;
+sub.u32 %n, %t, 22;
+LOOP:
+mad.lo.u32 %t, %t, %t, %n;
+mad.lo.u32 %t, %t, %t, %n;
+mad.lo.u32 %t, %t, %t, %n;
+mad.lo.u32 %t, %t, %t, %n;
+mad.lo.u32 %t, %t, %t, %n;
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;
+st.global.u32 [%x], %t;";
+    let answer = run_with_args(body, [2560, 32], "tiny", &["--max-cycles", "20000", "--no-flight"]);
+    assert_fails(&answer, 4, &["the cycle limit is reached in cycle"]);
+    assert!(!answer.err.contains("in the loop"), "{}", answer.err);
+}

@@ -1,4 +1,4 @@
-//! Guards of stores: compares a second time in front of a store, where predicates run out.
+//! Guards of stores: a store gets a comparison of its own where predicates run out.
 //!
 //! Compilers of array languages guard each access of an element: comparisons, loads, arithmetic, stores. The guards of the stores would be
 //! live while the loads are on their way, and a thread has seven predicates. So a store behind a load gets a comparison of its own:
@@ -13,7 +13,7 @@
 //! The comparison must be an ISETP without a guard in the same block, and its operands must hold the same values at the store. Without this
 //! pass, `predicates` keeps such a guard in a general register, and `schedule` delays loads that have no predicate.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::code::{Code, Op, VGuard, VPred, VReg};
 use super::graph::Graph;
@@ -49,12 +49,14 @@ fn most_live(ops: &[Op], after: &[usize]) -> usize {
 /// What is known at a place in a block.
 #[derive(Default)]
 struct Known {
-    /// Comparisons whose operands have not changed, by their result.
-    compares: HashMap<VPred, Op>,
-    /// Comparisons with a load behind them.
-    is_old: HashSet<VPred>,
-    /// Results of the second comparisons since the last load.
-    own: HashMap<VPred, VPred>,
+    /// Number of loads so far.
+    loads: usize,
+    /// Comparisons whose operands have not changed, and the loads in front of them, by their result.
+    compares: HashMap<VPred, (Op, usize)>,
+    /// Results of the comparisons that read a register.
+    readers: HashMap<VReg, Vec<VPred>>,
+    /// Results of the second comparisons, and the loads in front of them.
+    own: HashMap<VPred, (VPred, usize)>,
 }
 
 fn compare_at_stores(code: &mut Code, block: usize) {
@@ -62,17 +64,17 @@ fn compare_at_stores(code: &mut Code, block: usize) {
     let ops = std::mem::take(&mut code.blocks[block].ops);
     let mut out = Vec::with_capacity(ops.len());
     for mut op in ops {
-        let guard = op
-            .guard
-            .pred
-            .filter(|pred| op.is(Opcode::St) && known.is_old.contains(pred));
-        if let Some((pred, &compare)) = guard.and_then(|pred| Some((pred, known.compares.get(&pred)?))) {
-            let own = *known.own.entry(pred).or_insert_with(|| {
+        let guard = op.guard.pred.filter(|_| op.is(Opcode::St));
+        if let Some((pred, compare)) = guard.and_then(|pred| Some((pred, known.old_compare(pred)?))) {
+            let loads = known.loads;
+            let of_now = known.own.get(&pred).filter(|(_, before)| *before == loads);
+            let own = of_now.map(|(own, _)| *own).unwrap_or_else(|| {
                 let own = code.new_pred();
                 out.push(Op {
                     pdst: [Some(own), None],
                     ..compare
                 });
+                known.own.insert(pred, (own, loads));
                 own
             });
             op.guard.pred = Some(own);
@@ -84,24 +86,24 @@ fn compare_at_stores(code: &mut Code, block: usize) {
 }
 
 impl Known {
+    /// Returns the comparison of a predicate, if a load follows it.
+    fn old_compare(&self, pred: VPred) -> Option<Op> {
+        let (compare, before) = self.compares.get(&pred)?;
+        (*before < self.loads).then_some(*compare)
+    }
+
     /// Notes the results of an operation.
     fn step(&mut self, op: &Op) {
-        let written: Vec<VReg> = op.defs().collect();
-        let changed = |compare: &Op| compare.uses().any(|vreg| written.contains(&vreg));
-        let mut gone: Vec<VPred> = op.pred_defs().collect();
-        let stale = self.compares.iter().filter(|(_, compare)| changed(compare));
-        gone.extend(stale.map(|(&pred, _)| pred));
-        for pred in gone {
+        let stale = op.defs().filter_map(|vreg| self.readers.remove(&vreg)).flatten();
+        for pred in stale.chain(op.pred_defs()) {
             self.compares.remove(&pred);
-            self.is_old.remove(&pred);
             self.own.remove(&pred);
         }
-        if op.is(Opcode::Ld) {
-            self.is_old.extend(self.compares.keys().copied());
-            self.own.clear();
-        }
+        self.loads += usize::from(op.is(Opcode::Ld));
         if let Some(pred) = compared(op) {
-            self.compares.insert(pred, *op);
+            self.compares.insert(pred, (*op, self.loads));
+            op.uses()
+                .for_each(|vreg| self.readers.entry(vreg).or_default().push(pred));
         }
     }
 }

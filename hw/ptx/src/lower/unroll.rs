@@ -111,7 +111,7 @@ enum Plan {
 }
 
 impl Plan {
-    /// Returns the number of copies of the body. A test in the middle adds one.
+    /// Returns the number of copies of the body. With a test before the end, one more copy holds the part in front of it.
     fn copies(&self) -> u64 {
         match *self {
             Plan::Whole(n) => n + 1,
@@ -133,7 +133,7 @@ fn plan(code: &Code, shape: &Loop) -> Option<Plan> {
     let body = size.saturating_sub(2);
     let Some(passes) = shape.passes() else {
         let fits = !shape.breaks && !shape.ends && size < max_rolled(ops());
-        // Lanes with different counters may enter the copies apart.
+        // Lanes with different counters may run the copies at different times, and a matrix instruction needs all lanes.
         let keeps_warp = shape.counters[shape.test?.counter].start.is_some() || !ops().any(is_of_warp);
         return (fits && keeps_warp).then_some(Plan::Four);
     };

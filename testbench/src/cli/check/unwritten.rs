@@ -29,8 +29,10 @@ fn of_function(function: &Function<'_>) -> Vec<Diagnostic> {
 /// The registers of a function. A name stands for one register, also if an inner scope declares it once more.
 #[derive(Default)]
 struct Uses<'a> {
-    /// Declared names; with a count, the names with a number below it.
-    declared: Vec<(&'a str, Option<u32>)>,
+    /// Names declared without a count. There may be thousands, so the search for one must not read them all.
+    declared: HashSet<&'a str>,
+    /// Names with a count: each declares the names with a number below it.
+    ranges: Vec<(&'a str, u32)>,
     written: HashSet<&'a str>,
     /// The first read of each name.
     read: BTreeMap<&'a str, Span>,
@@ -41,8 +43,12 @@ impl<'a> Uses<'a> {
         for statement in &block.statements {
             match statement {
                 Statement::Registers(Registers { names, .. }) => {
-                    self.declared
-                        .extend(names.iter().map(|(name, count)| (name.text, *count)));
+                    for (name, count) in names {
+                        match count {
+                            None => _ = self.declared.insert(name.text),
+                            Some(count) => self.ranges.push((name.text, *count)),
+                        }
+                    }
                 }
                 Statement::Instruction(inst) => self.instruction(inst),
                 Statement::Block(block) => self.block(block),
@@ -90,14 +96,11 @@ impl<'a> Uses<'a> {
 
     /// True for a declared register without a write. Symbols, labels and special registers are not declared.
     fn is_unwritten(&self, name: &str) -> bool {
-        let is_it = |&(declared, count): &(&str, Option<u32>)| match count {
-            None => declared == name,
-            Some(count) => {
-                let number = name.strip_prefix(declared).and_then(|number| number.parse().ok());
-                number.is_some_and(|number: u32| number < count)
-            }
+        let is_in = |&(stem, count): &(&str, u32)| {
+            let number = name.strip_prefix(stem).and_then(|number| number.parse().ok());
+            number.is_some_and(|number: u32| number < count)
         };
-        !self.written.contains(name) && self.declared.iter().any(is_it)
+        !self.written.contains(name) && (self.declared.contains(name) || self.ranges.iter().any(is_in))
     }
 }
 

@@ -9,7 +9,7 @@ use warpwave::sweep::{Job, Key, Limits, Outcome, Point, Reached, Record, Store, 
 use super::super::child;
 use super::super::failure::Failure;
 use super::super::lab::in_parallel;
-use super::super::progress::Count;
+use super::super::progress::{Count, is_stopped};
 
 /// Exit code for a process that ended without a code.
 const CRASHED: u8 = 101;
@@ -57,8 +57,11 @@ pub fn compute(
     first_error.map_or(Ok(()), |error| Err(Failure::write(store.folder(), error)))
 }
 
-/// Stores the reason why a process ended without a record.
+/// Stores the reason why a process ended without a record. An interrupt is no failure, and not every host tells it by a signal.
 fn record(store: &Store, job: &Job, key: &Key, output: &Output, limits: Limits) -> std::io::Result<()> {
+    if is_stopped() {
+        return Ok(());
+    }
     match crash(output.status, &String::from_utf8_lossy(&output.stderr), limits) {
         Some(outcome) => store.put(key, &Record::new(job.clone(), outcome, 0.0)),
         None => Ok(()),

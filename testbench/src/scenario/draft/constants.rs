@@ -22,8 +22,7 @@ impl Draft {
     /// ```
     ///
     /// # Errors
-    /// If the scenario has no such constant, or if a value is not an expression. Also if the name of a constant promises a launch size
-    /// that no launch takes from it.
+    /// If the scenario has no such constant, or if a value is not an expression.
     pub fn with_constants<T: AsRef<str>>(mut self, values: &[(T, T)]) -> Result<Draft, ScenarioError> {
         for (name, value) in values {
             let name = name.as_ref();
@@ -37,13 +36,22 @@ impl Draft {
                     known: self.file.constants.keys().cloned().collect(),
                 }));
             }
-            // Asked before the value changes: the text of the scenario says what the constant is for.
-            if self.is_size_without_launch(name) {
-                return Err(fault(Fault::ConstantIsNoSize { name: name.to_owned() }));
-            }
             self.file.constants.insert(name.to_owned(), quantity);
         }
         Ok(self)
+    }
+
+    /// Checks the constants that a sweep varies: a column `block` of its table must be the block of a launch.
+    ///
+    /// # Errors
+    /// If the name of a constant promises a launch size that no launch takes from it.
+    pub fn check_axes<'n>(&self, mut constants: impl Iterator<Item = &'n str>) -> Result<(), ScenarioError> {
+        let fault = |name: &str| {
+            let fault = Fault::ConstantIsNoSize { name: name.to_owned() };
+            ScenarioError::new(&self.shown, &format!("constants.{name}"), fault)
+        };
+        let refused = constants.find(|name| self.is_size_without_launch(name));
+        refused.map_or(Ok(()), |name| Err(fault(name)))
     }
 
     /// True for a constant with the name of a launch size that no launch computes from it.

@@ -32,7 +32,7 @@ const OPERATORS: [(&str, Binary, u8); 22] = [
 ];
 
 /// What may stand behind a number.
-const UNITS: &str = "a unit (kB, MB, GB, KiB, MiB, GiB), an operator or the end";
+const UNITS: &str = "a unit (kB, MB, GB, KiB, MiB, GiB) or an operator";
 
 /// Precedence of an operator with one operand: below `**`.
 const UNARY: u8 = 10;

@@ -102,7 +102,11 @@ fn wrong_text_is_refused_with_its_column() {
         ),
         (
             "2 x",
-            "`2 x` is not an expression: a unit (kB, MB, GB, KiB, MiB, GiB), an operator or the end expected at column 3",
+            "`2 x` is not an expression: a unit (kB, MB, GB, KiB, MiB, GiB) or an operator expected at column 3",
+        ),
+        (
+            "(2 x)",
+            "`(2 x)` is not an expression: a unit (kB, MB, GB, KiB, MiB, GiB) or an operator expected at column 4",
         ),
         ("(1", "`(1` is not an expression: `)` expected at column 3"),
         ("x[1", "`x[1` is not an expression: `]` expected at column 4"),
@@ -124,7 +128,7 @@ fn wrong_text_is_refused_with_its_column() {
     }
     for text in ["1 KB", "2 TiB + 1", "3 n"] {
         let says = value(text).unwrap_err();
-        assert!(says.ends_with(" or the end expected at column 3"), "{says}");
+        assert!(says.ends_with(" or an operator expected at column 3"), "{says}");
         for (unit, _) in warpwave_components::preset::BYTE_UNITS {
             assert!(says.contains(unit), "{says}");
         }

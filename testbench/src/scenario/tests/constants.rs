@@ -178,15 +178,18 @@ fn constant_is_replaced_from_outside() {
 }
 
 #[test]
-fn constant_named_like_a_size_is_replaced_only_if_a_launch_takes_it() {
+fn constant_named_like_a_size_is_an_axis_only_if_a_launch_takes_it() {
     let with = |launch: &str, name: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.toml");
         std::fs::write(folder.path().join("k.ptx"), "").unwrap();
         let text = format!("ptx = \"k.ptx\"\nconstants = {{ {name} = 32, through = \"{name}\" }}\n{launch}\n");
         std::fs::write(&path, text).unwrap();
-        let draft = Draft::load(&path).unwrap().with_constants(&[(name, "64")]);
-        draft.map(drop).map_err(|error| error.fault.to_string())
+        // A new value alone promises nothing.
+        let changed = Draft::load(&path).unwrap().with_constants(&[(name, "64")]);
+        assert!(changed.is_ok());
+        let checked = Draft::load(&path).unwrap().check_axes(["through", name].into_iter());
+        checked.map_err(|error| error.fault.to_string())
     };
     let refused = |name: &str, rest: &str| {
         Err(format!(

@@ -137,8 +137,8 @@ fn is_candidate(code: &Code, graph: &Graph, header: BlockId, latch: BlockId) -> 
     })
 }
 
-/// True if the blocks that every iteration runs are in front of all later blocks. A block on the way out may go round one of them. What is
-/// known after that one does not hold there.
+/// True if the blocks that every iteration runs are in front of all later blocks. A block on the way out may go round one of them. So it must
+/// not use what is known behind that one.
 fn is_in_order(graph: &Graph, header: BlockId, latch: BlockId) -> bool {
     let mut last = header;
     let mut reachable = (header..=latch).filter(|&block| graph.is_reachable(block));
