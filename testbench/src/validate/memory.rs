@@ -127,10 +127,11 @@ fn sum_text(kb: u32, passes: u32) -> String {
         each(&load) + &each(&add)
     };
     let step = 4 * SUM_THREADS * SUM_LOADS;
+    // nvcc has unrolled this loop, and marks it so that the assembler does not unroll it further.
     let loop_of_groups = match kb / SUM_LOADS {
         0 => String::new(),
         groups => format!(
-            "mov.u32 %r5, {groups};\ngroup:\n{}\nadd.s64 %rd5, %rd5, {step}; add.s32 %r5, %r5, -1;\n\
+            "mov.u32 %r5, {groups};\ngroup:\n.pragma \"nounroll\";\n{}\nadd.s64 %rd5, %rd5, {step}; add.s32 %r5, %r5, -1;\n\
              setp.ne.s32 %p2, %r5, 0; @%p2 bra group;\n",
             group(SUM_LOADS)
         ),
