@@ -54,6 +54,7 @@ pub use data::Layout;
 pub use draft::{Draft, Words};
 pub use error::{Fault, ScenarioError};
 pub use format::LaunchName;
+pub(crate) use format::SIZES;
 pub use image::{Image, Tiles};
 pub use modules::Modules;
 pub(crate) use quantity::whole;

@@ -1,5 +1,6 @@
 //! Number of copies of a loop's body, against the vendor's assembler: the tables of `hw/docs/unrolling.md`.
 
+use warpwave_isa::inst::Inst;
 use warpwave_isa::opcode::Opcode;
 use warpwave_ptx::{Options, PassSet};
 
@@ -22,15 +23,21 @@ fn around(text: &str) -> String {
 
 /// Returns the number of FFMAs of a kernel that every pass has compiled.
 fn ffmas(text: &str) -> usize {
+    let code = compiled(text, PassSet::EMPTY);
+    code.iter().filter(|inst| inst.op == Opcode::Ffma).count()
+}
+
+/// Returns the instructions of a kernel that all but the skipped passes have compiled.
+fn compiled(text: &str, skipped_passes: PassSet) -> Vec<Inst> {
     let options = Options {
-        skipped_passes: PassSet::EMPTY,
+        skipped_passes,
         ..Options::default()
     };
     let module = warpwave_ptx::load_with(text, options, |_| true);
     let module = module.unwrap_or_else(|findings| panic!("{}", findings[0].render("k", text)));
     let program = module.entries[0].program().as_ref();
     let program = program.unwrap_or_else(|findings| panic!("{}", findings[0].render("k", text)));
-    program.code().iter().filter(|inst| inst.op == Opcode::Ffma).count()
+    program.code().to_vec()
 }
 
 #[test]
@@ -148,4 +155,25 @@ fn copies_of_moves_have_a_limit() {
          setp.lt.s32 %p1, %i, 5000;\n@%p1 bra loop;\n"
     ));
     assert_eq!(ffmas(&text), 1);
+}
+
+#[test]
+fn sum_of_a_counter_has_the_line_of_the_increment() {
+    // Three of four copies need the counter plus a constant. The loop for the rest needs none.
+    let text = around(
+        "mov.u32 %r1, 0;\nloop:\nmad.lo.u32 %r1, %i, %i, %r1;\nadd.s32 %i, %i, 1;\nsetp.lt.s32 %p1, %i, %n;\n@%p1 bra loop;\n\
+         st.global.u32 [%rd1+4], %r1;\n",
+    );
+    let line = text.lines().position(|line| line.starts_with("mad")).unwrap() as u32 + 1;
+    let code = compiled(&text, PassSet::EMPTY);
+    let of_line = code.iter().filter(|inst| inst.line == line);
+    assert_eq!(of_line.map(|inst| inst.op).collect::<Vec<_>>(), [Opcode::Imad; 5]);
+}
+
+#[test]
+fn pass_that_is_left_out_does_not_run_within_the_unrolling() {
+    // The tests of the eight copies have no reader.
+    let text = chain(4, "8");
+    let without_dce = PassSet::EMPTY.with("dce").expect("an optional pass");
+    assert!(compiled(&text, without_dce).len() >= compiled(&text, PassSet::EMPTY).len() + 7);
 }

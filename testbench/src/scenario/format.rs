@@ -254,8 +254,11 @@ pub(super) struct Launch {
     pub prints: Option<Prints>,
 }
 
+/// Keys of the sizes that every launch has. A setting of a sweep and a constant may have these names too.
+pub(crate) const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
+
 impl Launch {
-    /// The text of a size: `grid`, `block`, `cluster` or `dynamic_shared_bytes`. Empty without one.
+    /// The text of a size, one of [`SIZES`]. Empty without one.
     pub fn sizes(&self, key: &str) -> Vec<&Quantity> {
         match key {
             "grid" => self.grid.0.iter().collect(),

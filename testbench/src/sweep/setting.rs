@@ -18,10 +18,7 @@ use warpwave_ptx::{MIN_REGISTER_CAP, Module};
 
 use crate::report::units::count;
 use crate::scenario::dtype::Number;
-use crate::scenario::{Arg, Launch, Scenario, nearest, whole};
-
-/// Names of the settings that every launch has.
-const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
+use crate::scenario::{Arg, Launch, SIZES, Scenario, nearest, whole};
 
 /// Name of the setting that caps the registers of a thread.
 const REGISTERS: &str = "max_registers";

@@ -253,8 +253,8 @@ fn lanes_stay_together_at_a_matrix_instruction_if_counters_wrap_around() {
                 mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%a0, %a0, %a0, %a0}, {%a0, %a0}, \
                 {%f1, %f2, %f3, %f4};\nadd.u32 %a1, %a1, 4;\nsetp.ge.u32 %p1, %a1, %a2;\n@%p1 bra OUT;\nbra LOOP;\nOUT:\n\
                 cvt.rzi.u32.f32 %r, %f1;\n";
-    // The values of a lane are its number. Lane 4g + q has row g of A and column g of B, at the columns and rows 2q, 2q + 1, 2q + 8, 2q + 9.
-    // Its first result is in row g and column 2q.
+    // The values of a lane are its number. Lane 4g + q has row g of A and column g of B. Its columns of A
+    // and rows of B are 2q, 2q + 1, 2q + 8 and 2q + 9. Its first result is in row g and column 2q.
     let product = |row: u32, column: u32| (0..4).map(|q| 4 * (4 * row + q) * (4 * column + q)).sum::<u32>();
     let wanted: Vec<u32> = (0..32).map(|t| 12 * product(t / 4, 2 * (t % 4))).collect();
     Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();

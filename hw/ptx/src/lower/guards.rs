@@ -34,14 +34,11 @@ pub(super) fn run(code: &mut Code) {
 
 /// Returns the largest number of predicates that are live at once in a block.
 fn most_live(ops: &[Op], after: &[usize]) -> usize {
-    let mut preds = LiveSet::of(&[], after).preds;
-    let mut most = preds.len();
+    let mut live_set = LiveSet::of(&[], after);
+    let mut most = live_set.preds.len();
     for op in ops.iter().rev() {
-        if op.guard.pred.is_none() {
-            op.pred_defs().for_each(|pred| _ = preds.remove(&pred));
-        }
-        preds.extend(op.pred_uses());
-        most = most.max(preds.len());
+        live_set.step_preds_back(op);
+        most = most.max(live_set.preds.len());
     }
     most
 }

@@ -86,10 +86,15 @@ impl LiveSet {
                 self.vregs.remove(&vreg);
             }
         }
+        self.vregs.extend(op.uses());
+        self.step_preds_back(op);
+    }
+
+    /// Steps the predicates alone.
+    pub fn step_preds_back(&mut self, op: &Op) {
         if op.guard.pred.is_none() {
             op.pred_defs().for_each(|pred| _ = self.preds.remove(&pred));
         }
-        self.vregs.extend(op.uses());
         self.preds.extend(op.pred_uses());
     }
 

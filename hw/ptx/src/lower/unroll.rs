@@ -35,7 +35,7 @@ const MAX_SQUARES: u64 = 23_500;
 const MAX_SHORT: (u64, u64) = (6, 384);
 /// Limit of the copies in a loop and behind it. It gives the copies of all seven loops in the table.
 const MAX_PARTIAL: u64 = 340;
-/// Operations of a kernel that no unrolling exceeds. Assumed: it limits the time to compile.
+/// Unrolling keeps a kernel below this number of operations. Assumed: it limits the time to compile.
 const MAX_OPS: u64 = 50_000;
 /// Levels of nested loops that are unrolled. Assumed: it limits the time to compile.
 const MAX_LEVELS: usize = 8;
@@ -163,8 +163,8 @@ fn stays_in_loop(op: &Op) -> bool {
     use Opcode::*;
     let OpKind::Machine(opcode) = op.kind else { return false };
     let is_exchange = matches!(opcode, Shfl | Vote | Match | Redux) || is_explicit_sync(op);
-    let is_fence = matches!(opcode, Membar | FenceView | CctlIvall | Nanosleep | Syncs);
-    is_exchange || is_fence || matches!(opcode, Brx | P2r | R2p)
+    let is_fence_or_wait = matches!(opcode, Membar | FenceView | CctlIvall | Nanosleep | Syncs);
+    is_exchange || is_fence_or_wait || matches!(opcode, Brx | P2r | R2p)
 }
 
 /// True for an operation that all lanes of a warp compute together.

@@ -1,11 +1,8 @@
 //! The named constants of a scenario, and new values for them from outside.
 
 use super::{Draft, Fault, ScenarioError, nearest};
-use crate::scenario::format;
+use crate::scenario::format::{self, SIZES};
 use crate::scenario::quantity::{Constants, Quantity};
-
-/// Keys of launches that may also be the names of constants.
-const SIZES: [&str; 4] = ["grid", "block", "cluster", "dynamic_shared_bytes"];
 
 impl Draft {
     /// Replaces the values of named constants. A value is a number or an expression, as in the text.

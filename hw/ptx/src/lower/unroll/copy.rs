@@ -63,7 +63,7 @@ pub(super) struct Copier<'c> {
     written: HashSet<VReg>,
     /// Counters that are written after the last copy alone. Empty if a branch may leave the loop in between.
     deferred: HashSet<VReg>,
-    /// Lines of the increments of the counters.
+    /// The last line that writes a register. For a counter, that of its increment.
     lines: HashMap<VReg, u32>,
     facts: Facts,
     /// Names of local registers and predicates in the current copy.
