@@ -38,7 +38,7 @@ use cta::Turn;
 
 pub use memory::Memory;
 use race_detector::global::GlobalDetector;
-pub use race_detector::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, Unwritten};
+pub use race_detector::{Access, Checks, Findings, Group, Kind, Missing, Race, RaceSpace, Unwritten};
 
 /// Warp instructions of a CTA's turn.
 const CTA_TURN: u64 = 1 << 16;

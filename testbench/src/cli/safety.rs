@@ -6,7 +6,9 @@ use warpwave::bench::Run;
 use warpwave::host::Region;
 use warpwave::lockstep::race_cycles::race_cycles;
 use warpwave::lockstep::{self, CheckedLaunch};
-use warpwave::reference::{Access, Checks, Findings, Kind, Missing, Race, RaceSpace, ReferenceError, Until, Unwritten};
+use warpwave::reference::{
+    Access, Checks, Findings, Group, Kind, Missing, Race, RaceSpace, ReferenceError, Until, Unwritten,
+};
 use warpwave::scenario::Scenario;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::opcode::Opcode;
@@ -117,22 +119,22 @@ fn cycles(scenario: &Scenario, run: &Run, checked: &[CheckedLaunch]) -> Result<V
 }
 
 fn raced(scenario: &Scenario, checked: &CheckedLaunch, race: &Race, cycles: RaceCycles) -> String {
-    let ([x, y, z], program) = (race.second.block, &checked.program);
+    let program = &checked.program;
     let kernel = program.name();
-    let mut out = match race.space {
-        RaceSpace::Shared => {
+    let mut out = match race.owner {
+        Some([x, y, z]) => {
             let word = word(program, race.address as u32);
             format!("race for {word}, block ({x}, {y}, {z}) of `{kernel}`")
         }
-        RaceSpace::Global => format!("race for {} in `{kernel}`", global_word(&checked.regions, race.address)),
+        None => format!("race for {} in `{kernel}`", global_word(&checked.regions, race.address)),
     };
-    for (access, cycle) in [&race.first, &race.second].into_iter().zip(cycles) {
-        let block = match race.space {
-            RaceSpace::Shared => String::new(),
-            RaceSpace::Global => {
-                let [x, y, z] = access.block;
-                format!(", lane {}, of block ({x}, {y}, {z})", access.lane)
-            }
+    let pair = [&race.first, &race.second];
+    // The owner of shared memory is named once if both threads are in it.
+    let is_inside = pair.iter().all(|access| race.owner == Some(access.block));
+    for (access, cycle) in pair.into_iter().zip(cycles) {
+        let block = match is_inside {
+            true => String::new(),
+            false => of_block(access),
         };
         let _ = write!(out, "\n  {}", accessed(scenario, program, access, &block, cycle));
     }
@@ -144,8 +146,24 @@ fn raced(scenario: &Scenario, checked: &CheckedLaunch, race: &Race, cycles: Race
 /// What is missing between the accesses of a race.
 fn help(race: &Race) -> &'static str {
     match (race.space, race.missing) {
-        (RaceSpace::Shared, _) if race.first.kind == Kind::Copy => {
+        (_, Missing::Wait(Group::Copies)) => {
             "wait for the copy (cp.async.wait_group), then synchronize the threads with a barrier"
+        }
+        (_, Missing::Wait(Group::Bulk)) => {
+            "wait for the bulk copy to read its source (cp.async.bulk.wait_group.read), then synchronize the threads with a barrier"
+        }
+        (_, Missing::Wait(Group::Products)) => {
+            "wait for the product (wgmma.wait_group), then synchronize the threads with a barrier"
+        }
+        (_, Missing::ProxyFence) => {
+            "the second access is asynchronous; put fence.proxy.async between the write and the barrier before that access"
+        }
+        (_, Missing::ClusterBarrier) if race.first.kind == Kind::End || race.second.kind == Kind::End => {
+            "a block must not end before the last access to its shared memory; put a cluster barrier (barrier.cluster.arrive and \
+             barrier.cluster.wait) before its end"
+        }
+        (_, Missing::ClusterBarrier) => {
+            "put a cluster barrier between the accesses (barrier.cluster.arrive, without .relaxed, and barrier.cluster.wait)"
         }
         (RaceSpace::Shared, _) => "put a barrier between the accesses (bar.sync; bar.warp.sync within a warp)",
         (_, Missing::WarpBarrier) => "both threads are in one warp; put bar.warp.sync between the accesses",
@@ -185,12 +203,22 @@ fn global_word(regions: &[Region], address: u64) -> String {
 fn unwritten(scenario: &Scenario, program: &Program, read: &Unwritten) -> String {
     let [x, y, z] = read.block;
     let word = word(program, read.address);
-    let access = accessed(scenario, program, &read.access, "", None);
+    let block = match read.access.block == read.block {
+        true => String::new(),
+        false => of_block(&read.access),
+    };
+    let access = accessed(scenario, program, &read.access, &block, None);
     format!(
         "{word}, block ({x}, {y}, {z}), is read before all of it is written\n  {access}\n  {} in all; on a real \
          GPU its value is undefined",
         cases(read.count)
     )
+}
+
+/// The lane and the block of an access.
+fn of_block(access: &Access) -> String {
+    let [x, y, z] = access.block;
+    format!(", lane {}, of block ({x}, {y}, {z})", access.lane)
 }
 
 fn cases(n: u64) -> String {
@@ -216,13 +244,14 @@ fn accessed(scenario: &Scenario, program: &Program, access: &Access, block: &str
         .get(access.pc as usize)
         .is_some_and(|inst| inst.op == Opcode::Syncs);
     let verb = match access.kind {
-        Kind::Atomic if is_test => "tested by a wait for an mbarrier,",
-        Kind::Read => "read",
-        Kind::Write => "written",
-        Kind::Atomic => "changed by an atomic",
-        Kind::Copy => "copied to",
+        Kind::Atomic if is_test => "tested by a wait for an mbarrier, by",
+        Kind::Read => "read by",
+        Kind::Write => "written by",
+        Kind::Atomic => "changed by an atomic by",
+        Kind::Copy => "copied to by",
+        Kind::End => "freed by the end of",
     };
     let place = launch_error::place(scenario, program, access.pc).replace("\n  ", "\n    ");
     let cycle = cycle.map_or_else(String::new, |cycle| format!(" in cycle {cycle}"));
-    format!("{verb} by thread ({x}, {y}, {z}) of warp {warp}{block}{cycle} at {place}")
+    format!("{verb} thread ({x}, {y}, {z}) of warp {warp}{block}{cycle} at {place}")
 }

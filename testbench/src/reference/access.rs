@@ -1,5 +1,8 @@
 //! Memory instructions of the reference. Lanes access memory one at a time, in lane order.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use warpwave_components::proto::launch::{Grid, Trap, TrapKind};
 use warpwave_isa::exec::access::{addresses, copy_destinations, load_words, store_bytes};
 use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
@@ -16,8 +19,8 @@ use warpwave_isa::space::{
 
 use super::cta::Cta;
 use super::memory::Memory;
-use super::race_detector::global::{GlobalAccess, shared_word};
-use super::race_detector::{Kind, LaneAccess, Strength};
+use super::race_detector::global::GlobalAccess;
+use super::race_detector::{Group, Kind, LaneAccess, Strength};
 use super::step;
 
 /// True if the opcode accesses memory or constants.
@@ -67,16 +70,14 @@ impl Lsu<'_, '_> {
         match self.inst.op {
             Opcode::Ldgdepbar => {
                 if let Some(detector) = &mut self.cta.detector {
-                    detector.close_copies(self.warp, lanes);
+                    detector.close(Group::Copies, self.warp, lanes);
                 }
                 Ok(())
             }
             // The reference has no caches, and each access is performed at once. So fences and cache controls change no memory.
-            Opcode::Cctl | Opcode::FenceView => Ok(()),
-            Opcode::CctlIvall | Opcode::Membar => {
-                if let Some(detector) = &mut self.cta.global {
-                    detector.fence(self.warp, lanes, self.inst);
-                }
+            Opcode::Cctl => Ok(()),
+            Opcode::CctlIvall | Opcode::Membar | Opcode::FenceView => {
+                self.fence(lanes);
                 Ok(())
             }
             Opcode::Ublkcp | Opcode::Ublkred => self.bulk_copy(lanes),
@@ -120,6 +121,9 @@ impl Lsu<'_, '_> {
                 if mbarrier::is_over(state, self.word(1, 0, lane)) {
                     results.preds[0].0 |= 1 << lane;
                     if let Some(detector) = &mut self.cta.global {
+                        detector.pass_mbarrier(self.warp, lane, address as u32);
+                    }
+                    if let Some(detector) = &mut self.cta.detector {
                         detector.pass_mbarrier(self.warp, lane, address as u32);
                     }
                 }
@@ -187,13 +191,36 @@ impl Lsu<'_, '_> {
     }
 
     /// Executes a warp-group product. Operands outside the CTA's shared memory read as zero.
-    fn multiply(&self, results: &mut Results) {
+    fn multiply(&mut self, results: &mut Results) {
         let own = &self.cta.shared[self.cta.rank];
+        let checked = self.cta.detector.is_some();
+        // Each word once: a lane reads elements that other lanes read too.
+        let words = RefCell::new(BTreeSet::new());
         let read = |at: usize| match own.get(at..at + 2) {
-            Some(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
+            Some(bytes) => {
+                if checked {
+                    words.borrow_mut().insert(at as u32 / 4);
+                }
+                u16::from_le_bytes([bytes[0], bytes[1]])
+            }
             None => 0,
         };
         gmma::multiply(self.inst, self.decoded, self.operands, self.warp as u32, read, results);
+        for word in words.into_inner() {
+            self.show_to_shared((0, self.cta.rank), 4 * word, 4, None);
+        }
+    }
+
+    /// Passes a fence to the race detectors.
+    fn fence(&mut self, lanes: LaneMask) {
+        if let Some(detector) = &mut self.cta.global
+            && self.inst.op != Opcode::FenceView
+        {
+            detector.fence(self.warp, lanes, self.inst);
+        }
+        if let Some(detector) = &mut self.cta.detector {
+            detector.fence(self.warp, lanes, self.inst);
+        }
     }
 
     /// LDSM: row r of matrix m is at the address of lane 8 m + r. Lane l gets row l / 4, columns 2 (l mod 4) and 2 (l mod 4) + 1.
@@ -275,18 +302,19 @@ impl Lsu<'_, '_> {
         }
     }
 
-    /// Passes an access of a bulk copy to the race detector of the own shared memory, before it changes memory.
-    pub(super) fn show_to_shared(&mut self, lane: usize, at: u32, n: usize, new: Option<&[u8]>) {
-        let (own, pc) = (self.cta.rank, self.cta.warps[self.warp].flow.pc());
+    /// Passes an asynchronous access to the race detector of shared memory, before it changes memory. `lane` issues it, and the memory is
+    /// that of the CTA with the rank.
+    pub(super) fn show_to_shared(&mut self, (lane, rank): (usize, usize), at: u32, n: usize, new: Option<&[u8]>) {
+        let pc = self.cta.warps[self.warp].flow.pc();
         if let Some(detector) = &mut self.cta.detector
-            && let Some(old) = self.cta.shared[own].get(at as usize..at as usize + n)
+            && let Some(old) = self.cta.shared[rank].get(at as usize..at as usize + n)
         {
             detector.on_access(&LaneAccess {
                 warp: self.warp,
                 lane,
                 pc,
                 inst: self.inst,
-                space: Space::Shared,
+                rank: Some(rank),
                 address: at.into(),
                 old,
                 new,
@@ -300,30 +328,39 @@ impl Lsu<'_, '_> {
             return;
         }
         let (space, at) = resolve(space, address);
+        if space == Space::Local {
+            return;
+        }
         let mut old = [0; 16];
         match self.reach(lane, space, at, n) {
             Some(bytes) => old[..n].copy_from_slice(bytes),
             None => return,
         }
+        let (rank, address) = match space {
+            Space::Shared => (Some(self.cta.rank), at),
+            Space::Cluster => {
+                let (rank, offset) = split_window(at);
+                (Some(rank.map_or(self.cta.rank, |rank| rank as usize)), offset)
+            }
+            _ => (None, at),
+        };
         let lane_access = LaneAccess {
             warp: self.warp,
             lane,
             pc: self.cta.warps[self.warp].flow.pc(),
             inst: self.inst,
-            space,
-            address: at,
+            rank,
+            address,
             old: &old[..n],
             new,
         };
         if let Some(detector) = &mut self.cta.detector {
             detector.on_access(&lane_access);
         }
-        let shared = shared_word(space, self.cta.rank, at);
         if let Some(detector) = &mut self.cta.global {
-            match shared {
-                Some((rank, at)) => detector.on_shared(&lane_access, rank, at),
-                None if space == Space::Global => detector.on_access(&lane_access),
-                None => {}
+            match rank {
+                Some(rank) => detector.on_shared(&lane_access, rank),
+                None => detector.on_access(&lane_access),
             }
         }
     }

@@ -96,7 +96,7 @@ impl Lsu<'_, '_> {
             let after = mbarrier::arrive(before, operand, false);
             state.copy_from_slice(&after.to_le_bytes());
             if let Some(detector) = &mut self.cta.detector {
-                detector.complete_copy(self.warp, at as u32);
+                detector.complete_copy(self.warp, rank as usize, at as u32);
             }
             if let Some(detector) = &mut self.cta.global {
                 detector.arrive_at_mbarrier(self.warp, rank as usize, at as u32);
@@ -187,8 +187,7 @@ impl Lsu<'_, '_> {
                     };
                 }
                 let (at, bytes) = (copy.shared(piece, n.start), &bytes[..n.len()]);
-                // The detector of shared memory is off in a launch with clusters, so `at` is in the lane's own CTA.
-                self.show_to_shared(lane, at, bytes.len(), Some(bytes));
+                self.show_to_shared((lane, rank as usize), at, bytes.len(), Some(bytes));
                 self.inside(lane, Space::Cluster, in_cluster(rank, at), bytes.len())?
                     .copy_from_slice(bytes);
             }
@@ -206,7 +205,8 @@ impl Lsu<'_, '_> {
         for &piece in &copy.pieces {
             let Some(global) = piece.global else { continue };
             for n in words(piece) {
-                self.show_to_shared(lane, copy.shared(piece, n.start), n.len(), None);
+                let at = copy.shared(piece, n.start);
+                self.show_to_shared((lane, rank as usize), at, n.len(), None);
             }
             // A plain copy moves byte by byte, a reduction element by element.
             for n in (0..piece.bytes).step_by(size.into()) {

@@ -1,4 +1,4 @@
-//! A cluster of the reference: runs its CTAs in turns. Has their shared memory and their barrier.
+//! A cluster of the reference: runs its CTAs in turns. Has their shared memory, its race detector, and their barrier.
 //!
 //! In a launch without clusters, each CTA is a cluster of one.
 
@@ -6,6 +6,7 @@ use warpwave_components::proto::launch::Grid;
 
 use super::cta::{Cta, Turn};
 use super::memory::Memory;
+use super::race_detector::RaceDetector;
 use super::race_detector::global::GlobalDetector;
 use super::warp::Warp;
 use super::{Checks, Findings, ReferenceError};
@@ -19,20 +20,21 @@ pub(super) struct Cluster<'a> {
     ctas: Vec<Cta<'a>>,
     /// Shared memory by rank. It moves to a CTA for the CTA's turn.
     shared: Vec<Vec<u8>>,
+    /// Race detector of the shared memory, if checks are on. It moves to a CTA for the CTA's turn.
+    detector: Option<Box<RaceDetector<'a>>>,
 }
 
 impl<'a> Cluster<'a> {
     /// Creates the cluster with this number, before its first instruction.
     pub fn new(grid: &'a Grid, number: u64, checks: Option<Checks>) -> Self {
         let ranks = 0..grid.cluster_ctas();
-        // The race detector of shared memory covers one CTA. It does not see writes of other CTAs, or the cluster barrier.
-        let checks = checks.filter(|_| !grid.in_clusters());
         Cluster {
             number,
             shared: ranks.clone().map(|_| vec![0; grid.shared_bytes as usize]).collect(),
             ctas: ranks
-                .map(|rank| Cta::new(grid, grid.cluster_cta(number, rank), checks))
+                .map(|rank| Cta::new(grid, grid.cluster_cta(number, rank)))
                 .collect(),
+            detector: checks.map(|checks| Box::new(RaceDetector::new(checks, grid, number))),
         }
     }
 
@@ -71,13 +73,10 @@ impl<'a> Cluster<'a> {
         Ok(Turn::Unfinished)
     }
 
-    /// Removes and returns the findings of its race detectors.
+    /// Removes and returns the findings of its race detector.
     pub fn findings(&mut self) -> Findings {
-        let mut findings = Findings::default();
-        for detector in self.ctas.iter_mut().filter_map(|cta| cta.detector.as_mut()) {
-            findings.add(std::mem::take(&mut detector.findings));
-        }
-        findings
+        let detector = self.detector.as_mut();
+        detector.map_or_else(Findings::default, |detector| std::mem::take(&mut detector.findings))
     }
 
     /// Runs a turn of the CTA with this rank.
@@ -92,14 +91,23 @@ impl<'a> Cluster<'a> {
         // Lent for the turn: the CTA can access the shared memory of all members, and no other CTA runs meanwhile.
         cta.shared = std::mem::take(&mut self.shared);
         cta.global = global.take();
+        cta.detector = self.detector.take();
         if let Some(detector) = &mut cta.global {
             detector.enter(cta.index, self.number, rank);
+        }
+        if let Some(detector) = &mut cta.detector {
+            detector.enter(rank);
         }
         let result = cta.run(memory, turn, steps);
         self.shared = std::mem::take(&mut cta.shared);
         *global = cta.global.take();
+        self.detector = cta.detector.take();
+        let ended = result == Ok(Turn::Ended);
         if let Some(detector) = global {
-            detector.leave(result == Ok(Turn::Ended));
+            detector.leave(ended);
+        }
+        if let Some(detector) = self.detector.as_mut().filter(|_| ended) {
+            detector.end();
         }
         result
     }
@@ -118,10 +126,16 @@ impl<'a> Cluster<'a> {
         if let Some(detector) = global {
             detector.cluster_open(self.number);
         }
+        if let Some(detector) = &mut self.detector {
+            detector.cluster_open();
+        }
         for (rank, cta) in self.ctas.iter_mut().enumerate() {
-            // The detector notes an event for the CTA that it has entered.
+            // A detector notes an event for the CTA that it has entered.
             if let Some(detector) = global {
                 detector.enter(cta.index, self.number, rank);
+            }
+            if let Some(detector) = &mut self.detector {
+                detector.enter(rank);
             }
             let live = cta
                 .warps
@@ -129,9 +143,13 @@ impl<'a> Cluster<'a> {
                 .enumerate()
                 .filter(|(_, warp)| !warp.flow.is_done());
             for (n, warp) in live {
-                if warp.open_cluster()
-                    && let Some(detector) = global
-                {
+                if !warp.open_cluster() {
+                    continue;
+                }
+                if let Some(detector) = global {
+                    detector.cluster_wait(n);
+                }
+                if let Some(detector) = &mut self.detector {
                     detector.cluster_wait(n);
                 }
             }

@@ -4,8 +4,8 @@ use warpwave_components::proto::launch::Grid;
 use warpwave_isa::barrier::BLOCK_BARRIERS;
 
 use super::memory::Memory;
+use super::race_detector::RaceDetector;
 use super::race_detector::global::GlobalDetector;
-use super::race_detector::{Checks, RaceDetector};
 use super::warp::Warp;
 use super::{ReferenceError, step};
 
@@ -45,8 +45,8 @@ pub(super) struct Cta<'a> {
     /// Shared memory of all CTAs of the cluster, by rank. Present during the CTA's turn only.
     pub shared: Vec<Vec<u8>>,
     pub warps: Vec<Warp>,
-    /// Race detector of the shared memory, if checks are on.
-    pub detector: Option<Box<RaceDetector>>,
+    /// Race detector of the cluster's shared memory. Present during the CTA's turn only.
+    pub detector: Option<Box<RaceDetector<'a>>>,
     /// Race detector of global memory. Present during the CTA's turn only.
     pub global: Option<Box<GlobalDetector<'a>>>,
     barriers: [Barrier; BLOCK_BARRIERS],
@@ -54,7 +54,7 @@ pub(super) struct Cta<'a> {
 
 impl<'a> Cta<'a> {
     /// Creates the CTA with this linear index, before its first instruction.
-    pub fn new(grid: &'a Grid, index: u64, checks: Option<Checks>) -> Self {
+    pub fn new(grid: &'a Grid, index: u64) -> Self {
         let position = grid.cta_position(index);
         Cta {
             grid,
@@ -63,7 +63,7 @@ impl<'a> Cta<'a> {
             rank: grid.cluster_rank(index) as usize,
             shared: Vec::new(),
             warps: (0..grid.warps()).map(|n| Warp::new(grid, position, n)).collect(),
-            detector: checks.map(|checks| Box::new(RaceDetector::new(checks, position, grid))),
+            detector: None,
             global: None,
             barriers: [Barrier::default(); BLOCK_BARRIERS],
         }

@@ -11,6 +11,7 @@ use warpwave_isa::program::Decoded;
 use super::access::{self, Lsu};
 use super::cta::Cta;
 use super::memory::Memory;
+use super::race_detector::Group;
 
 /// Executes the next instruction of a warp with active lanes.
 pub(super) fn step(cta: &mut Cta<'_>, warp: usize, memory: &mut Memory) -> Result<(), Box<Trap>> {
@@ -64,7 +65,12 @@ fn control(
         match inst.op {
             // Count 1 is `bar.warp.sync`, which orders memory. A WARPSYNC before an exchange does not.
             Opcode::Warpsync if inst.mods.count == 1 => detector.on_warpsync(warp, flow.active()),
-            Opcode::Depbar => detector.wait_copies(warp, lanes, inst.mods.count.into()),
+            Opcode::ClusterArrive if !lanes.is_empty() => detector.cluster_arrive(warp),
+            Opcode::BulkCommit => detector.close(Group::Bulk, warp, lanes),
+            Opcode::GmmaCommit => detector.close(Group::Products, warp, lanes),
+            Opcode::Depbar => detector.wait(Group::Copies, warp, lanes, inst.mods.count.into()),
+            Opcode::BulkWait => detector.wait(Group::Bulk, warp, lanes, inst.mods.count.into()),
+            Opcode::GmmaWait => detector.wait(Group::Products, warp, lanes, inst.mods.count.into()),
             _ => {}
         }
     }
@@ -135,9 +141,12 @@ fn control(
     }
 }
 
-/// Tells the race detector that a warp continues after its cluster barrier.
+/// Tells the race detectors that a warp continues after its cluster barrier.
 fn note_cluster_wait(cta: &mut Cta<'_>, warp: usize, passes: bool) {
     if let Some(detector) = cta.global.as_mut().filter(|_| passes) {
+        detector.cluster_wait(warp);
+    }
+    if let Some(detector) = cta.detector.as_mut().filter(|_| passes) {
         detector.cluster_wait(warp);
     }
 }

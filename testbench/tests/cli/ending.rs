@@ -834,6 +834,45 @@ fn reference_that_polls_without_an_end_is_ended_by_a_limit() {
 }
 
 #[test]
+fn race_in_a_cluster_names_both_blocks_and_what_is_missing() {
+    let run = |name: &str, options: &[&str]| {
+        let path = error_scenario(name);
+        warpwave(&[&["run", &path, "--gpu", "h100-sxm5", "--no-flight"][..], options].concat())
+    };
+    for name in ["left_early", "no_proxy_fence"] {
+        assert_eq!(run(name, &[]).code, 0, "{name}");
+    }
+    let answer = run("left_early", &["--check", "races"]);
+    let early = "\
+error: left_early: 2 pairs of instructions race in shared memory
+left_early: launch[0]: race for the word at 0x0 of shared memory (`words`), block (0, 0, 0) of `swap`
+  freed by the end of thread (0, 0, 0) of warp 0, lane 0, of block (0, 0, 0) in cycle _ at EXIT
+    of left_early.ptx:29: ret;
+  read by thread (0, 0, 0) of warp 0, lane 0, of block (1, 0, 0) in cycle _ at LD.CLUSTER.B32 R_, [R_]
+    of left_early.ptx:25: ld.shared::cluster.u32 	%r8, [%r7];
+  32 cases in all, without an order: a block must not end before the last access to its shared memory; put a cluster barrier \
+(barrier.cluster.arrive and barrier.cluster.wait) before its end
+";
+    let said = unnumbered(&uncycled(&answer.err));
+    assert!(answer.code == 1 && said.starts_with(early), "{said}");
+    let answer = run("no_proxy_fence", &["--check", "races,uninit"]);
+    let unfenced = "\
+error: no_proxy_fence: 1 pair of instructions races in shared memory
+no_proxy_fence: launch[0]: race for the word at 0x0 of shared memory (`tile`), block (0, 0, 0) of `fill`
+  written by thread (0, 0, 0) of warp 0 in cycle _ at ST.SHARED.B32 [R_], R_
+    of no_proxy_fence.ptx:18: st.shared.u32 	[%r3], %r1;
+  read by thread (0, 0, 0) of warp 0 in cycle _ at UBLKCP.HI RZ, R_, R_, RZ
+    of no_proxy_fence.ptx:22: cp.async.bulk.global.shared::cta.bulk_group 	[%rd1], [%r2], 256;
+  64 cases in all, without an order: the second access is asynchronous; put fence.proxy.async between the write and the barrier \
+before that access
+";
+    assert_eq!(
+        (answer.code, unnumbered(&uncycled(&answer.err)).as_str()),
+        (1, unfenced)
+    );
+}
+
+#[test]
 fn races_of_the_copies_of_an_unrolled_loop_are_one_pair() {
     let path = error_scenario("lost_fence");
     let answer = warpwave(&["run", &path, "--check", "races", "--no-flight"]);

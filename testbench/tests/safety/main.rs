@@ -1,6 +1,8 @@
 //! The race detector: findings in small kernels with one fault or none, and no findings in the built-in scenarios.
 
+mod cluster;
 mod global;
+mod proxy;
 
 use warpwave::bench::{Bench, Options};
 use warpwave::lockstep;
@@ -18,7 +20,11 @@ const BOTH: Checks = Checks {
 };
 
 fn check(scenario: &Scenario) -> Vec<Findings> {
-    let config = preset::load("tiny", &[]).unwrap().config;
+    check_on("tiny", scenario)
+}
+
+fn check_on(gpu: &str, scenario: &Scenario) -> Vec<Findings> {
+    let config = preset::load(gpu, &[]).unwrap().config;
     let checked = lockstep::check_memory(scenario, &config, BOTH, 1 << 24);
     let checked = checked.unwrap_or_else(|error| panic!("{}: {error}", scenario.name));
     checked.into_iter().map(|launch| launch.findings).collect()
@@ -341,7 +347,7 @@ fn bulk_copy_to_global_memory_reads_what_the_threads_have_written() {
     let copy = "mov.u64 %rd1, data;\nsetp.ne.u32 %p1, %tid, 0;\n@%p1 bra END;\n\
                 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r8], 256;\ncp.async.bulk.commit_group;\n\
                 cp.async.bulk.wait_group 0;\nEND:";
-    let body = |order: &str| format!("st.shared.u32 [%mine], %tid;\n{order}\n{copy}");
+    let body = |order: &str| format!("st.shared.u32 [%mine], %tid;\nfence.proxy.async;\n{order}\n{copy}");
     assert_eq!(findings_of_sm_90(&body("bar.sync 0;")), Findings::default());
     let races = findings_of_sm_90(&body("")).races;
     assert!(!races.is_empty());
@@ -379,7 +385,10 @@ fn bulk_copy_to_shared_memory_is_ordered_by_its_mbarrier() {
             .is_empty()
     );
     assert_eq!(
-        findings_of_sm_90(&body("st.shared.u32 [%mine], 7;\nbar.sync 0;", wait)),
+        findings_of_sm_90(&body(
+            "st.shared.u32 [%mine], 7;\nfence.proxy.async;\nbar.sync 0;",
+            wait
+        )),
         Findings::default()
     );
 }

@@ -25,7 +25,6 @@ use warpwave_components::proto::trap::thread_position;
 use warpwave_isa::inst::{AtomOp, CacheOp, Inst, Scope};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::Space;
 
 use super::shadow::{self, PastAccess};
 use super::{Access, Checks, Findings, Kind, LaneAccess, Missing, Race, RaceSpace, Strength};
@@ -180,14 +179,14 @@ impl<'a> GlobalDetector<'a> {
             .for_each(|order| order.read_shared(warp, lane, word));
     }
 
-    /// Updates the order with an access to offset `at` in the shared memory of the CTA with this rank.
-    pub fn on_shared(&mut self, access: &LaneAccess<'_>, rank: usize, at: u32) {
+    /// Updates the order with an access to the shared memory of the CTA with this rank.
+    pub fn on_shared(&mut self, access: &LaneAccess<'_>, rank: usize) {
         let strong = super::is_strong(access.inst);
         // A test of an mbarrier orders only if its phase is over (`pass_mbarrier`).
         if !strong || access.inst.op == Opcode::Syncs {
             return;
         }
-        let (warp, word) = (access.warp, (self.cluster, rank, at));
+        let (warp, word) = (access.warp, (self.cluster, rank, access.address as u32));
         let arrives = matches!(access.inst.mods.atom, AtomOp::Arrive | AtomOp::ArriveDrop);
         let kind = super::kind(access.inst);
         for order in &mut self.orders {
@@ -243,7 +242,9 @@ impl<'a> GlobalDetector<'a> {
             bytes: 0,
             kind: access.kind,
             strength: access.strength,
-            pending: false,
+            pending: None,
+            is_async: false,
+            is_collective: false,
             cta: self.cta,
             warp: access.warp as u32,
             lanes: LaneMask::lane(access.lane),
@@ -292,6 +293,7 @@ impl<'a> GlobalDetector<'a> {
             let (first, second) = (self.access(&first), self.access(&new));
             self.findings.add_race(Race {
                 space: RaceSpace::Global,
+                owner: None,
                 address: 4 * word,
                 first,
                 second,
@@ -358,17 +360,5 @@ fn strength(inst: &Inst) -> Strength {
         _ if !is_strong => Strength::Weak,
         Scope::Cta => Strength::Cta,
         Scope::Gpu | Scope::Sys => Strength::Gpu,
-    }
-}
-
-/// The CTA and the offset of an address in shared memory. `None` for other spaces.
-pub(in super::super) fn shared_word(space: Space, own: usize, address: u64) -> Option<(usize, u32)> {
-    match space {
-        Space::Shared => Some((own, address as u32)),
-        Space::Cluster => {
-            let (rank, at) = warpwave_isa::space::split_window(address);
-            Some((rank.map_or(own, |rank| rank as usize), at as u32))
-        }
-        _ => None,
     }
 }

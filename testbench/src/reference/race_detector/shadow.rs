@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use warpwave_isa::lane::LaneMask;
 
 use super::order::Order;
-use super::{Kind, Strength};
+use super::{Group, Kind, Strength};
 
 /// A past access to a word: by lanes of one warp, in one instruction.
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +16,15 @@ pub(super) struct PastAccess {
     pub bytes: u8,
     pub kind: Kind,
     pub strength: Strength,
-    /// True for a copy in flight.
-    pub pending: bool,
+    /// The kind of its group, as long as it is in flight.
+    pub pending: Option<Group>,
+    /// True for an access by the asynchronous proxy.
+    pub is_async: bool,
+    /// True if the lanes of the warp perform it together.
+    pub is_collective: bool,
     /// Linear index of the CTA; 0 in shared memory.
     pub cta: u32,
+    /// Index of the warp in its CTA; in shared memory, in its cluster.
     pub warp: u32,
     pub lanes: LaneMask,
     pub step: u32,
@@ -28,38 +33,34 @@ pub(super) struct PastAccess {
     pub nth: u32,
 }
 
-/// First byte address and number of bytes.
-type Range = (u32, u32);
-
-/// In-flight copies of a thread: committed groups, then the open group.
+/// In-flight accesses of a thread, by word: committed groups, then the open group.
 #[derive(Default)]
-struct Copies {
-    groups: VecDeque<Vec<Range>>,
-    open: Vec<Range>,
+struct InFlight {
+    groups: VecDeque<Vec<usize>>,
+    open: Vec<usize>,
 }
 
-/// Past accesses to all words of a CTA's shared memory.
+/// Past accesses to all words of a cluster's shared memory.
 pub(super) struct Shadow {
     words: Vec<Vec<PastAccess>>,
     /// For each word, the mask of written bytes.
     written: Vec<u8>,
-    /// Copies in flight by warp and lane.
-    copies: HashMap<(usize, usize), Copies>,
+    /// Accesses in flight, by kind of group, warp and lane.
+    in_flight: HashMap<(Group, usize, usize), InFlight>,
 }
 
 impl Shadow {
-    pub fn new(bytes: u32) -> Self {
-        let words = bytes.div_ceil(4) as usize;
+    pub fn new(words: usize) -> Self {
         Shadow {
             words: vec![Vec::new(); words],
             written: vec![0; words],
-            copies: HashMap::new(),
+            in_flight: HashMap::new(),
         }
     }
 
     /// Marks the bytes that an access writes. Returns true if it reads an unwritten byte.
-    pub fn write(&mut self, word: u32, new: &PastAccess) -> bool {
-        let written = &mut self.written[word as usize];
+    pub fn write(&mut self, word: usize, new: &PastAccess) -> bool {
+        let written = &mut self.written[word];
         let reads = matches!(new.kind, Kind::Read | Kind::Atomic);
         let is_unwritten = reads && new.bytes & !*written != 0;
         if new.kind.writes() {
@@ -69,43 +70,53 @@ impl Shadow {
     }
 
     /// Adds an access by one lane. Returns the past access that it races with, if any. `changes` is false if the value stays the same.
-    pub fn add(&mut self, word: u32, new: PastAccess, changes: bool, order: &Order) -> Option<PastAccess> {
-        let lane = new.lanes.lowest().unwrap_or(0);
+    pub fn add(&mut self, word: usize, new: PastAccess, changes: bool, order: &Order) -> Option<PastAccess> {
+        if let Some(group) = new.pending {
+            let lane = new.lanes.lowest().unwrap_or(0);
+            let of_lane = self.in_flight.entry((group, new.warp as usize, lane)).or_default();
+            of_lane.open.push(word);
+        }
         let is_before = |old: &PastAccess, first: usize| {
-            // A copy in flight is ordered before nothing, not even its own thread.
-            !old.pending && order.is_before((old.warp as usize, first), old.step, (new.warp as usize, lane))
+            // An asynchronous access comes after a write of a thread only with a proxy fence between the two.
+            let needs_fence = new.is_async && !old.is_async && old.kind.writes();
+            let is_fenced = !needs_fence || order.is_fenced(old.warp as usize, old.step, new.warp as usize);
+            is_fenced && is_before(old, first, &new, order)
         };
-        add(&mut self.words[word as usize], new, changes, is_before)
+        add(&mut self.words[word], new, changes, is_before)
     }
 
-    pub fn begin_copy(&mut self, warp: usize, lane: usize, first: u32, bytes: u32) {
-        self.copies.entry((warp, lane)).or_default().open.push((first, bytes));
-    }
-
-    pub fn close_copies(&mut self, warp: usize, lane: usize) {
-        if let Some(copies) = self.copies.get_mut(&(warp, lane)) {
-            copies.groups.push_back(std::mem::take(&mut copies.open));
+    /// A lane commits its open accesses as a group.
+    pub fn close(&mut self, group: Group, warp: usize, lane: usize) {
+        if let Some(of_lane) = self.in_flight.get_mut(&(group, warp, lane)) {
+            of_lane.groups.push_back(std::mem::take(&mut of_lane.open));
         }
     }
 
-    /// Completes all copy groups of a lane except the last `left`. They count as written in `step`.
-    pub fn wait_copies(&mut self, warp: usize, lane: usize, left: usize, step: u32) {
-        let Some(copies) = self.copies.get_mut(&(warp, lane)) else {
+    /// Completes all groups of a lane except the last `left`. They count as performed in `step`.
+    pub fn wait(&mut self, group: Group, (warp, lane): (usize, usize), left: usize, step: u32) {
+        let Some(of_lane) = self.in_flight.get_mut(&(group, warp, lane)) else {
             return;
         };
-        let over = copies.groups.len().saturating_sub(left);
-        for (first, bytes) in copies.groups.drain(..over).flatten() {
-            for word in first / 4..(first + bytes).div_ceil(4) {
-                for seen in &mut self.words[word as usize] {
-                    if seen.pending && seen.warp as usize == warp && seen.lanes.contains(lane) {
-                        // Until now no access was ordered after the copy. From here on the thread's order counts.
-                        seen.pending = false;
-                        seen.step = step;
-                    }
+        let over = of_lane.groups.len().saturating_sub(left);
+        for word in of_lane.groups.drain(..over).flatten() {
+            for seen in &mut self.words[word] {
+                if seen.pending == Some(group) && seen.warp as usize == warp && seen.lanes.contains(lane) {
+                    // Until now no access was ordered after this one. From here on the thread's order counts.
+                    seen.pending = None;
+                    seen.step = step;
                 }
             }
         }
     }
+}
+
+/// True if lane `first` of the access `old` is ordered before `new`. Proxies are not looked at.
+pub(super) fn is_before(old: &PastAccess, first: usize, new: &PastAccess, order: &Order) -> bool {
+    let ((from, to), lane) = ((old.warp as usize, new.warp as usize), new.lanes.lowest().unwrap_or(0));
+    // What the lanes of a warp do together is in the program order of each.
+    let is_of_all = from == to && (old.is_collective || new.is_collective);
+    // An access in flight is ordered before nothing, not even its own thread.
+    old.pending.is_none() && (is_of_all || order.is_before((from, first), old.step, (to, lane)))
 }
 
 /// Adds an access by one lane to the past accesses of a word. Returns the past access that it races with, if any. `changes` is false if
@@ -141,7 +152,8 @@ pub(super) fn add(
     });
     // Lanes of one instruction share an entry, which keeps the lists short.
     let place = |of: &PastAccess| (of.cta, of.warp, of.step, of.kind, of.bytes);
-    match seen.last_mut().filter(|old| !old.pending && place(old) == place(&new)) {
+    let is_over = |old: &PastAccess| old.pending.or(new.pending).is_none();
+    match seen.last_mut().filter(|old| is_over(old) && place(old) == place(&new)) {
         Some(last) => last.lanes |= new.lanes,
         None => {
             if seen.is_empty() {
