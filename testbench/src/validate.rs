@@ -14,6 +14,7 @@
 //! An error is (model - silicon) / silicon, in percent. Points run on the preset that matches the card. No point is an application
 //! benchmark. This keeps presets from being tuned to applications.
 
+mod cache;
 mod chains;
 mod clusters;
 mod deviations;

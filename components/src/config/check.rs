@@ -242,6 +242,8 @@ fn check_sm(config: &GpuConfig, faults: &mut Faults) {
     ] {
         faults.at_least(latency, MIN_PIPE_LATENCY, PIPE_STAGES);
     }
+    let why = "the cycles of `sm.fence.gpu_latency`";
+    faults.at_most(entry!(config.sm.fence.gpu_exclusive), config.sm.fence.gpu_latency, why);
     faults.power_of_two(entry!(config.sm.register_banks));
     let why = "one instruction in the collector and one on its way to it";
     faults.at_least(entry!(config.sm.collector_entries), 2u32, why);

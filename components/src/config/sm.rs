@@ -199,6 +199,9 @@ pub struct Fence {
     pub cta_latency: u32,
     /// GPU scope and cluster scope.
     pub gpu_latency: u32,
+    /// Cycles at the end of `gpu_latency` in which a sub-core has no other such fence. Fences that come meanwhile share the next such
+    /// part. 0: any number of fences at a time.
+    pub gpu_exclusive: u32,
     /// System scope.
     pub sys_latency: u32,
 }

@@ -202,7 +202,7 @@ impl State {
             lookups: Lookups::new(config.tag_banks),
             // Room for every access of the table and one fence per warp.
             complete: Vec::with_capacity(config.lsu.pending_requests as usize + warps as usize),
-            fences: Fences::new(warps),
+            fences: Fences::new(warps, subcores as u32),
             constants: Constants::new(&config.constant, subcores),
             clusters: Clusters::new(config.cta_slots, config.shared_unit),
             pool: PacketPool::default(),

@@ -128,6 +128,7 @@ fn exchanges_fences_and_exact_divisions_keep_a_loop() {
     let kept = [
         "shfl.sync.bfly.b32 %r1, %r1, 1, 31, -1;",
         "membar.gl;",
+        "membar.cta;",
         "mbarrier.test_wait.shared.b64 %p2, [%r2], %rd2;",
         "div.rn.f32 %f3, %f1, %f2;",
         "sqrt.rn.f32 %f3, %f1;",
@@ -143,6 +144,23 @@ fn exchanges_fences_and_exact_divisions_keep_a_loop() {
     }
     for inside in kept {
         assert_eq!(count(inside), 1, "{inside}");
+    }
+}
+
+#[test]
+fn loop_up_to_and_with_its_bound_has_a_copy_for_each_iteration() {
+    for (cmp, step, bound, copies) in [
+        ("le", 1, 4, 5),
+        ("lt", 1, 4, 4),
+        ("ge", -1, -4, 5),
+        ("le", 3, 10, 4),
+        ("ne", 2, 8, 4),
+    ] {
+        // The test follows the counter: the iteration with the last value that passes is not the last one.
+        let text = around(&format!(
+            "loop:\nfma.rn.f32 %f1, %f1, %f2, %f2;\nadd.s32 %i, %i, {step};\nsetp.{cmp}.s32 %p1, %i, {bound};\n@%p1 bra loop;\n"
+        ));
+        assert_eq!(ffmas(&text), copies, "{cmp} {bound} by {step}");
     }
 }
 

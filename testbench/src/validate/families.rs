@@ -1,6 +1,6 @@
 //! The families, from one instruction to whole kernels.
 
-use super::{ErrorLimits, Family, chains, clusters, memory, scenarios, tensor};
+use super::{ErrorLimits, Family, cache, chains, clusters, memory, scenarios, tensor};
 
 macro_rules! silicon {
     ($name:literal) => {
@@ -72,7 +72,7 @@ pub static FAMILIES: [Family; 15] = [
         limits: limits(10.0, 15.0, 15.0),
         is_quick: |point| point.series.starts_with("L1"),
         silicon: silicon!("cache"),
-        measure: memory::cache,
+        measure: cache::cache,
     },
     Family {
         name: "l2",

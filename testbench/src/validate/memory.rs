@@ -4,16 +4,26 @@ use super::lab::{Bench, slope};
 use super::{Lab, Point, kernels};
 use crate::gpu::{Buffer, GpuError, KernelArg, Shape};
 
-fn bench<'a>(lab: &'a Lab, point: &Point) -> Result<Bench<'a>, GpuError> {
+pub(super) fn bench<'a>(lab: &'a Lab, point: &Point) -> Result<Bench<'a>, GpuError> {
     lab.bench(&point.gpu, &kernels::memory(&point.gpu))
 }
 
 /// Bytes between two nodes of a pointer chase.
 const NODE: u64 = 64;
 
+/// The nodes of a chase over `kb` KB. The published lengths begin with 16. Each is 1.1 times the last one plus 16, cut to a whole number. The
+/// figures give whole KB of them.
+fn nodes(kb: u64) -> u64 {
+    let next = |nodes: &u64| Some((*nodes as f64 * 1.1) as u64 + 16);
+    let mut published = std::iter::successors(Some(16), next).take_while(|nodes| nodes * NODE / 1024 <= kb);
+    published
+        .find(|nodes| nodes * NODE / 1024 == kb)
+        .unwrap_or(kb * 1024 / NODE)
+}
+
 /// Cycles of a dependent load. The pointers form one ring in random order over `x` KB.
 pub(super) fn chase(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
-    let nodes = u64::from(point.x()) * 1024 / NODE;
+    let nodes = nodes(u64::from(point.x()));
     let steps = nodes.clamp(2048, 32768) / 32 * 32;
     let warm = nodes.next_multiple_of(32);
     let mut bench = bench(lab, point)?;
@@ -62,97 +72,6 @@ pub(super) fn strides(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     })?;
     // In these cycles each of the 32 warps makes one load.
     Ok(cycles / 32.0)
-}
-
-/// Bytes that one SM loads in a cycle: 16 KB again and again from the L1, or `x` KB by one CTA of 256 threads on each SM.
-pub(super) fn cache(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
-    match point.series.strip_prefix("L1 LDG.") {
-        Some(bits) => l1(lab, point, bits),
-        None => footprint(lab, point),
-    }
-}
-
-fn l1(lab: &Lab, point: &Point, bits: &str) -> Result<f64, GpuError> {
-    const THREADS: u32 = 1024;
-    // Bytes that a thread loads in one pass of the kernel's loop.
-    let (kernel, bytes) = match bits {
-        "32" => ("l1v1", 32),
-        "64" => ("l1v2", 64),
-        _ => ("l1v4", 64),
-    };
-    let cycles = slope([8, 24], |passes| {
-        let mut bench = bench(lab, point)?;
-        let (a, b) = (bench.zeros::<f32>(65536)?, bench.zeros::<f32>(65536)?);
-        let out = bench.zeros::<u64>(2 * THREADS as usize)?;
-        bench.launch(kernel, (1, THREADS), &[&a, &b, &(passes as i32), &out])?;
-        Ok(bench.spans(&out).all())
-    })?;
-    Ok(f64::from(bytes * THREADS) / cycles)
-}
-
-/// Threads of the kernel that sums a footprint, as `gpubenches` has it.
-const SUM_THREADS: u32 = 256;
-
-/// Loads that this kernel has in a row.
-const SUM_LOADS: u32 = 32;
-
-fn footprint(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
-    let kb = point.x();
-    // A thread loads one float of each KB. A short pass is unrolled.
-    let passes = (SUM_LOADS / kb).max(1);
-    let text = kernels::with_header(&sum_text(kb, passes), &point.gpu);
-    // On silicon a billion floats, as `gpubenches` has it. On the model enough turns to load 256 KB at least.
-    let turns = if lab.is_real() { 1_000_000_000 / 256 } else { 256 } / (kb * passes);
-    let mut bench = lab.bench(&point.gpu, &text)?;
-    let floats = kb * SUM_THREADS;
-    let (a, b) = (bench.zeros::<f32>(512)?, bench.zeros::<f32>(floats as usize + 512)?);
-    let n_sms = bench.n_sms();
-    let mut sum = |turns: u32| -> Result<f64, GpuError> {
-        bench.cycles("cachesum", (n_sms, SUM_THREADS), &[&a, &b, &0i32, &(turns as i32)])
-    };
-    // The first launch fills the caches.
-    sum(1)?;
-    let turns = turns.max(1);
-    let cycles = slope([1, 1 + turns], sum)?;
-    Ok(f64::from(floats * passes) * 4.0 / cycles)
-}
-
-/// The kernel `cachesum(a, b, zero, turns)` of `gpubenches`: each CTA sums the same `kb` KB in every pass. A turn of the loop has `passes`.
-/// Silicon's compiler unrolls the loads, because the number of floats is a constant of the kernel.
-fn sum_text(kb: u32, passes: u32) -> String {
-    let group = |loads: u32| {
-        let each = |text: &dyn Fn(u32) -> String| (0..loads).map(text).collect::<String>();
-        let load = |n: u32| format!("ld.global.nc.f32 %f{n}, [%rd5+{}]; ", 4 * SUM_THREADS * n);
-        let add = |n: u32| format!("add.f32 %f40, %f40, %f{n}; ");
-        each(&load) + &each(&add)
-    };
-    let step = 4 * SUM_THREADS * SUM_LOADS;
-    // nvcc has unrolled this loop, and marks it so that the assembler does not unroll it further.
-    let loop_of_groups = match kb / SUM_LOADS {
-        0 => String::new(),
-        groups => format!(
-            "mov.u32 %r5, {groups};\ngroup:\n.pragma \"nounroll\";\n{}\nadd.s64 %rd5, %rd5, {step}; add.s32 %r5, %r5, -1;\n\
-             setp.ne.s32 %p2, %r5, 0; @%p2 bra group;\n",
-            group(SUM_LOADS)
-        ),
-    };
-    let pass = format!(
-        "add.s64 %rd2, %rd2, %rd4; mov.u64 %rd5, %rd2;\n{loop_of_groups}{}\nmul.f32 %f40, %f40, 0f3FA66666;\n",
-        group(kb % SUM_LOADS)
-    );
-    format!(
-        ".visible .entry cachesum(.param .u64 a, .param .u64 b, .param .u32 zero, .param .u32 turns)\n{{\n\
-         .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<41>;\n\
-         ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [zero]; ld.param.u32 %r2, [turns];\n\
-         cvta.to.global.u64 %rd1, %rd1; cvta.to.global.u64 %rd2, %rd2; mov.u32 %r3, %tid.x;\n\
-         mul.wide.u32 %rd3, %r3, 4; add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3; mul.wide.s32 %rd4, %r1, 4;\n\
-         mov.f32 %f40, 0f00000000;\n\
-         turn:\n{}\
-         add.s32 %r2, %r2, -1; setp.ne.s32 %p1, %r2, 0; @%p1 bra turn;\n\
-         setp.eq.f32 %p3, %f40, 0f449A2000; @%p3 st.global.f32 [%rd1], %f40;\n\
-         ret;\n}}\n",
-        pass.repeat(passes as usize)
-    )
 }
 
 /// Bytes that the GPU reads in a cycle: two CTAs on each SM, which together read `x` KB. The data were read before.
@@ -259,6 +178,8 @@ pub(super) fn atomics(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         "exchange i32 on one word" => operation("a_exch", 0),
         "add f32 on one word" => operation("a_addf", 0),
         "fence between atomics" => Ok(operation("a_fence", 1)? - operation("a_nofence", 1)?),
+        // The program of the A100 loads and stores. A fence empties the L1, so its loads come from the L2 with fences alone.
+        "fence between increments" => Ok(operation("a_rmwf", 1)? - operation("a_rmw", 1)?),
         "fence between stores" => Ok(operation("a_fencew", 1)? - operation("a_nofencew", 1)?),
         series => panic!("the silicon figures name {series}, and no kernel belongs to it"),
     }
@@ -276,11 +197,14 @@ fn operation(lab: &Lab, point: &Point, kernel: &str, step: u32) -> Result<f64, G
         // The kernels with two stores use a second array, a million words behind the first.
         let words: Buffer<i32> = bench.zeros((all * step.max(1)) as usize + (2 << 20))?;
         let out = bench.zeros::<u64>(2 * all as usize)?;
-        bench.launch(
-            kernel,
-            (ctas, threads),
-            &[&words, &(step as i32), &(operations as i32), &out],
-        )?;
+        let (step, operations) = (step as i32, operations as i32);
+        match kernel {
+            "a_rmw" | "a_rmwf" => {
+                let second: Buffer<i32> = bench.zeros(all as usize)?;
+                bench.launch(kernel, (ctas, threads), &[&words, &second, &step, &operations, &out])?;
+            }
+            _ => bench.launch(kernel, (ctas, threads), &[&words, &step, &operations, &out])?,
+        }
         Ok(bench.spans(&out).slowest())
     })
 }
@@ -346,16 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn kernel_of_a_footprint_loads_each_kilobyte_once_in_a_pass() {
-        for (kb, passes) in [(4, 8), (16, 2), (31, 1), (48, 1), (64, 1), (204, 1)] {
-            let text = sum_text(kb, passes);
-            let (in_group, rest) = match text.split_once("group:") {
-                Some((_, text)) => text.split_once("bra group").unwrap(),
-                None => ("", text.as_str()),
-            };
-            let loads = |text: &str| text.matches("ld.global.nc.f32").count() as u32;
-            assert_eq!(kb / 32 * loads(in_group) + loads(rest), kb * passes, "{kb} KB");
-            assert!(warpwave_ptx::compile(&kernels::with_header(&text, "h100-sxm5")).is_ok());
-        }
+    fn chase_has_the_published_nodes() {
+        // 16, 33, 52 and 73 nodes are 1.0, 2.1, 3.3 and 4.6 KB.
+        assert_eq!([1, 2, 3, 4].map(nodes), [16, 33, 52, 73]);
+        // `gpu-latency` names the footprint of 2,565 nodes 160.3 KB.
+        assert_eq!(nodes(160), 2565);
+        // No published footprint has 5 KB.
+        assert_eq!(nodes(5), 80);
     }
 }

@@ -165,6 +165,23 @@ fn loops_with_known_starts_and_bounds_run_all_iterations() {
     }
 }
 
+#[test]
+fn value_of_one_iteration_reaches_the_header_of_the_next() {
+    // The header has the test and reads %a2, and the rest of the iteration writes it.
+    let body = "mov.b32 %r, 0;\nmov.b32 %a1, 0;\nmov.b32 %a2, 7;\nnext:\nmad.lo.u32 %r, %r, 3, %a2;\nsetp.ge.u32 %p0, %a1, 5;\n\
+                @%p0 bra done;\nmad.lo.u32 %a2, %a1, 11, %t;\nadd.u32 %a1, %a1, 1;\nbra next;\ndone:\n";
+    let wanted = |thread: u32| {
+        let (mut r, mut x) = (0_u32, 7_u32);
+        for i in 0..=5 {
+            r = r.wrapping_mul(3).wrapping_add(x);
+            x = i * 11 + thread;
+        }
+        r
+    };
+    let wanted: Vec<u32> = (0..32).map(wanted).collect();
+    Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();
+}
+
 /// The inner loop has a known number of iterations, and the outer one leaves early in some lanes. A guarded value and a short branch are in it.
 #[test]
 fn nested_loop_with_an_exit_and_a_branch_keeps_its_values() {

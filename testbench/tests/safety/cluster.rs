@@ -85,6 +85,24 @@ fn reading_the_other_block_needs_a_cluster_barrier_before_it_and_before_the_end(
 }
 
 #[test]
+fn relaxed_arrival_passes_on_nothing() {
+    // Warp 1 learns of the store of warp 0 at a barrier of the block. Only its arrival could tell the other block.
+    let body = |arrive: &str| {
+        format!(
+            "setp.ge.u32 %p1, %tid, 32;\n@!%p1 st.shared.u32 [%mine], %tid;\n@%p1 st.shared.u32 [%mine], 0;\nbar.sync 0;\n\
+             {arrive};\nbarrier.cluster.wait;\nld.shared::cluster.u32 %r2, [%theirs];\n{MEET}"
+        )
+    };
+    assert_eq!(races(&body("barrier.cluster.arrive")), []);
+    let relaxed = races(&body("barrier.cluster.arrive.relaxed"));
+    assert!(!relaxed.is_empty());
+    assert!(
+        relaxed.iter().all(|race| race.3 == Missing::ClusterBarrier),
+        "{relaxed:?}"
+    );
+}
+
+#[test]
 fn block_that_ends_before_the_last_access_to_its_shared_memory_races_with_it() {
     let body =
         |last: &str| format!("st.shared.u32 [%mine], %tid;\n{MEET}\nld.shared::cluster.u32 %r2, [%theirs];\n{last}");

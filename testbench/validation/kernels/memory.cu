@@ -108,3 +108,10 @@ LOOP(a_fence, int, { atomicAdd(p, 1); __threadfence(); })
 LOOP(a_nofence, int, { atomicAdd(p, 1); })
 LOOP(a_fencew, int, { *(volatile int *)p = k; __threadfence(); *(volatile int *)(p + 1024 * 1024) = k; })
 LOOP(a_nofencew, int, { *(volatile int *)p = k; *(volatile int *)(p + 1024 * 1024) = k; })
+#define INCREMENTS(name, between) extern "C" __global__ void name(int *a, int *b, int step, int n, i64 *out) { \
+  int id = blockIdx.x * blockDim.x + threadIdx.x; int at = step * id; \
+  __syncthreads(); i64 t0 = clock64(); \
+  _Pragma("unroll 1") for (int i = 0; i < n; i += 8) { _Pragma("unroll") for (int k = 0; k < 8; k++) { a[at] += id; between; b[at] += id; } } \
+  i64 t1 = clock64(); out[2 * id] = t0; out[2 * id + 1] = t1; }
+INCREMENTS(a_rmw, )
+INCREMENTS(a_rmwf, __threadfence())

@@ -31,7 +31,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 23] = [
+const MAY_BE_ZERO: [&str; 24] = [
     "cc_minor",
     "check.seed",
     "check.weak",
@@ -49,6 +49,7 @@ const MAY_BE_ZERO: [&str; 23] = [
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
     "sm.constant.l15_size",
+    "sm.fence.gpu_exclusive",
     "sm.ideal_memory_latency",
     "sm.pipes.match_per_value",
     "sm.shared.conflict_latency_per_pass",

@@ -285,6 +285,15 @@ fn block_with_more_warps_than_an_sm_is_named() {
 }
 
 #[test]
+fn exclusive_part_longer_than_the_fence_is_named() {
+    let found = faults(|gpu| (gpu.sm.fence.gpu_latency, gpu.sm.fence.gpu_exclusive) = (60, 61));
+    assert_eq!(
+        found,
+        ["`sm.fence.gpu_exclusive` is 61: it must be at most 60, the cycles of `sm.fence.gpu_latency`"]
+    );
+}
+
+#[test]
 fn far_latency_with_one_partition_is_named() {
     let found = faults(|gpu| gpu.l2.far_latency = 200);
     assert_eq!(

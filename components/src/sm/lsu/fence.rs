@@ -5,6 +5,9 @@
 //! A fence of a wider scope than the CTA waits for all accesses of the SM that the LSU took before it. The LSU counts accesses in epochs,
 //! and the fence closes the newest epoch. It ends when the accesses of the closed epochs are complete and its latency is over.
 //!
+//! On an H100 the last 465 cycles of a fence of GPU scope are exclusive (`sm.fence.gpu_exclusive`): a sub-core has one such part at a time.
+//! Fences that come meanwhile share the next one. So 8 or 32 warps that fence together take 930 cycles, and one warp takes 670.
+//!
 //! A fence before products and bulk copies (FENCE.VIEW) waits for the same accesses. Then it goes to shared memory, behind the accesses
 //! that the LSU has sent there. Shared memory performs them in order, and completes the fence after them. In a cluster a MEMBAR of a
 //! wider scope takes the same way, since other CTAs access this shared memory too. The way counts in the latency of the MEMBAR.
@@ -12,6 +15,7 @@
 //! # Invariants
 //! - The first epoch has accesses in flight, or is the only one.
 //! - A warp has at most one fence in the LSU: it issues nothing until the fence returns.
+//! - The exclusive parts of a sub-core do not overlap.
 
 use std::collections::VecDeque;
 
@@ -29,8 +33,40 @@ struct Fence {
     warp_inst: Box<WarpInst>,
     /// The first epoch that it does not wait for.
     end: u32,
-    /// First cycle in which it may end.
+    /// First cycle in which it may end, or in which its exclusive part may begin.
     due: Cycle,
+    /// True until its exclusive part has a place. False for a fence without one.
+    is_exclusive: bool,
+}
+
+/// The exclusive parts of the fences of a sub-core: one runs, and the fences that come meanwhile share the next one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Exclusive {
+    begin: Cycle,
+    end: Cycle,
+    has_next: bool,
+}
+
+impl Exclusive {
+    /// A fence comes. Returns the end of its part of `cycles` cycles.
+    fn join(&mut self, now: Cycle, cycles: u64) -> Cycle {
+        if self.has_next && now >= self.end {
+            *self = Exclusive::from(self.end, cycles);
+        }
+        if now >= self.end {
+            *self = Exclusive::from(now, cycles);
+        }
+        if now == self.begin {
+            return self.end;
+        }
+        self.has_next = true;
+        self.end + cycles
+    }
+
+    fn from(begin: Cycle, cycles: u64) -> Self {
+        let (end, has_next) = (begin + cycles, false);
+        Exclusive { begin, end, has_next }
+    }
 }
 
 /// The fences of an LSU, and the accesses in flight by epoch.
@@ -41,17 +77,20 @@ pub(super) struct Fences {
     /// Number of the first epoch. Wraps.
     first: u32,
     waiting: Vec<Fence>,
+    /// By sub-core.
+    exclusive: Vec<Exclusive>,
 }
 
 impl Fences {
-    /// No fence and no access. At most `warps` fences wait at a time.
-    pub(super) fn new(warps: u32) -> Self {
+    /// No fence and no access. At most `warps` fences wait at a time, of `subcores` sub-cores.
+    pub(super) fn new(warps: u32, subcores: u32) -> Self {
         let mut epochs = VecDeque::with_capacity(warps as usize + 1);
         epochs.push_back(0);
         Fences {
             epochs,
             first: 0,
             waiting: Vec::with_capacity(warps as usize),
+            exclusive: vec![Exclusive::default(); subcores as usize],
         }
     }
 
@@ -94,13 +133,35 @@ impl Fences {
             // A fence that does not drain ends at the first epoch, so it waits for no access.
             end: self.first.wrapping_add(if drains { open } else { 0 }),
             due,
+            is_exclusive: false,
         });
+    }
+
+    /// Adds a fence whose exclusive part may begin in cycle `due`. It ends after that part, and after the accesses in flight.
+    fn add_exclusive(&mut self, warp_inst: Box<WarpInst>, due: Cycle) {
+        self.add(warp_inst, true, due);
+        let newest = self.waiting.len() - 1;
+        self.waiting[newest].is_exclusive = true;
+    }
+
+    /// Gives each fence that is due a place for its exclusive part of `cycles` cycles.
+    fn place_exclusive(&mut self, now: Cycle, cycles: u64) {
+        for n in 0..self.waiting.len() {
+            let fence = &self.waiting[n];
+            if fence.is_exclusive && fence.due <= now {
+                let subcore = usize::from(fence.warp_inst.subcore);
+                let end = self.exclusive[subcore].join(now, cycles);
+                let fence = &mut self.waiting[n];
+                (fence.due, fence.is_exclusive) = (end, false);
+            }
+        }
     }
 
     /// When the next fence can end, unless accesses complete earlier.
     pub(super) fn next_end(&self, now: Cycle) -> Activity {
-        let drained = self.waiting.iter().filter(|fence| self.is_drained(fence));
-        let due = drained.map(|fence| fence.due).min();
+        // An exclusive part begins without regard to the accesses in flight.
+        let can_go_on = |fence: &&Fence| fence.is_exclusive || self.is_drained(fence);
+        let due = self.waiting.iter().filter(can_go_on).map(|fence| fence.due).min();
         due.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
     }
 
@@ -108,7 +169,8 @@ impl Fences {
     fn take_ended(&mut self, now: Cycle, shared_has_room: bool) -> Option<Box<WarpInst>> {
         let may_leave = |fence: &Fence| shared_has_room || !goes_on_to_shared(&fence.warp_inst);
         // A fence of a narrow scope can end before an older, wider one of another warp.
-        let has_ended = |fence: &Fence| fence.due <= now && self.is_drained(fence) && may_leave(fence);
+        let is_due = |fence: &Fence| !fence.is_exclusive && fence.due <= now;
+        let has_ended = |fence: &Fence| is_due(fence) && self.is_drained(fence) && may_leave(fence);
         let n = self.waiting.iter().position(has_ended)?;
         Some(self.waiting.remove(n).warp_inst)
     }
@@ -147,8 +209,14 @@ impl Lsu {
                 true => RETURN_CYCLES + self.ports.shared.latency(),
                 false => RETURN_CYCLES,
             };
-            let due = Cycle(end.0.saturating_sub(way));
-            self.state.fences.add(warp_inst, drains, due);
+            let due = end.0.saturating_sub(way);
+            let exclusive = u64::from(latencies.gpu_exclusive);
+            if inst.mods.scope == Scope::Gpu && exclusive > 0 {
+                let due = Cycle(due.saturating_sub(exclusive));
+                self.state.fences.add_exclusive(warp_inst, due);
+            } else {
+                self.state.fences.add(warp_inst, drains, Cycle(due));
+            }
         }
     }
 
@@ -160,6 +228,8 @@ impl Lsu {
 
     /// Completes the fences that can end.
     pub(super) fn end_fences(&mut self, now: Cycle) {
+        let exclusive = u64::from(self.config.fence.gpu_exclusive);
+        self.state.fences.place_exclusive(now, exclusive);
         while !self.state.fences.is_empty() {
             let shared_has_room = self.ports.shared.has_room(now);
             let Some(warp_inst) = self.state.fences.take_ended(now, shared_has_room) else {
@@ -197,7 +267,7 @@ mod tests {
 
     #[test]
     fn fence_without_accesses_in_flight_waits_for_its_latency() {
-        let mut fences = Fences::new(4);
+        let mut fences = Fences::new(4, 2);
         fences.add(of_warp(1), true, Cycle(10));
         assert_eq!(fences.next_end(Cycle(3)), Activity::Until(Cycle(10)));
         assert_eq!(ended(&mut fences, 9), None);
@@ -207,7 +277,7 @@ mod tests {
 
     #[test]
     fn fence_waits_for_earlier_accesses_and_not_for_later_ones() {
-        let mut fences = Fences::new(4);
+        let mut fences = Fences::new(4, 2);
         let before = [fences.begin_access(), fences.begin_access()];
         fences.add(of_warp(1), true, Cycle(10));
         let later = fences.begin_access();
@@ -223,7 +293,7 @@ mod tests {
 
     #[test]
     fn fence_for_shared_memory_waits_for_room_and_lets_others_end() {
-        let mut fences = Fences::new(4);
+        let mut fences = Fences::new(4, 2);
         let mut of_view = Box::new(WarpInst::blank(0, grid("FENCE.VIEW.ASYNC", 1)));
         of_view.warp = 1;
         fences.add(of_view, true, Cycle(0));
@@ -234,7 +304,7 @@ mod tests {
 
     #[test]
     fn two_fences_in_a_row_wait_for_the_same_accesses() {
-        let mut fences = Fences::new(4);
+        let mut fences = Fences::new(4, 2);
         let access = fences.begin_access();
         fences.add(of_warp(1), true, Cycle(0));
         fences.add(of_warp(2), true, Cycle(0));
@@ -245,7 +315,7 @@ mod tests {
 
     #[test]
     fn fence_of_cta_scope_waits_for_no_access() {
-        let mut fences = Fences::new(4);
+        let mut fences = Fences::new(4, 2);
         let access = fences.begin_access();
         fences.add(of_warp(1), false, Cycle(4));
         assert_eq!(ended(&mut fences, 4), Some(1));
@@ -253,5 +323,44 @@ mod tests {
         assert_eq!(ended(&mut fences, 5), None);
         fences.end_access(access);
         assert_eq!(ended(&mut fences, 6), Some(2));
+    }
+
+    #[test]
+    fn exclusive_parts_of_a_sub_core_follow_each_other_and_share_the_next_one() {
+        let mut fences = Fences::new(8, 2);
+        let of = |warp: u8, subcore: u8| {
+            let mut warp_inst = of_warp(warp);
+            warp_inst.subcore = subcore;
+            warp_inst
+        };
+        // Two fences come in cycle 10, one in cycle 12, one in cycle 20, and one of the other sub-core in cycle 15. A part takes 30 cycles.
+        for (warp, subcore, due) in [(1, 0, 10), (2, 0, 10), (3, 0, 12), (4, 0, 20), (5, 1, 15)] {
+            fences.add_exclusive(of(warp, subcore), Cycle(due));
+        }
+        let mut ends = Vec::new();
+        for now in 0..200 {
+            fences.place_exclusive(Cycle(now), 30);
+            while let Some(warp) = ended(&mut fences, now) {
+                ends.push((warp, now));
+            }
+            // A fence that comes after all others begins at once.
+            if now == 100 {
+                fences.add_exclusive(of(6, 0), Cycle(90));
+            }
+        }
+        assert_eq!(ends, [(1, 40), (2, 40), (5, 45), (3, 70), (4, 70), (6, 131)]);
+    }
+
+    #[test]
+    fn exclusive_part_runs_while_accesses_are_in_flight_and_the_fence_waits_for_both() {
+        let mut fences = Fences::new(4, 1);
+        let access = fences.begin_access();
+        fences.add_exclusive(of_warp(1), Cycle(5));
+        assert_eq!(fences.next_end(Cycle(3)), Activity::Until(Cycle(5)));
+        fences.place_exclusive(Cycle(5), 30);
+        assert_eq!(fences.next_end(Cycle(5)), Activity::Idle);
+        assert_eq!(ended(&mut fences, 40), None);
+        fences.end_access(access);
+        assert_eq!(ended(&mut fences, 41), Some(1));
     }
 }

@@ -252,7 +252,11 @@ fn warp_that_waits_for_a_memory_credit_goes_in_the_cycle_after_it() {
 fn with_acks(rig: &mut Rig, starts: Vec<(u64, WarpCommand)>, acks: Vec<(u64, LsuAck)>) -> Scheduler {
     let (issue, release) = rig.responder(["issue", "release"], 2, |issue: Issue| {
         let release = Release::new(issue.warp(), issue.pc(), issue.group());
-        (issue.pc() == 0).then_some((20, release)).into_iter().collect()
+        // The first instruction, and a fence behind two stores.
+        matches!(issue.pc(), 0 | 3)
+            .then_some((20, release))
+            .into_iter()
+            .collect()
     });
     let ports = Ports {
         command: rig.input("command", 1, 2, starts),
@@ -300,6 +304,30 @@ fn slot_without_a_warp_reports_the_end_of_its_stores() {
     let events = check(build, 300).unwrap();
     // One event for the end of the warp, and one for the end of its last store.
     assert_eq!(times(&events, "event"), [63, 242], "{events:?}");
+    // The grid goes on until the second one.
+    let says = |text: &str| {
+        events
+            .iter()
+            .any(|event| event.link == "event" && event.message == text)
+    };
+    assert!(says("Done { warp: 0, is_storing: true }"), "{events:?}");
+}
+
+#[test]
+fn fence_of_the_asynchronous_view_goes_after_the_end_of_the_last_store() {
+    let stores = grid(
+        "FADD R1, R2, R3\nST.B32 [R6], R0\nST.B32 [R6], R0\nFENCE.VIEW.ASYNC\nEXIT",
+        1,
+    );
+    let build = |rig: &mut Rig| {
+        let acks = vec![(60, CREDIT), (61, CREDIT), (200, DONE), (240, DONE), (250, CREDIT)];
+        with_acks(rig, vec![(0, start(0, &stores))], acks)
+    };
+    let events = check(build, 300).unwrap();
+    let issued = times(&events, "issue");
+    // The end of the second store arrives in cycle 241.
+    assert!(issued[2] < 200, "{events:?}");
+    assert_eq!(issued[3], 242, "{events:?}");
 }
 
 /// Two instructions without a hazard, and one that waits for a load without an end.
