@@ -271,6 +271,7 @@ fn cluster_barrier_waits_for_stores_to_shared_memory_of_the_cluster() {
     let shortest = [
         "cluster.barrier_latency=4",
         "cluster.load_latency=27",
+        "sm.fence.gpu_exclusive=0",
         "sm.fence.gpu_latency=1",
     ];
     for flip in [0, 1] {
