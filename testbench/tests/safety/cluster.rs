@@ -153,7 +153,7 @@ fn arrival_at_the_mbarrier_of_the_other_block_orders_a_store() {
     let unmet = races(&body(store, ""));
     assert!(!unmet.is_empty());
     assert!(unmet.iter().all(|race| race.3 == Missing::ClusterBarrier), "{unmet:?}");
-    // One test, whose result nobody looks at, orders nothing.
+    // One test without a use of its result orders nothing.
     let once = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%mygate], 0;";
     assert!(!races(&body(store, once)).is_empty());
 }

@@ -11,8 +11,9 @@
 //! Inside a warp each lane has its own clock. Other warps see one clock per warp: if one lane releases, all its lanes do.
 //! Shuffles and votes order no memory (PTX ISA, `shfl.sync`).
 //!
-//! Asynchronous accesses have another proxy. They come after a write of a thread only with a proxy fence between the two, by any warp on
-//! the way (PTX ISA, "Proxy-preserved base causality order"). So each clock has a second one: the steps with a proxy fence behind them.
+//! Asynchronous accesses have another proxy. They come after a write of a thread only with a proxy fence between the two. Any warp on the
+//! way may execute it (PTX ISA, "Proxy-preserved base causality order"). So each clock has a second one: the steps with a proxy fence
+//! behind them.
 //!
 //! Warps are numbered through the cluster.
 
