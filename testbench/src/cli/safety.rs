@@ -97,7 +97,7 @@ fn pairs(n: usize) -> String {
 
 /// The state spaces of all races.
 fn spaces(checked: &[CheckedLaunch]) -> &'static str {
-    let races = |findings: &Findings, space| findings.races.iter().any(|race| race.space == space);
+    let races = |findings: &Findings, space| findings.races.iter().any(|race| race.space() == space);
     let has = |space| checked.iter().any(|launch| races(&launch.findings, space));
     match (has(RaceSpace::Shared), has(RaceSpace::Global)) {
         (true, true) => "shared and global",
@@ -145,7 +145,7 @@ fn raced(scenario: &Scenario, checked: &CheckedLaunch, race: &Race, cycles: Race
 
 /// What is missing between the accesses of a race.
 fn help(race: &Race) -> &'static str {
-    match (race.space, race.missing) {
+    match (race.space(), race.missing) {
         (_, Missing::Wait(Group::Copies)) => {
             "wait for the copy (cp.async.wait_group), then synchronize the threads with a barrier"
         }

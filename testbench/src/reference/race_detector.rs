@@ -220,20 +220,7 @@ impl<'a> RaceDetector<'a> {
             return;
         }
         let (warp, pc) = member.last;
-        let end = PastAccess {
-            bytes: 0,
-            kind: Kind::End,
-            strength: Strength::Weak,
-            pending: None,
-            is_async: false,
-            is_collective: false,
-            cta: 0,
-            warp: warp as u32,
-            lanes: LaneMask::lane(0),
-            step: self.order.step(warp),
-            pc,
-            nth: self.executions[warp][pc as usize],
-        };
+        let end = self.event(Kind::End, (warp, 0), pc);
         let first = self.warp(0);
         let member = &mut self.members[self.rank];
         member.end = Some(end);
@@ -251,19 +238,12 @@ impl<'a> RaceDetector<'a> {
         let warp = self.warp(access.warp);
         let is_product = matches!(access.inst.op, Opcode::Hgmma | Opcode::HgmmaSp);
         let seen = PastAccess {
-            bytes: 0,
-            kind: kind(access.inst),
             // Every scope includes the threads of the CTA. `.cluster` counts as `.gpu`.
             strength: if strong { Strength::Gpu } else { Strength::Weak },
             pending: group(access.inst),
             is_async: is_product || is_bulk(access.inst),
             is_collective: is_product,
-            cta: 0,
-            warp: warp as u32,
-            lanes: LaneMask::lane(access.lane),
-            step: self.order.step(warp),
-            pc: access.pc,
-            nth: self.executions[warp][access.pc as usize],
+            ..self.event(kind(access.inst), (warp, access.lane), access.pc)
         };
         let (first, n) = (access.address as usize, access.old.len());
         let base = rank * shared_words(self.grid);
@@ -277,6 +257,24 @@ impl<'a> RaceDetector<'a> {
             // Without the new bytes (atomics), assume a change.
             let changes = access.new.is_none_or(|new| new[range.clone()] != access.old[range]);
             self.check_word(base + word, PastAccess { bytes, ..seen }, changes);
+        }
+    }
+
+    /// A weak event of a lane in its current step, by index of the warp in the cluster. It has no bytes yet.
+    fn event(&self, kind: Kind, (warp, lane): (usize, usize), pc: u32) -> PastAccess {
+        PastAccess {
+            bytes: 0,
+            kind,
+            strength: Strength::Weak,
+            pending: None,
+            is_async: false,
+            is_collective: false,
+            cta: 0,
+            warp: warp as u32,
+            lanes: LaneMask::lane(lane),
+            step: self.order.step(warp),
+            pc,
+            nth: self.executions[warp][pc as usize],
         }
     }
 
@@ -331,7 +329,6 @@ impl<'a> RaceDetector<'a> {
     fn add_race(&mut self, word: usize, first: &PastAccess, second: &PastAccess, missing: Missing) {
         let (rank, address) = self.place(word);
         let race = Race {
-            space: RaceSpace::Shared,
             owner: Some(self.members[rank].block),
             address: address.into(),
             first: self.access(first),

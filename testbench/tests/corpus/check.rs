@@ -176,7 +176,7 @@ fn quiet(scenario: &Scenario, entry: &str) -> Result<(), String> {
     let checked = lockstep::check_memory(scenario, &machine(), checks, LIMIT).map_err(|error| error.to_string())?;
     let races: Vec<_> = checked.iter().flat_map(|launch| &launch.findings.races).collect();
     let is_listed = RACES.iter().any(|(name, _)| *name == entry);
-    let is_expected = races.iter().all(|race| is_listed && race.space == RaceSpace::Global);
+    let is_expected = races.iter().all(|race| is_listed && race.space() == RaceSpace::Global);
     match checked
         .iter()
         .find(|launch| !is_expected || !launch.findings.unwritten.is_empty())

@@ -54,7 +54,7 @@ fn checked(program: &Program, order: &[usize]) -> Checked {
         (*thread, *step)
     };
     let pair = |race: &warpwave::reference::Race| {
-        assert_eq!(race.space, RaceSpace::Global);
+        assert_eq!(race.space(), RaceSpace::Global);
         let mut pair = [race.first.pc, race.second.pc].map(place);
         pair.sort_unstable();
         pair

@@ -47,7 +47,7 @@ fn findings(body: &str) -> Findings {
 fn races(body: &str) -> Vec<(Kind, Kind, [u32; 2], Missing)> {
     let races = findings(body).races;
     let of = |race: &warpwave::reference::Race| {
-        assert_eq!(race.space, RaceSpace::Shared);
+        assert_eq!(race.space(), RaceSpace::Shared);
         let ranks = [race.first, race.second].map(|access| access.block[0]);
         (race.first.kind, race.second.kind, ranks, race.missing)
     };

@@ -55,7 +55,7 @@ fn found(scenario: &Scenario) -> Vec<Found> {
     let races = findings.iter().flat_map(|findings| &findings.races);
     races
         .map(|race| {
-            assert_eq!(race.space, RaceSpace::Global, "{race:?}");
+            assert_eq!(race.space(), RaceSpace::Global, "{race:?}");
             (race.first.kind, race.second.kind, race.missing)
         })
         .collect()

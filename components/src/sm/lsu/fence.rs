@@ -35,15 +35,16 @@ struct Fence {
     end: u32,
     /// First cycle in which it may end, or in which its exclusive part may begin.
     due: Cycle,
-    /// True until its exclusive part has a place. False for a fence without one.
-    is_exclusive: bool,
+    /// True until its exclusive part has a place.
+    awaits_exclusive: bool,
 }
 
 /// The exclusive parts of the fences of a sub-core: one runs, and the fences that come meanwhile share the next one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Exclusive {
-    begin: Cycle,
+    /// End of the part that runs, or that ran last.
     end: Cycle,
+    /// True if fences wait for the next part, which begins at `end`.
     has_next: bool,
 }
 
@@ -51,21 +52,18 @@ impl Exclusive {
     /// A fence comes. Returns the end of its part of `cycles` cycles.
     fn join(&mut self, now: Cycle, cycles: u64) -> Cycle {
         if self.has_next && now >= self.end {
-            *self = Exclusive::from(self.end, cycles);
+            self.end += cycles;
+            self.has_next = false;
         }
         if now >= self.end {
-            *self = Exclusive::from(now, cycles);
+            self.end = now + cycles;
         }
-        if now == self.begin {
+        // The part begins in this cycle, so the fence is in time.
+        if now + cycles == self.end {
             return self.end;
         }
         self.has_next = true;
         self.end + cycles
-    }
-
-    fn from(begin: Cycle, cycles: u64) -> Self {
-        let (end, has_next) = (begin + cycles, false);
-        Exclusive { begin, end, has_next }
     }
 }
 
@@ -133,7 +131,7 @@ impl Fences {
             // A fence that does not drain ends at the first epoch, so it waits for no access.
             end: self.first.wrapping_add(if drains { open } else { 0 }),
             due,
-            is_exclusive: false,
+            awaits_exclusive: false,
         });
     }
 
@@ -141,18 +139,18 @@ impl Fences {
     fn add_exclusive(&mut self, warp_inst: Box<WarpInst>, due: Cycle) {
         self.add(warp_inst, true, due);
         let newest = self.waiting.len() - 1;
-        self.waiting[newest].is_exclusive = true;
+        self.waiting[newest].awaits_exclusive = true;
     }
 
     /// Gives each fence that is due a place for its exclusive part of `cycles` cycles.
     fn place_exclusive(&mut self, now: Cycle, cycles: u64) {
         for n in 0..self.waiting.len() {
             let fence = &self.waiting[n];
-            if fence.is_exclusive && fence.due <= now {
+            if fence.awaits_exclusive && fence.due <= now {
                 let subcore = usize::from(fence.warp_inst.subcore);
                 let end = self.exclusive[subcore].join(now, cycles);
                 let fence = &mut self.waiting[n];
-                (fence.due, fence.is_exclusive) = (end, false);
+                (fence.due, fence.awaits_exclusive) = (end, false);
             }
         }
     }
@@ -160,7 +158,7 @@ impl Fences {
     /// When the next fence can end, unless accesses complete earlier.
     pub(super) fn next_end(&self, now: Cycle) -> Activity {
         // An exclusive part begins without regard to the accesses in flight.
-        let can_go_on = |fence: &&Fence| fence.is_exclusive || self.is_drained(fence);
+        let can_go_on = |fence: &&Fence| fence.awaits_exclusive || self.is_drained(fence);
         let due = self.waiting.iter().filter(can_go_on).map(|fence| fence.due).min();
         due.map_or(Activity::Idle, |due| Activity::Until(due.max(now + 1)))
     }
@@ -169,7 +167,7 @@ impl Fences {
     fn take_ended(&mut self, now: Cycle, shared_has_room: bool) -> Option<Box<WarpInst>> {
         let may_leave = |fence: &Fence| shared_has_room || !goes_on_to_shared(&fence.warp_inst);
         // A fence of a narrow scope can end before an older, wider one of another warp.
-        let is_due = |fence: &Fence| !fence.is_exclusive && fence.due <= now;
+        let is_due = |fence: &Fence| !fence.awaits_exclusive && fence.due <= now;
         let has_ended = |fence: &Fence| is_due(fence) && self.is_drained(fence) && may_leave(fence);
         let n = self.waiting.iter().position(has_ended)?;
         Some(self.waiting.remove(n).warp_inst)

@@ -102,8 +102,6 @@ pub enum Missing {
 /// Two accesses that no synchronization orders.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Race {
-    /// Shared or global memory.
-    pub space: RaceSpace,
     /// Block of the shared memory, x, y, z. `None` in global memory.
     pub owner: Option<[u32; 3]>,
     /// First byte of the word.
@@ -116,6 +114,16 @@ pub struct Race {
     pub missing: Missing,
     /// Number of races of these two instructions, over words and threads. Includes this one.
     pub count: u64,
+}
+
+impl Race {
+    /// The memory of the word.
+    pub fn space(&self) -> RaceSpace {
+        match self.owner {
+            Some(_) => RaceSpace::Shared,
+            None => RaceSpace::Global,
+        }
+    }
 }
 
 /// A read of unwritten bytes.
@@ -158,7 +166,7 @@ impl Findings {
     pub(super) fn add_race(&mut self, race: Race) {
         let of = |race: &Race| {
             (
-                race.space,
+                race.space(),
                 [race.first, race.second].map(|access| (access.pc, access.kind)),
             )
         };
@@ -176,7 +184,7 @@ impl Findings {
             // An instruction without a line is no copy of another one.
             (inst.line, if inst.line == 0 { access.pc } else { 0 }, access.kind)
         };
-        let of = |race: &Race| (race.space, [race.first, race.second].map(line));
+        let of = |race: &Race| (race.space(), [race.first, race.second].map(line));
         let mut races: Vec<Race> = Vec::new();
         for race in std::mem::take(&mut self.races) {
             match races.iter_mut().find(|known| of(known) == of(&race)) {

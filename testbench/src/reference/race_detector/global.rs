@@ -27,7 +27,7 @@ use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
 use super::shadow::{self, PastAccess};
-use super::{Access, Checks, Findings, Kind, LaneAccess, Missing, Race, RaceSpace, Strength};
+use super::{Access, Checks, Findings, Kind, LaneAccess, Missing, Race, Strength};
 use causality::{Causality, Rule};
 
 /// Maximum number of past accesses of a word.
@@ -292,7 +292,6 @@ impl<'a> GlobalDetector<'a> {
             let missing = self.missing(&first, &new);
             let (first, second) = (self.access(&first), self.access(&new));
             self.findings.add_race(Race {
-                space: RaceSpace::Global,
                 owner: None,
                 address: 4 * word,
                 first,
