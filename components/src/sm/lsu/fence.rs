@@ -331,8 +331,9 @@ mod tests {
             warp_inst.subcore = subcore;
             warp_inst
         };
-        // Two fences come in cycle 10, one in cycle 12, one in cycle 20, and one of the other sub-core in cycle 15. A part takes 30 cycles.
-        for (warp, subcore, due) in [(1, 0, 10), (2, 0, 10), (3, 0, 12), (4, 0, 20), (5, 1, 15)] {
+        // Two fences come in cycle 10, and one each in cycles 12 and 20. One comes in cycle 50, in the shared part. The other sub-core has
+        // one in cycle 15. A part takes 30 cycles.
+        for (warp, subcore, due) in [(1, 0, 10), (2, 0, 10), (3, 0, 12), (4, 0, 20), (5, 1, 15), (7, 0, 50)] {
             fences.add_exclusive(of(warp, subcore), Cycle(due));
         }
         let mut ends = Vec::new();
@@ -346,7 +347,7 @@ mod tests {
                 fences.add_exclusive(of(6, 0), Cycle(90));
             }
         }
-        assert_eq!(ends, [(1, 40), (2, 40), (5, 45), (3, 70), (4, 70), (6, 131)]);
+        assert_eq!(ends, [(1, 40), (2, 40), (5, 45), (3, 70), (4, 70), (7, 100), (6, 131)]);
     }
 
     #[test]
