@@ -117,7 +117,7 @@ pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     let lengths = match threads {
         // 1 GB, as `gpubenches` has it.
         _ if lab.is_real() => [64 * million, 128 * million],
-        ..=128 => [million / 8, million / 2],
+        ..=128 => [filled + million / 8, filled + million / 2],
         _ if is_v100 => [filled + million / 2, filled + 2 * million],
         _ => [filled + million, filled + 3 * million],
     };
@@ -131,9 +131,8 @@ pub(super) fn streams(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
         let len = |is_used: bool| if is_used { elements as usize } else { 2 };
         let a = bench.zeros::<f64>(len(kernel != "s_read"))?;
         let b = bench.zeros::<f64>(len(kernel != "s_init"))?;
-        let c = bench.zeros::<f64>(2)?;
         let shape = Shape::from((elements / threads + 1, threads)).dynamic_shared_bytes(shared * 1024);
-        let args: [&dyn KernelArg; 5] = [&a, &b, &c, &(elements as i32), &0i32];
+        let args: [&dyn KernelArg; 4] = [&a, &b, &u64::from(elements), &0u8];
         bench.cycles(kernel, shape, &args)
     };
     let cycles = slope(lengths, run)?;
