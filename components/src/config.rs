@@ -90,6 +90,29 @@ impl GpuConfig {
         .collect()
     }
 
+    /// SMs in the order of `%smid`: the TPCs go around the GPCs. Seen in logs of clusters on H800 (luo25, grade A): a cluster of 16 in one of
+    /// 7 GPCs has `%smid` 2, 3, 16, 17, 30, 31 and so on.
+    pub fn by_smid(&self) -> Vec<usize> {
+        let per_tpc = self.topology.sms_per_tpc as usize;
+        let gpcs = self.gpcs();
+        let rounds = gpcs.iter().map(|sms| sms.len() / per_tpc).max().unwrap_or(0);
+        let tpc = |round: usize, sms: &Range<usize>| {
+            let first = sms.start + round * per_tpc;
+            (first..first + per_tpc)
+                .filter(|sm| sms.contains(sm))
+                .collect::<Vec<usize>>()
+        };
+        (0..rounds)
+            .flat_map(|round| gpcs.iter().flat_map(move |sms| tpc(round, sms)))
+            .collect()
+    }
+
+    /// `%smid` of an SM.
+    pub fn smid(&self, sm: u16) -> u32 {
+        let place = self.by_smid().iter().position(|&other| other == usize::from(sm));
+        place.expect("every SM has an `%smid`") as u32
+    }
+
     /// SMs of a partition of the L2: they are split over the partitions in order, as slices are.
     pub fn sms_of_partition(&self, partition: u32) -> Range<u16> {
         let first = |partition| (partition * self.n_sms() / self.l2.partitions) as u16;

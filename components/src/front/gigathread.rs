@@ -5,8 +5,8 @@
 //!        <-GridEvent-           <--SmEvent----
 //! ```
 //!
-//! CTAs are sent in row-major order. The policy `gigathread.order` (module `order`) chooses the SM of each CTA. SMs are numbered in GPC,
-//! TPC order.
+//! CTAs are sent in row-major order. The policy `gigathread.order` (module `order`) chooses the SM of each CTA. It sees the SMs in the order
+//! of `%smid`, which goes around the GPCs, TPC by TPC. Ports are in GPC, TPC order.
 //!
 //! | From, to | Cycles |
 //! |---|---|
@@ -61,6 +61,15 @@ pub struct Ports {
 }
 
 warpwave_hw::show_ports!(Ports: grid, event, launch, sm);
+
+/// The SMs of the chip. A port's place in [`Ports`] is the number of its SM.
+#[derive(Clone, Debug)]
+pub struct Sms {
+    /// SMs of each GPC.
+    pub gpcs: Vec<Range<usize>>,
+    /// All SMs in the order of `%smid`.
+    pub by_smid: Vec<usize>,
+}
 
 /// The running grid.
 #[derive(Clone, Debug)]
@@ -127,8 +136,7 @@ impl Running {
 pub struct GigaThread {
     path: Path,
     config: config::GigaThread,
-    /// SMs of each GPC.
-    gpcs: Vec<Range<usize>>,
+    sms: Sms,
     ports: Ports,
     state: State,
 }
@@ -186,13 +194,13 @@ impl State {
 }
 
 impl GigaThread {
-    /// An idle engine. `gpcs` has the SMs of each GPC.
-    pub fn new(path: Path, config: config::GigaThread, gpcs: Vec<Range<usize>>, ports: Ports) -> Self {
+    /// An idle engine.
+    pub fn new(path: Path, config: config::GigaThread, sms: Sms, ports: Ports) -> Self {
         GigaThread {
-            state: State::new(&config, &gpcs, &ports),
+            state: State::new(&config, &sms.gpcs, &ports),
             path,
             config,
-            gpcs,
+            sms,
             ports,
         }
     }
@@ -353,11 +361,10 @@ impl GigaThread {
         let has_next = running.n_sent < running.grid.ctas();
         let per_sm = running.grid.ctas_per_sm;
         if !running.in_clusters {
-            let sms = self.state.resident.iter().enumerate();
-            let sms = sms.map(|(index, &resident)| Candidate {
+            let sms = self.sms.by_smid.iter().map(|&index| Candidate {
                 index,
                 // Slots in turnover can be of the last grid, which may have had more CTAs per SM.
-                free_slots: per_sm.saturating_sub(resident),
+                free_slots: per_sm.saturating_sub(self.state.resident[index]),
             });
             return has_next.then(|| self.config.order.choose(sms, |sm| self.can_send(sm, now)))?;
         }
@@ -427,7 +434,7 @@ impl Component for GigaThread {
     }
 
     fn reset(&mut self) {
-        self.state = State::new(&self.config, &self.gpcs, &self.ports);
+        self.state = State::new(&self.config, &self.sms.gpcs, &self.ports);
         self.ports.clear_inputs();
     }
 

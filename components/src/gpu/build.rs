@@ -63,7 +63,11 @@ pub(super) fn build_machine(config: &GpuConfig, factory: &Factory, storage: &Arc
         tiles.push(build_sm(sm, number as u16, &map, factory, neighbours, storage));
     }
     let path = root.path.child("gigathread");
-    let giga = GigaThread::new(path, config.gigathread, config.gpcs(), ports);
+    let sms = gigathread::Sms {
+        gpcs: config.gpcs(),
+        by_smid: config.by_smid(),
+    };
+    let giga = GigaThread::new(path, config.gigathread, sms, ports);
     root.fill(&mut front, Block::GigaThread, giga);
     let (memory, slices) = memory.build(storage);
     // `Gpu::subscribe` relies on this order: front, SMs, memory, GPCs.

@@ -234,7 +234,7 @@ fn dispatch_config(config: &GpuConfig, (sm, subcore): (u16, u8)) -> dispatch::Co
         warps: warps(config) as usize,
         // A warp-wide register is one register of each of the 32 lanes.
         warp_registers: (config.limits.registers_per_sm / config.sm.subcores / 32) as usize,
-        sm: (u32::from(sm), config.n_sms()),
+        sm: (config.smid(sm), config.n_sms()),
         core_khz: config.clocks.core_khz,
     }
 }

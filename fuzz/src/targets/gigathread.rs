@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
 use warpwave_components::config::{self, CtaOrder};
-use warpwave_components::front::gigathread::{GigaThread, Ports};
+use warpwave_components::front::gigathread::{GigaThread, Ports, Sms};
 use warpwave_components::proto::cluster::ClusterPlacement;
 use warpwave_components::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
 use warpwave_hw::link::OutPort;
@@ -345,7 +345,11 @@ pub fn check(input: Input) {
             input: input.clone(),
         };
         world.start();
-        let engine = GigaThread::new(Path::root("gigathread"), config, gpcs.clone(), ports);
+        let sms = Sms {
+            gpcs: gpcs.clone(),
+            by_smid: (0..input.gpcs.iter().sum()).collect(),
+        };
+        let engine = GigaThread::new(Path::root("gigathread"), config, sms, ports);
         (engine, world)
     };
     check_component(build, input.second, 500_000);

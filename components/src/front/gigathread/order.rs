@@ -15,14 +15,14 @@ use crate::config::CtaOrder;
 /// An SM or a GPC that may get the next CTA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// Index of the SM or GPC.
+    /// Number of the SM or GPC.
     pub index: usize,
     /// Free CTA slots.
     pub free_slots: u32,
 }
 
 impl CtaOrder {
-    /// Chooses one of `candidates`, which come by ascending index. `can_send` is true for an index that can be sent a CTA in this cycle.
+    /// Chooses one of `candidates`, which come in the order of `%smid`. `can_send` is true for an index that can be sent a CTA in this cycle.
     #[inline]
     pub(super) fn choose(
         self,

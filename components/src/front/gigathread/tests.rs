@@ -20,6 +20,14 @@ const CONFIG: config::GigaThread = config::GigaThread {
     standstill_cycles: 0,
 };
 
+/// One GPC of `n` SMs.
+fn sms(n: usize) -> Sms {
+    Sms {
+        gpcs: std::iter::once(0..n).collect(),
+        by_smid: (0..n).collect(),
+    }
+}
+
 const LAUNCH: [&str; 3] = ["launch0", "launch1", "launch2"];
 
 /// An engine with three SMs. SM n reports the end of a CTA in each cycle of `ends[n]`.
@@ -53,7 +61,7 @@ fn engine_of(config: config::GigaThread, rig: &mut Rig, grids: Vec<(u64, Arc<Gri
             .map(|ends| rig.input("ended", link, 8, ends.iter().map(done).collect()))
             .into(),
     };
-    GigaThread::new(Path::root("gigathread"), config, std::iter::once(0..3).collect(), ports)
+    GigaThread::new(Path::root("gigathread"), config, sms(3), ports)
 }
 
 #[test]
@@ -74,6 +82,20 @@ fn ten_ctas_on_three_sms_of_two_slots_are_sent_breadth_first_and_then_as_slots_f
     assert_eq!(times(&events, "launch2"), [28, 38, 310]);
     // The last CTA ends in cycle 600. The host's event arrives a cycle after the engine's.
     assert_eq!(times(&events, "event"), [604]);
+}
+
+#[test]
+fn equally_free_sms_get_ctas_in_the_order_of_smid() {
+    let build = |rig: &mut Rig| {
+        let mut engine = engine(rig, 6, [&[300, 310], &[300, 310], &[300, 310]]);
+        engine.sms.by_smid = vec![0, 2, 1];
+        engine
+    };
+    let events = check(build, 700).unwrap();
+    // As in the test above, with the last two SMs exchanged.
+    assert_eq!(times(&events, "launch0"), [24, 34]);
+    assert_eq!(times(&events, "launch2"), [26, 36]);
+    assert_eq!(times(&events, "launch1"), [28, 38]);
 }
 
 fn trap() -> SmEvent {
@@ -170,7 +192,7 @@ fn grid_ends_after_the_stores_of_its_ctas() {
             launch: LAUNCH.map(|name| rig.output(name, 3, 2, |_| true)).into(),
             sm: ends.map(|ends| rig.input("ended", 3, 8, ends)).into(),
         };
-        GigaThread::new(Path::root("gigathread"), CONFIG, std::iter::once(0..3).collect(), ports)
+        GigaThread::new(Path::root("gigathread"), CONFIG, sms(3), ports)
     };
     let events = check(build, 600).unwrap();
     // Sent in cycle 450, three cycles to the engine, one to the host.
@@ -189,7 +211,7 @@ fn phases_with(events: impl IntoIterator<Item = (u64, SmEvent)>) -> [u64; 4] {
         launch: vec![launch],
         sm: vec![from_sm],
     };
-    let mut engine = GigaThread::new(Path::root("gigathread"), CONFIG, std::iter::once(0..1).collect(), ports);
+    let mut engine = GigaThread::new(Path::root("gigathread"), CONFIG, sms(1), ports);
     let mut now = Cycle::ZERO;
     to_engine.send(now, grid("EXIT", 3));
     for (sent, event) in events {
