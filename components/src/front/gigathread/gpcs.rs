@@ -9,7 +9,10 @@ use std::ops::Range;
 
 use super::order::Candidate;
 use crate::config::CtaOrder;
-use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
+use crate::proto::cluster::{ClusterPlacement, CtaPlacement, MAX_START};
+
+/// Most CTA slots of an SM: the bits of a mask.
+const MAX_SLOTS: usize = 64;
 
 /// A placed cluster with CTAs still to send.
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Gpcs {
     order: CtaOrder,
     /// Slots in use on each SM, bit i for slot i.
     used_slots: Vec<u64>,
+    /// Start number of the last CTA placed in each slot of each SM.
+    starts: Vec<[u32; MAX_SLOTS]>,
     pending: Option<PendingCluster>,
     /// True if no GPC had room for a cluster, and no CTA has ended since.
     full: bool,
@@ -42,6 +47,7 @@ impl Gpcs {
             sms,
             order,
             used_slots: vec![0; n],
+            starts: vec![[0; MAX_SLOTS]; n],
             pending: None,
             full: false,
         }
@@ -106,9 +112,13 @@ impl Gpcs {
             // The lowest free slot. It is below `per_sm`, since fewer than `per_sm` slots are in use.
             let slot = self.used_slots[sm].trailing_ones();
             self.used_slots[sm] |= 1 << slot;
+            let start = &mut self.starts[sm][slot as usize];
+            // 0 is no start number.
+            *start = *start % MAX_START + 1;
             placement.push(CtaPlacement {
                 sm: (sm - gpc.start) as u16,
                 slot: slot as u8,
+                start: *start,
             });
             sms.push(sm);
         }

@@ -36,6 +36,7 @@ fn memory(
         output,
         products: Vec::new(),
         lines: vec![lines],
+        residence: None,
         trap: rig.output("trap", 1, 4, |_| true),
     };
     let config = Config {
