@@ -24,7 +24,7 @@ fn kernel(leave: &str, access: &str) -> Kernel {
 }
 
 /// Accesses of each kind.
-const ACCESSES: [&str; 11] = [
+const ACCESSES: [&str; 12] = [
     "ld.shared::cluster.u32 %x, [%far];",
     "ld.shared::cluster.v4.u32 {%x, %r0, %r1, %r2}, [%far];",
     "ld.u32 %x, [%generic];",
@@ -34,6 +34,7 @@ const ACCESSES: [&str; 11] = [
     "red.shared::cluster.add.u32 [%far], 1;",
     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%fargate];",
     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%far], %x, [%fargate];",
+    "@%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%far], [%mine], 128, [%fargate];",
     "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%far], [%data], 128, [%fargate];",
     "@%first cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%mine], [%data], 128, [gate], 3;",
 ];

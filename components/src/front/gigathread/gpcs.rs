@@ -177,6 +177,27 @@ mod tests {
     }
 
     #[test]
+    fn ctas_of_a_slot_are_numbered_from_1() {
+        let mut gpcs = gpcs(vec![0..2]);
+        let mut starts = || {
+            let all = (0..2).filter_map(|_| {
+                gpcs.next_sm(2, 2, true)?;
+                let (rank, placement) = gpcs.send_next()?;
+                Some(placement[rank as usize])
+            });
+            let all: Vec<_> = all.collect();
+            all.iter().for_each(|cta| gpcs.free_slot(cta.sm.into(), 0));
+            gpcs.starts[0][0] = gpcs.starts[0][0].max(MAX_START - 2);
+            all.iter().map(|cta| (cta.sm, cta.slot, cta.start)).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(), [(0, 0, 1), (1, 0, 1)]);
+        // On SM 0 the number after the highest one is 1.
+        assert_eq!(starts(), [(0, 0, MAX_START - 1), (1, 0, 2)]);
+        assert_eq!(starts(), [(0, 0, MAX_START), (1, 0, 3)]);
+        assert_eq!(starts(), [(0, 0, 1), (1, 0, 4)]);
+    }
+
+    #[test]
     fn cluster_larger_than_every_gpc_never_fits() {
         let mut gpcs = gpcs(vec![0..2, 2..4]);
         assert_eq!(send_cluster(&mut gpcs, 3, 1), None);
