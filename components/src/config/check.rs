@@ -10,7 +10,6 @@ use warpwave_isa::space::MAX_CLUSTER;
 
 use super::{AROUND_CHANNEL, FarLines, GpuConfig, Hbm, OUTSIDE_L1, PIPES, PipeTiming, RefreshMode};
 use crate::cache::replacement::MOST_WAYS;
-use crate::proto::cluster::MAX_REMOTE_BYTES;
 use crate::proto::header::MAX_OUTPUTS;
 use crate::proto::mem::{LINE, SECTOR};
 use crate::proto::tag_banks::MAX_TAG_BANKS;
@@ -479,10 +478,6 @@ fn check_cluster(config: &GpuConfig, faults: &mut Faults) {
     let why = "the ranks that a cluster address can name";
     faults.at_most(entry!(config.cluster.max_ctas), MAX_CLUSTER, why);
     faults.at_least(entry!(config.cluster.bytes_per_cycle), 1u32, "or no packet moves");
-    if let Some(&largest) = config.limits.shared_carveouts.last() {
-        let why = "the bytes that a packet between SMs can name";
-        faults.at_most(("limits.shared_carveouts", largest.into()), MAX_REMOTE_BYTES, why);
-    }
     faults.at_least(
         entry!(config.cluster.load_latency),
         u64::from(config.sm.shared.latency) + 4,

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+/// Most CTA slots of an SM: the bits of a mask.
+pub const MAX_CTA_SLOTS: usize = u64::BITS as usize;
+
 /// The SM and slot of a CTA in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CtaPlacement {

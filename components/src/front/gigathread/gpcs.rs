@@ -9,10 +9,7 @@ use std::ops::Range;
 
 use super::order::Candidate;
 use crate::config::CtaOrder;
-use crate::proto::cluster::{ClusterPlacement, CtaPlacement, MAX_START};
-
-/// Most CTA slots of an SM: the bits of a mask.
-const MAX_SLOTS: usize = 64;
+use crate::proto::cluster::{ClusterPlacement, CtaPlacement, MAX_CTA_SLOTS, MAX_START};
 
 /// A placed cluster with CTAs still to send.
 #[derive(Clone, Debug)]
@@ -33,7 +30,7 @@ pub struct Gpcs {
     /// Slots in use on each SM, bit i for slot i.
     used_slots: Vec<u64>,
     /// Start number of the last CTA placed in each slot of each SM.
-    starts: Vec<[u32; MAX_SLOTS]>,
+    starts: Vec<[u32; MAX_CTA_SLOTS]>,
     pending: Option<PendingCluster>,
     /// True if no GPC had room for a cluster, and no CTA has ended since.
     full: bool,
@@ -47,7 +44,7 @@ impl Gpcs {
             sms,
             order,
             used_slots: vec![0; n],
-            starts: vec![[0; MAX_SLOTS]; n],
+            starts: vec![[0; MAX_CTA_SLOTS]; n],
             pending: None,
             full: false,
         }

@@ -1,15 +1,12 @@
 //! The CTAs of clusters on the SM. An access of another CTA to one that has ended is refused.
 
-use crate::proto::cluster::{CtaResidence, MAX_START, RemoteByte};
-
-/// CTA slots of an SM: the bits of a mask.
-const MAX_SLOTS: usize = 64;
+use crate::proto::cluster::{CtaResidence, MAX_CTA_SLOTS, MAX_START, RemoteByte};
 
 /// The last CTA of each slot, as the CTA manager has told.
 #[derive(Clone, Debug)]
 pub(super) struct Residents {
     /// Start number of the last CTA of each slot. 0 before the first.
-    starts: [u32; MAX_SLOTS],
+    starts: [u32; MAX_CTA_SLOTS],
     /// Slots with a CTA, bit i for slot i.
     used_slots: u64,
     /// Bytes of a CTA slot. All CTAs on an SM belong to one grid.
@@ -20,7 +17,7 @@ impl Residents {
     /// No CTA yet.
     pub(super) fn new() -> Self {
         Residents {
-            starts: [0; MAX_SLOTS],
+            starts: [0; MAX_CTA_SLOTS],
             used_slots: 0,
             slot_bytes: 1,
         }
