@@ -270,6 +270,10 @@ impl Gpu {
         }
         if let Ok(launched) = result {
             self.guarded(|gpu| gpu.drain(launched.end))?;
+            // A bulk copy can outlive the blocks of its grid, and trap.
+            if let Some(GridEvent::Trap(trap)) = self.events.recv(self.clock.now()) {
+                return Err(LaunchError::Trap(trap));
+            }
             if self.checks_invariants {
                 let now = self.clock.now();
                 self.components()

@@ -282,10 +282,12 @@ fn load_from_another_sm_of_the_cluster_takes_the_latency_of_its_network() {
     // The blocks are on the first two SMs of the GPC.
     let latency = cluster.load_latency + cluster.sm_distances[..2].iter().sum::<u32>();
     let mut cycles = |n: usize| {
-        // Block 1 idles; block 0 follows zeros in its shared memory, which is in window 2, back to the start of that window.
+        // Block 1 waits at the cluster barrier; block 0 follows zeros in its shared memory, which is in window 2, back to its start.
+        let end = 4 + 2 * n;
         let chase = "LD.CLUSTER.B32 R1, [R0]\nIADD3 R0, PT, R0, R1, RZ, PT\n".repeat(n);
         let text = format!(
-            "S2R R2, SR_CTAID.X\nISETP.NE.AND.S32 P0, PT, R2, RZ, PT, PT\nMOV R0, 0x2000000\n@P0 EXIT\n{chase}EXIT"
+            "S2R R2, SR_CTAID.X\nISETP.NE.AND.S32 P0, PT, R2, RZ, PT, PT\nMOV R0, 0x2000000\n@P0 BRA {end}\n{chase}\
+             UCGABAR_ARV\nUCGABAR_WAIT\nEXIT"
         );
         let mut grid = bench.grid(&text, 2, 32);
         grid.cluster = [2, 1, 1];

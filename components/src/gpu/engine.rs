@@ -46,6 +46,7 @@ pub(super) fn build_engine(
         tma: sm.config.sm.tma,
         sm_in_gpc,
         gpc_sms: sm.config.gpcs()[gpc].len() as u16,
+        shared_unit: sm.config.limits.shared_unit,
     };
     sm.fill(tile, Block::Tma, Tma::new(sm.path.child("tma"), config, ports));
     Engine {

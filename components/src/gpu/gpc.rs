@@ -17,11 +17,11 @@ use warpwave_hw::time::Domain;
 
 use super::wiring::{
     BULK_REQUEST, BULK_RESPONSE, Block, Blocks, CLUSTER_ARRIVE, CLUSTER_OPEN, CLUSTER_REQUEST, CLUSTER_RESPONSE,
-    LSU_LINE, OUTSIDE_CLUSTER, PLACED, SHARED_LINE, TMA_TRAP, cluster_link,
+    LSU_LINE, OUTSIDE_CLUSTER, PLACED, RESIDENCE, SHARED_LINE, TMA_TRAP, cluster_link,
 };
 use crate::config::GpuConfig;
 use crate::front::cluster_barrier::{self, ClusterBarrier};
-use crate::proto::cluster::{ClusterArrive, ClusterOpen};
+use crate::proto::cluster::{ClusterArrive, ClusterOpen, CtaResidence};
 use crate::proto::header::Direction;
 use crate::proto::launch::Trap;
 use crate::proto::mem::Packet;
@@ -56,15 +56,19 @@ pub(super) struct SplitCluster {
     pub lsu: lsu::ClusterPorts,
     pub engine: tma::RemotePorts,
     pub lines: shared::LinePorts,
+    /// Starts and ends of CTAs, to shared memory.
+    pub residence: InPort<CtaResidence>,
 }
 
 impl SmCluster {
     /// Splits the ends by block.
     pub(super) fn split(self, sm: &Blocks<'_>) -> SplitCluster {
         let (placed, placed_from_cta) = sm.join(&PLACED);
+        let (residence, residence_from_cta) = sm.join(&RESIDENCE);
         let (trap, engine_trap) = sm.join(&TMA_TRAP);
         let cta = cta::ClusterPorts {
             placed,
+            residence,
             arrive: self.arrive,
             open: self.open,
         };
@@ -84,6 +88,7 @@ impl SmCluster {
             lsu,
             engine,
             lines: self.lines,
+            residence: residence_from_cta,
         }
     }
 }

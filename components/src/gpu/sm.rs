@@ -17,6 +17,7 @@ use super::wiring::{
 };
 use crate::config::{GpuConfig, OUTSIDE_L1};
 use crate::proto::bulk::BulkInst;
+use crate::proto::cluster::CtaResidence;
 use crate::proto::launch::{CtaLaunch, SmEvent, Trap};
 use crate::proto::mem::Packet;
 use crate::proto::noc::AddressMap;
@@ -140,6 +141,7 @@ struct ClusterEnds {
     engine: Option<OutPort<BulkInst>>,
     l1: Option<l1::BulkPorts>,
     lines: Vec<shared::LinePorts>,
+    residence: Option<InPort<CtaResidence>>,
 }
 
 /// Connects the SM to the others of its GPC, and builds its bulk copy engine.
@@ -160,6 +162,7 @@ fn join_cluster(
         l1: Some(engine.l1),
         // The two sources of shared memory's round robin.
         lines: vec![split.lines, engine.lines],
+        residence: Some(split.residence),
     }
 }
 
@@ -253,6 +256,7 @@ fn join_blocks(
             output: subcores.shared_done,
             products: subcores.products,
             lines: cluster.lines,
+            residence: cluster.residence,
             trap: shared_trap,
         },
         l1: l1::Ports {

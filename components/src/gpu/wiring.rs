@@ -14,7 +14,7 @@ use warpwave_hw::tile::{HORIZON, TileBuilder, TileSlot};
 
 use crate::config::GpuConfig;
 use crate::proto::bulk::BulkInst;
-use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
+use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, CtaResidence};
 use crate::proto::constant::ConstantLine;
 use crate::proto::issue::{Issue, Release};
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
@@ -106,6 +106,7 @@ links! {
     TRAP:               Box<Trap>       = "cta.trap",            1,            4,             Lsu -> Cta;
     SHARED_TRAP:        Box<Trap>       = "cta.shared_trap",     1,            4,             Shared -> Cta;
     PLACED:             ClusterPlaced   = "lsu.placed",          1,            2,             Cta -> Lsu;
+    RESIDENCE:          CtaResidence    = "shared.residence",    1,            2,             Cta -> Shared;
     CONSTANT:           ConstantLine    = "constant.load",       1,            load_lines,    Lsu -> Constant;
     CONSTANT_FILL:      ConstantLine    = "lsu.constant",        1,            load_lines,    Constant -> Lsu;
     TMA_TRAP:           Box<Trap>       = "cta.bulk_trap",       1,            4,             Tma -> Cta;

@@ -9,6 +9,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::atomic::{AtomicUnit, atomic};
 use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 
+use crate::proto::cluster::RemoteByte;
 use crate::proto::trap::Origin;
 
 /// Bytes of a line.
@@ -322,6 +323,19 @@ impl Packet {
         }
     }
 
+    /// Turns a request for shared memory into the response of a CTA that has ended. No access has been performed.
+    #[inline]
+    pub fn refuse(&mut self) {
+        self.sectors = 0;
+    }
+
+    /// True for the response of a CTA that has ended.
+    #[inline]
+    pub fn is_refused(&self) -> bool {
+        // Every request for shared memory has a sector.
+        self.sectors == 0
+    }
+
     /// Number of sectors of the request.
     #[inline]
     pub fn n_sectors(&self) -> u32 {
@@ -347,10 +361,13 @@ impl Packet {
     }
 }
 
-/// An address for waveforms, in 48 bits. For the shared memory of another SM it is SM and byte, without the window bit.
+/// An address for waveforms, in 48 bits. For the shared memory of another SM it is the SM in bits 32 to 47, and the byte.
 #[inline]
 pub fn shown(address: u64) -> u64 {
-    address & (u64::MAX >> 16)
+    match RemoteByte::of(address) {
+        Some(remote) => u64::from(remote.sm) << 32 | u64::from(remote.byte),
+        None => address & (u64::MAX >> 16),
+    }
 }
 
 /// Number of sectors in a mask.

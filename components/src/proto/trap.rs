@@ -6,6 +6,8 @@ use warpwave_isa::exec::mbarrier;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::opcode::Opcode;
 
+use crate::proto::cluster::RemoteByte;
+
 /// Cause of a trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TrapKind {
@@ -23,6 +25,8 @@ pub enum TrapKind {
     BulkSize,
     /// An arrival that exceeds the counts of an mbarrier.
     Mbarrier(mbarrier::Fault),
+    /// An access to the shared memory of a CTA of the cluster that has ended: its rank.
+    EndedCta(u8),
 }
 
 impl TrapKind {
@@ -90,12 +94,23 @@ impl Origin {
             space,
         })
     }
+
+    /// The trap of an access to a remote address whose CTA has ended. `shared_unit` is the allocation unit of shared memory.
+    #[cold]
+    pub fn refused(&self, lane: usize, (address, bytes): (u64, u32), shared_unit: u32) -> Option<Box<Trap>> {
+        let to = RemoteByte::of(address)?;
+        // All CTAs of a grid have one size, so the remainder is the offset in the CTA.
+        let size = self.shared_bytes.next_multiple_of(shared_unit).max(1);
+        let access = ((to.byte % size).into(), bytes);
+        Some(self.trap(lane, TrapKind::EndedCta(to.rank), access, "shared::cluster"))
+    }
 }
 
 impl fmt::Display for TrapKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             TrapKind::Mbarrier(fault) => return fault.fmt(f),
+            TrapKind::EndedCta(rank) => return write!(f, "block {rank} of the cluster has ended"),
             TrapKind::OutOfBounds => "out-of-bounds access",
             TrapKind::Misaligned => "misaligned access",
             TrapKind::Trapped => "trap instruction",

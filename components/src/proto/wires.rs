@@ -4,7 +4,7 @@ use warpwave_hw::link::wires::Payload;
 use warpwave_isa::lane::LaneMask;
 
 use super::bulk::BulkInst;
-use super::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced};
+use super::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, CtaResidence};
 use super::constant::ConstantLine;
 use super::issue::{Issue, Release};
 use super::launch::{CtaLaunch, Grid, GridEvent, SmEvent, Trap};
@@ -89,6 +89,7 @@ payload! {
         SliceCommand::Invalidate => SliceCommand::WriteBack,
     };
     ClusterPlaced: "cta slot" = |placed| placed.slot.into(), corrupt = |placed| placed.slot ^= 1;
+    CtaResidence: "cta slot" = |residence| residence.slot.into(), corrupt = |residence| residence.slot ^= 1;
     ClusterArrive: "cluster" = |arrive| arrive.cluster, corrupt = |arrive| arrive.rank ^= 1;
     ClusterOpen: "cluster" = |open| open.cluster, corrupt = |open| open.rank ^= 1;
 }

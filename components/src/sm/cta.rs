@@ -15,7 +15,7 @@
 //! | finish | frees the slots of CTAs whose warps have all ended; reports the end of the last stores of ended warps | 0 |
 //! | start | starts at most one warp per sub-core, lowest CTA slot first | 1 to the scheduler |
 //! | admit | admits at most one CTA; its warps start from the next cycle on | 1 |
-//! | clusters | sends placements to the LSU and arrivals to the cluster barrier; passes on at most one release of that barrier | 1 |
+//! | clusters | sends placements to the LSU, starts and ends to shared memory, arrivals to the cluster barrier; passes on at most one release | 1 |
 //!
 //! A warp goes to the sub-core with the most free slots, the lowest among equals. Registers need no allocator: all warps on an SM belong
 //! to one grid. The registers of slot i start at i times the registers of a warp.
@@ -55,7 +55,7 @@ use crate::proto::warp::{MAX_SLOTS, SlotMask, WarpCommand, WarpEvent, WarpInfo};
 use crate::sm::barrier::Barriers;
 use barrier_release::PendingRelease;
 use cluster::{Clusters, Member};
-use warp_messages::{shared_base, warp_start};
+use warp_messages::{shared_base, slot_bytes, warp_start};
 
 /// Parameters of a CTA manager.
 #[derive(Clone, Debug)]
@@ -227,6 +227,7 @@ impl CtaManager {
         };
         let (slot, member) = self.slot_of(&launch, now);
         let CtaLaunch { grid, index, placement } = launch;
+        let slot_bytes = slot_bytes(&grid, self.config.shared_unit);
         debug!(cycle = now.0, path = %self.path, slot, warps = grid.warps(), "cta {index} starts");
         let state = &mut self.state;
         state.stats.ctas += 1;
@@ -245,6 +246,7 @@ impl CtaManager {
             admitted: now,
             member,
         });
+        state.clusters.changed(slot, member, slot_bytes, true);
         state.clusters.placed(slot, placement);
     }
 

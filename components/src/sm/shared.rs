@@ -8,6 +8,7 @@
 //!                +---|----------------------------------^-----+
 //!                    v                                  |
 //!     lines: other SMs, bulk copy engine       products: tensor pipes
+//!     residence: starts and ends of CTAs, from the CTA manager
 //! ```
 //!
 //! A 32-bit access takes a pass for each distinct word on its busiest bank. An atomic takes a pass for each lane on its busiest bank
@@ -24,7 +25,8 @@
 //!
 //! An arrival that exceeds the counts of an mbarrier traps, and changes nothing.
 //!
-//! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses.
+//! Other SMs and the bulk copy engine access lines of 128 bytes (`lines`), in turn with the SM's own accesses. An access to a CTA that has
+//! ended is refused: it changes nothing, and the requester traps (`residents`).
 //!
 //! Invariant: accesses of the LSU take effect in order of arrival. Parked tests and lines of other SMs are not in this order.
 
@@ -33,6 +35,7 @@ mod atomics;
 mod lines;
 mod mbarrier;
 mod products;
+mod residents;
 mod stats;
 
 pub use lines::LinePorts;
@@ -52,12 +55,14 @@ use warpwave_isa::exec::execute;
 use warpwave_isa::opcode::Opcode;
 
 use crate::config;
+use crate::proto::cluster::CtaResidence;
 use crate::proto::event::{EventKind, Log};
 use crate::proto::launch::{Route, Timing, Trap};
 use crate::proto::timing::RETURN_CYCLES;
 use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 use lines::Lines;
 use mbarrier::ParkedTests;
+use residents::Residents;
 
 /// Configuration of shared memory.
 #[derive(Clone, Debug)]
@@ -80,11 +85,13 @@ pub struct Ports {
     pub products: Vec<InPort<Box<WarpInst>>>,
     /// Line accesses of other SMs and of the bulk copy engine. Empty if the GPU has no clusters.
     pub lines: Vec<LinePorts>,
+    /// Starts and ends of CTAs, from the CTA manager, on a GPU with clusters.
+    pub residence: Option<InPort<CtaResidence>>,
     /// Traps of arrivals at mbarriers, to the CTA manager.
     pub trap: OutPort<Box<Trap>>,
 }
 
-warpwave_hw::show_ports!(Ports: input, output, products, lines, trap);
+warpwave_hw::show_ports!(Ports: input, output, products, lines, residence, trap);
 
 /// The access that occupies the banks.
 struct Current {
@@ -103,6 +110,7 @@ struct State {
     banks_free_at: Cycle,
     parked: ParkedTests,
     lines: Lines,
+    residents: Residents,
     /// Results with a remaining latency above the longest of a link.
     late: DelayLines<Box<WarpInst>>,
     /// Warp, program counter and passes of the access of the last tick, for the waveform.
@@ -118,6 +126,7 @@ impl State {
             banks_free_at: Cycle::ZERO,
             parked: ParkedTests::default(),
             lines: Lines::new(ports.lines.len()),
+            residents: Residents::new(),
             late: DelayLines::new(ports.output.len()),
             shown: None,
             stats: Stats::default(),
@@ -307,6 +316,12 @@ impl Component for SharedMemory {
         self.state.late.run(&mut self.ports.output, now);
         // Before `begin`: when an access has waited for room in its link, the next one begins in this cycle.
         self.end_current(now);
+        if let Some(port) = &mut self.ports.residence {
+            // Before the lines: a CTA that has ended is served no more.
+            while let Some(residence) = port.recv(now) {
+                self.state.residents.change(residence);
+            }
+        }
         if !self.ports.lines.is_empty() {
             // Before `begin`: when lines have their turn, they take the banks of this cycle.
             self.run_lines(now);

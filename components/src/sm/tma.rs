@@ -24,6 +24,8 @@
 //! A multicast reads each piece once from the L2. Each CTA of the mask gets its own packet, also on the same SM. One packet per cycle
 //! leaves through a port of the GPC's network. Only the engine uses this port (assumed).
 //!
+//! A copy to another CTA that has ended traps. Shared memory refuses its bytes and its arrival at the mbarrier.
+//!
 //! Invariant: the bytes of a copy are in shared memory before the engine arrives at its mbarrier. Shared memory serves packets in order.
 
 mod job;
@@ -67,6 +69,8 @@ pub struct Config {
     pub sm_in_gpc: u16,
     /// SMs of the GPC.
     pub gpc_sms: u16,
+    /// Allocation unit of shared memory, in bytes.
+    pub shared_unit: u32,
 }
 
 /// The links of the engine.

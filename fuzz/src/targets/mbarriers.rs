@@ -388,7 +388,7 @@ fn arrival(bytes: u32, tag: u32) -> Box<Packet> {
     };
     Box::new(Packet {
         kind: PacketKind::Reduction,
-        line: remote_address(0, u64::from(CTA) + 8 * OWN as u64),
+        line: remote_address(0, CTA + 8 * OWN as u32),
         tag,
         atomic: Some(Box::new(atomic)),
         ..Packet::blank()
@@ -468,6 +468,7 @@ pub fn check(input: Input) {
                 output: responses,
                 latency: input.latency,
             }],
+            residence: None,
             trap,
         };
         let subcores = sinks.into_iter().zip(input.paces);

@@ -115,9 +115,9 @@ impl Neighbours {
             let source = tag % n;
             let (to, _, owed) = &mut self.lines[source];
             let mut packet = request.packet(0, tag as u32);
-            let line = u64::from(request.line / 4) * n as u64 + source as u64;
+            let line = u32::from(request.line / 4) * n as u32 + source as u32;
             // After the bytes of the CTA, which only the LSU accesses.
-            packet.line = remote_address(0, u64::from(CTA_BYTES) + line * 128);
+            packet.line = remote_address(0, CTA_BYTES + line * 128);
             owed.request(&mut self.remote, &packet);
             to.push(at, packet);
         }
@@ -199,6 +199,7 @@ pub fn check(input: Input) {
             output: outputs,
             products: Vec::new(),
             lines: line_ports,
+            residence: None,
             trap,
         };
         let mut world = Neighbours {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use arbitrary::Arbitrary;
 use warpwave_components::config;
 use warpwave_components::proto::bulk::BulkInst;
-use warpwave_components::proto::cluster::remote;
+use warpwave_components::proto::cluster::RemoteByte;
 use warpwave_components::proto::mem::{Packet, PacketKind};
 use warpwave_components::proto::warp::WarpInst;
 use warpwave_components::sm::tma::{Config, Ports, RemotePorts, Tma};
@@ -186,8 +186,8 @@ impl Neighbours {
     /// Performs a packet in shared memory, in order, and answers it later.
     fn run_shared(&mut self, now: Cycle) {
         if let Some(mut packet) = self.to_shared.take(now) {
-            let (_, first) = remote(packet.line).expect("an address in shared memory");
-            let first = first as u64;
+            let to = RemoteByte::of(packet.line).expect("an address in shared memory");
+            let first = u64::from(to.byte);
             match packet.kind {
                 PacketKind::Load => {
                     self.pieces += 1;
@@ -321,6 +321,7 @@ pub fn check(input: Input) {
             },
             sm_in_gpc: 0,
             gpc_sms: 1,
+            shared_unit: 128,
         };
         (Tma::new(Path::root("tma"), config, ports), world)
     };

@@ -129,6 +129,11 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
             trap.bytes
         );
     }
+    if let TrapKind::EndedCta(_) = trap.kind {
+        return "synchronise the cluster before a block leaves: put a cluster barrier (barrier.cluster.arrive and \
+                barrier.cluster.wait, or cluster.sync()) after the last access to its shared memory"
+            .to_owned();
+    }
     if let TrapKind::Mbarrier(fault) = trap.kind {
         return match fault {
             Fault::Arrivals { count: 0, .. } => {

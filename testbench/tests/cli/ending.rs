@@ -727,6 +727,19 @@ fn arrival_beyond_the_pending_count_is_reported_with_the_count_of_the_mbarrier()
 }
 
 #[test]
+fn access_to_a_block_that_has_ended_is_reported_with_its_rank_and_what_to_do() {
+    // The first five threads do not read. The word of thread 5 is at byte 20.
+    let says = [
+        "launch[0]: block 1 of the cluster has ended: 4 bytes of shared::cluster memory at 0x14\n",
+        "  by block (0, 0, 0), thread (5, 0, 0)\n",
+        "LD.CLUSTER.B32",
+        "ended_block.ptx:28: ld.shared::cluster.u32",
+        "synchronise the cluster before a block leaves: put a cluster barrier",
+    ];
+    assert_fails(&run_error("ended_block"), 3, &says);
+}
+
+#[test]
 fn trap_of_an_mbarrier_says_what_to_check() {
     let bytes = "mbarrier.init.shared.b64 [gate], 1;\nmbarrier.expect_tx.relaxed.cta.shared.b64 [gate], 1048576;";
     for (body, says) in [

@@ -4,6 +4,7 @@
 mod barriers;
 mod bytes;
 mod conversions;
+mod ended_blocks;
 mod groups;
 mod heap;
 mod images;
@@ -43,12 +44,24 @@ use warpwave::scenario::dtype::Dtype;
 use warpwave::scenario::{Arg, Buffer, Expect, Image, Launch, Layout, Scenario};
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
-use warpwave_components::proto::launch::TrapKind;
+use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_isa::exec::texture::Texture;
 use warpwave_ptx::PassSet;
 
 /// Limit of warp instructions, and of cycles. Every kernel here needs fewer.
 const LIMIT: u64 = 1_000_000;
+
+/// The trap that ends a run.
+fn trap_of(bench: &mut Bench<'_>, threads: usize) -> Box<Trap> {
+    let options = Options {
+        threads,
+        max_cycles: Some(LIMIT),
+    };
+    match bench.run(options, &mut |_| true).stopped {
+        Some((0, LaunchError::Trap(trap))) => trap,
+        other => panic!("{other:?}"),
+    }
+}
 
 /// A kernel with its data.
 pub struct Kernel(Scenario, String, Vec<(String, String)>);
@@ -209,14 +222,21 @@ impl Kernel {
             Err((_, error)) => panic!("without time: {error}"),
             Ok(_) => panic!("without time: no trap"),
         }
-        let options = Options {
-            threads: 1,
-            max_cycles: Some(LIMIT),
-        };
-        match bench.run(options, &mut |_| true).stopped {
-            Some((0, LaunchError::Trap(trap))) => assert_eq!((trap.kind, trap.line), (kind, line)),
-            other => panic!("{other:?}"),
-        }
+        let trap = trap_of(&mut bench, 1);
+        assert_eq!((trap.kind, trap.line), (kind, line));
+    }
+
+    /// Asserts that the kernel traps on the machine, and returns the trap. It is the same with two threads.
+    pub fn trap_of_machine(self) -> Box<Trap> {
+        let config = preset::load("tiny", &self.2)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .config;
+        let [trap, other] = [1, 2].map(|threads| {
+            let bench = Bench::new(&self.0, config.clone());
+            trap_of(&mut bench.unwrap_or_else(|error| panic!("{error}: {error:?}")), threads)
+        });
+        assert_eq!(trap, other);
+        trap
     }
 
     /// Asserts that the kernel gives the expected results on the reference and on the machine.

@@ -5,6 +5,7 @@ use warpwave_hw::tile::MAX_COMPONENTS;
 
 use super::{BEYOND_ANY_PART, Faults, GpuConfig, entry};
 use crate::config::{MAX_CHANNEL_QUEUE, N_PIPES, keys};
+use crate::proto::cluster::{MAX_CTA_SLOTS, MAX_REMOTE_BYTES};
 use crate::proto::mem::{LINE, SECTORS};
 use crate::proto::warp::MAX_SLOTS;
 use crate::storage::BASE;
@@ -21,7 +22,7 @@ const MAX_CLOCK_RATIO: u64 = 1000;
 
 /// Width of the bit masks for the warps of a sub-core, the CTAs of an SM, and the warps of a CTA.
 const MAX_WARPS: u32 = MAX_SLOTS as u32;
-const MAX_CTAS: u32 = u64::BITS;
+const MAX_CTAS: u32 = MAX_CTA_SLOTS as u32;
 const MAX_BLOCK_THREADS: u32 = 32 * u64::BITS;
 
 /// Maximum number of instructions in a warp's buffer: the count is one byte.
@@ -109,6 +110,10 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     let why = "a limit of the simulator";
     faults.at_most(entry!(config.limits.max_blocks_per_sm), MAX_CTAS, why);
     faults.at_most(entry!(config.sm.ibuffer_entries), MAX_BUFFERED, why);
+    if let (1.., Some(&largest)) = (config.cluster.max_ctas, config.limits.shared_carveouts.last()) {
+        let why = "a limit of the simulator: the bytes that a packet between SMs can name";
+        faults.at_most(("limits.shared_carveouts", largest.into()), MAX_REMOTE_BYTES, why);
+    }
     if config.gigathread.standstill_cycles > 0 {
         let why = "a shorter period could end while a store is in flight";
         faults.at_least(entry!(config.gigathread.standstill_cycles), SHORTEST_PERIOD, why);

@@ -210,6 +210,21 @@ fn carveout_of_the_whole_array_is_named() {
 }
 
 #[test]
+fn carveout_beyond_the_addresses_of_packets_between_sms_is_named() {
+    let found = |clusters: u32| {
+        faults(|gpu| {
+            gpu.cluster.max_ctas = clusters;
+            gpu.sm.l1.size = 1 << 25;
+            gpu.limits.shared_carveouts = vec![0, (1 << 24) + 1024];
+        })
+    };
+    let expected = "`limits.shared_carveouts` is 16778240: it must be at most 16777216, \
+        a limit of the simulator: the bytes that a packet between SMs can name";
+    assert_eq!(found(8), [expected]);
+    assert_eq!(found(0), [const { "" }; 0]);
+}
+
+#[test]
 fn block_with_more_shared_memory_than_the_largest_carveout_is_named() {
     let found = faults(|gpu| gpu.limits.shared_reserved_per_block = 1024);
     let expected = "`limits.shared_per_block_max` is 49152: it must be at most 48128, \

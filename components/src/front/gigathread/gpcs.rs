@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::order::Candidate;
 use crate::config::CtaOrder;
-use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
+use crate::proto::cluster::{ClusterPlacement, CtaPlacement, MAX_CTA_SLOTS, MAX_START};
 
 /// A placed cluster with CTAs still to send.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct Gpcs {
     order: CtaOrder,
     /// Slots in use on each SM, bit i for slot i.
     used_slots: Vec<u64>,
+    /// Start number of the last CTA placed in each slot of each SM.
+    starts: Vec<[u32; MAX_CTA_SLOTS]>,
     pending: Option<PendingCluster>,
     /// True if no GPC had room for a cluster, and no CTA has ended since.
     full: bool,
@@ -42,6 +44,7 @@ impl Gpcs {
             sms,
             order,
             used_slots: vec![0; n],
+            starts: vec![[0; MAX_CTA_SLOTS]; n],
             pending: None,
             full: false,
         }
@@ -106,9 +109,13 @@ impl Gpcs {
             // The lowest free slot. It is below `per_sm`, since fewer than `per_sm` slots are in use.
             let slot = self.used_slots[sm].trailing_ones();
             self.used_slots[sm] |= 1 << slot;
+            let start = &mut self.starts[sm][slot as usize];
+            // 0 is no start number.
+            *start = *start % MAX_START + 1;
             placement.push(CtaPlacement {
                 sm: (sm - gpc.start) as u16,
                 slot: slot as u8,
+                start: *start,
             });
             sms.push(sm);
         }
@@ -164,6 +171,27 @@ mod tests {
         );
         gpcs.free_slot(3, 0);
         assert_eq!(send_cluster(&mut gpcs, 2, 1), Some(vec![(2, 0), (3, 0)]));
+    }
+
+    #[test]
+    fn ctas_of_a_slot_are_numbered_from_1() {
+        let mut gpcs = gpcs(vec![0..2]);
+        let mut starts = || {
+            let all = (0..2).filter_map(|_| {
+                gpcs.next_sm(2, 2, true)?;
+                let (rank, placement) = gpcs.send_next()?;
+                Some(placement[rank as usize])
+            });
+            let all: Vec<_> = all.collect();
+            all.iter().for_each(|cta| gpcs.free_slot(cta.sm.into(), 0));
+            gpcs.starts[0][0] = gpcs.starts[0][0].max(MAX_START - 2);
+            all.iter().map(|cta| (cta.sm, cta.slot, cta.start)).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(), [(0, 0, 1), (1, 0, 1)]);
+        // On SM 0 the number after the highest one is 1.
+        assert_eq!(starts(), [(0, 0, MAX_START - 1), (1, 0, 2)]);
+        assert_eq!(starts(), [(0, 0, MAX_START), (1, 0, 3)]);
+        assert_eq!(starts(), [(0, 0, 1), (1, 0, 4)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
 use super::{Cta, CtaManager};
-use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, ClusterPlacement};
+use crate::proto::cluster::{ClusterArrive, ClusterOpen, ClusterPlaced, ClusterPlacement, CtaPlacement, CtaResidence};
 use crate::proto::launch::{CtaLaunch, Grid};
 use crate::proto::warp::WarpCommand;
 
@@ -13,13 +13,15 @@ use crate::proto::warp::WarpCommand;
 pub struct ClusterPorts {
     /// Placement of each cluster, to the LSU.
     pub placed: OutPort<ClusterPlaced>,
+    /// Starts and ends of CTAs, to shared memory.
+    pub residence: OutPort<CtaResidence>,
     /// Arrivals of CTAs, to the GPC's cluster barrier.
     pub arrive: OutPort<ClusterArrive>,
     /// Releases, from the cluster barrier.
     pub open: InPort<ClusterOpen>,
 }
 
-warpwave_hw::show_ports!(ClusterPorts: placed, arrive, open);
+warpwave_hw::show_ports!(ClusterPorts: placed, residence, arrive, open);
 
 /// A CTA as a member of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Member {
     cluster: u64,
     rank: u8,
     size: u8,
+    /// Start number of the CTA in its slot.
+    start: u32,
     /// Warps that have arrived since the barrier last opened, and ended warps; bit i for warp i of the CTA.
     arrived: u64,
     /// Warps that have ended, bit i for warp i.
@@ -37,7 +41,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub(super) fn of(grid: &Grid, index: u64, size: usize) -> Self {
+    pub(super) fn of(grid: &Grid, index: u64, placement: &[CtaPlacement]) -> Self {
         let rank = grid.cluster_rank(index);
         let [x, y, z] = grid.cta_position(index);
         let [cx, cy, cz] = grid.cluster;
@@ -46,7 +50,8 @@ impl Member {
         Member {
             cluster: first[0] + u64::from(grid.grid[0]) * (first[1] + u64::from(grid.grid[1]) * first[2]),
             rank: rank as u8,
-            size: size as u8,
+            size: placement.len() as u8,
+            start: placement[rank as usize].start,
             arrived: 0,
             ended: 0,
             announced: false,
@@ -82,6 +87,8 @@ impl Member {
 pub(super) struct Clusters {
     /// To the LSU.
     placed: Vec<ClusterPlaced>,
+    /// To shared memory.
+    residences: Vec<CtaResidence>,
     /// To the cluster barrier.
     arrivals: Vec<ClusterArrive>,
     /// From the cluster barrier, for the schedulers.
@@ -94,6 +101,16 @@ impl Clusters {
         self.placed.extend(placement.map(|placement| ClusterPlaced {
             slot: slot as u8,
             placement,
+        }));
+    }
+
+    /// Queues the start or the end of a CTA in a slot of `slot_bytes` bytes, for shared memory.
+    pub(super) fn changed(&mut self, slot: usize, member: Option<Member>, slot_bytes: u32, is_resident: bool) {
+        self.residences.extend(member.map(|member| CtaResidence {
+            slot: slot as u8,
+            start: member.start,
+            slot_bytes,
+            is_resident,
         }));
     }
 
@@ -126,7 +143,7 @@ impl Clusters {
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        !self.placed.is_empty() || !self.arrivals.is_empty() || !self.opened.is_empty()
+        !self.placed.is_empty() || !self.residences.is_empty() || !self.arrivals.is_empty() || !self.opened.is_empty()
     }
 }
 
@@ -137,7 +154,7 @@ impl CtaManager {
             let free = self.state.ctas.iter().position(Option::is_none);
             return (free.expect("a CTA comes when a slot is free"), None);
         };
-        let member = Member::of(&launch.grid, launch.index, placement.len());
+        let member = Member::of(&launch.grid, launch.index, placement);
         // GigaThread has chosen the slot: the other CTAs of the cluster have its address.
         let slot = placement[member.rank()].slot as usize;
         assert!(
@@ -158,6 +175,9 @@ impl CtaManager {
         }
         while !clusters.placed.is_empty() && ports.placed.has_room(now) {
             ports.placed.send(now, clusters.placed.remove(0));
+        }
+        while !clusters.residences.is_empty() && ports.residence.has_room(now) {
+            ports.residence.send(now, clusters.residences.remove(0));
         }
         while !clusters.arrivals.is_empty() && ports.arrive.has_room(now) {
             ports.arrive.send(now, clusters.arrivals.remove(0));

@@ -5,6 +5,7 @@ use warpwave_hw::bits::ones;
 use warpwave_hw::time::Cycle;
 
 use super::CtaManager;
+use super::warp_messages::slot_bytes;
 use crate::proto::launch::SmEvent;
 
 impl CtaManager {
@@ -19,6 +20,8 @@ impl CtaManager {
             let resident = state.ctas[slot].take().expect("a CTA that ends is resident");
             state.ended &= !(1 << slot);
             state.used_slots &= !(1 << slot);
+            let bytes = slot_bytes(&resident.grid, self.config.shared_unit);
+            state.clusters.changed(slot, resident.member, bytes, false);
             let cycles = now.since(resident.admitted);
             state.stats.cta_latency.record(cycles);
             let (index, slot) = (resident.index, slot as u8);

@@ -4,6 +4,7 @@ use warpwave_hw::rig::{Rig, check};
 
 use super::*;
 use crate::preset;
+use crate::proto::cluster::{ClusterPlacement, CtaPlacement};
 use crate::proto::launch::TrapKind;
 use crate::test_ports::grid;
 
@@ -35,6 +36,11 @@ fn scheduler(command: WarpCommand) -> Vec<(u64, WarpEvent)> {
 
 /// A manager with four CTAs, which end at about the same time. The link to GigaThread holds one event, taken in each fifth cycle.
 fn manager(rig: &mut Rig, traps: Vec<(u64, Box<Trap>)>) -> CtaManager {
+    manager_of(rig, traps, [const { None }; 4])
+}
+
+/// As [`manager`], with these placements of the CTAs.
+fn manager_of(rig: &mut Rig, traps: Vec<(u64, Box<Trap>)>, placements: [Option<ClusterPlacement>; 4]) -> CtaManager {
     let grid = Arc::new(Grid {
         block: [96, 1, 1],
         ..(*grid("BAR 0x0, 0x0\nEXIT", 4)).clone()
@@ -42,7 +48,7 @@ fn manager(rig: &mut Rig, traps: Vec<(u64, Box<Trap>)>) -> CtaManager {
     let launch = |n: u64| CtaLaunch {
         grid: grid.clone(),
         index: n,
-        placement: None,
+        placement: placements[n as usize].clone(),
     };
     let launches = [0, 1, 2, 60].into_iter().zip((0..).map(launch)).collect();
     let subcores = [["command0", "warp0"], ["command1", "warp1"]];
@@ -111,4 +117,38 @@ fn trap_reaches_gigathread_although_ends_of_ctas_fill_the_link() {
             .filter(|event| event.link == "event" && event.message.contains("Trap"));
         assert_eq!(traps.count(), 1, "a trap at cycle {cycle}");
     }
+}
+
+#[test]
+fn shared_memory_learns_of_the_start_and_the_end_of_each_cta_of_a_cluster() {
+    // Clusters of one CTA. The last one comes in cycle 60, and takes the slot of the first one.
+    let placed = |slot, start| Some(ClusterPlacement::from([CtaPlacement { sm: 0, slot, start }]));
+    let build = |rig: &mut Rig| {
+        let mut manager = manager_of(
+            rig,
+            Vec::new(),
+            [placed(0, 1), placed(2, 7), placed(1, 1), placed(0, 2)],
+        );
+        manager.ports.cluster = Some(ClusterPorts {
+            placed: rig.output("placed", 1, 2, |_| true),
+            residence: rig.output("residence", 1, 1, |now| now.0 % 3 == 0),
+            arrive: rig.output("arrive", 1, 2, |_| true),
+            open: rig.input("open", 1, 2, Vec::new()),
+        });
+        manager
+    };
+    let events = check(build, 250).unwrap();
+    let told = |slot: u8, start: u32, is_resident: bool| {
+        let text = format!("slot: {slot}, start: {start}, slot_bytes: 0, is_resident: {is_resident} }}");
+        let mut told = events.iter().filter(|event| event.link == "residence");
+        told.position(|event| event.message.contains(&text))
+    };
+    // The messages of a slot are in order.
+    let of_slot_0 = [(1, true), (1, false), (2, true), (2, false)].map(|(start, is)| told(0, start, is));
+    assert!(
+        of_slot_0.is_sorted() && of_slot_0.iter().all(Option::is_some),
+        "{events:?}"
+    );
+    assert!(told(2, 7, true) < told(2, 7, false) && told(1, 1, true) < told(1, 1, false));
+    assert_eq!(events.iter().filter(|event| event.link == "residence").count(), 8);
 }

@@ -35,7 +35,12 @@ pub(super) fn warp_start(
 /// The first byte of the shared memory of a CTA slot.
 pub(super) fn shared_base(grid: &Grid, cta: usize, shared_unit: u32) -> u32 {
     // All CTAs on an SM belong to one grid, so they have one size.
-    cta as u32 * grid.shared_bytes.next_multiple_of(shared_unit)
+    cta as u32 * slot_bytes(grid, shared_unit)
+}
+
+/// Bytes of a CTA slot in shared memory.
+pub(super) fn slot_bytes(grid: &Grid, shared_unit: u32) -> u32 {
+    grid.shared_bytes.next_multiple_of(shared_unit)
 }
 
 /// The trap of a warp, located by its lowest lane.

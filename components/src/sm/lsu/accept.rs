@@ -136,7 +136,7 @@ impl Lsu {
     }
 
     #[cold]
-    fn send_trap(&mut self, trap: Box<Trap>, now: Cycle) {
+    pub(super) fn send_trap(&mut self, trap: Box<Trap>, now: Cycle) {
         // Later traps are dropped: the first one ends the launch.
         if self.ports.trap.has_room(now) {
             self.ports.trap.send(now, trap);

@@ -5,7 +5,7 @@
 //! | global | in device memory |
 //! | local | in device memory: word n of the 32 lanes of a warp fills one line |
 //! | shared, own CTA | offset in the CTA's shared memory |
-//! | shared, other CTA of the cluster | a [`remote_address`](crate::proto::cluster::remote_address) |
+//! | shared, other CTA of the cluster | a [`RemoteByte`](crate::proto::cluster::RemoteByte) |
 //! | constant | offset in the bank |
 
 use warpwave_isa::exec::access::{addresses_into, copy_destinations};

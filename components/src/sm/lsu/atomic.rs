@@ -16,7 +16,7 @@ use warpwave_isa::inst::AtomOp;
 use warpwave_isa::lane::LaneMask;
 
 use crate::proto::addresses::requests;
-use crate::proto::cluster::remote;
+use crate::proto::cluster::is_remote;
 use crate::proto::mem::rounds;
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::coalescer::CoalescedAccess;
@@ -32,7 +32,7 @@ pub(super) fn passes(warp_inst: &WarpInst, lanes: LaneMask, access: &CoalescedAc
             .iter()
             .filter(|line| !(line.lanes & request_lanes).is_empty())
         {
-            if remote(line.line).is_some() {
+            if is_remote(line.line) {
                 in_sectors += 1;
             } else if lanes_take_turns {
                 let offsets = line

@@ -3,7 +3,7 @@
 use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::space::split_window;
 
-use crate::proto::cluster::{ClusterPlaced, ClusterPlacement, remote_address};
+use crate::proto::cluster::{ClusterPlaced, ClusterPlacement, RemoteByte};
 use crate::proto::launch::Grid;
 use crate::proto::warp::WarpInst;
 
@@ -43,8 +43,15 @@ impl Clusters {
         let (placement, bytes) = self.placement(warp_inst);
         let placement = placement.expect("the placement of a cluster arrives before its warps start");
         let (rank, offset) = split_window(address);
-        let cta = placement[rank.expect("the address is in the window of another CTA") as usize];
-        remote_address(cta.sm, u64::from(cta.slot) * u64::from(bytes) + offset)
+        let rank = rank.expect("the address is in the window of another CTA");
+        let cta = placement[rank as usize];
+        let byte = RemoteByte {
+            sm: cta.sm,
+            rank: rank as u8,
+            start: cta.start,
+            byte: u32::from(cta.slot) * bytes + offset as u32,
+        };
+        byte.address()
     }
 }
 

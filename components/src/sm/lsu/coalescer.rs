@@ -6,7 +6,7 @@
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use crate::proto::addresses::{LineAccess, WarpAddresses, requests};
-use crate::proto::cluster::remote;
+use crate::proto::cluster::is_remote;
 use crate::proto::mem::ALL_SECTORS;
 
 /// A coalesced warp access. The next access reuses its memory.
@@ -61,7 +61,7 @@ impl CoalescedAccess {
     #[inline(never)]
     pub fn extend_to_lines(&mut self) {
         for access in &mut self.lines[..self.n] {
-            if remote(access.line).is_none() {
+            if !is_remote(access.line) {
                 access.sectors = ALL_SECTORS;
             }
         }

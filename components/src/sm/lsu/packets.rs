@@ -19,7 +19,7 @@ use warpwave_isa::opcode::Opcode;
 
 use super::{ClusterPorts, INVALIDATION, Lsu};
 use crate::proto::addresses::WarpAddresses;
-use crate::proto::cluster::remote;
+use crate::proto::cluster::{RemoteByte, is_remote};
 use crate::proto::data_banks;
 use crate::proto::header::{Direction, Header};
 use crate::proto::mem::{LINE, Packet, PacketKind, Purpose, Stage};
@@ -220,7 +220,7 @@ impl Lsu {
                 return;
             }
             let line = builder.access.lines()[n].line;
-            if remote(line).is_some() {
+            if is_remote(line) {
                 self.send_remote(n, now);
                 break;
             }
@@ -241,10 +241,11 @@ impl Lsu {
         if !self.ports.cluster.as_ref().is_some_and(has_room) {
             return;
         }
+        self.state.pending.note_remote(self.state.builder.entry);
         let mut packet = self.build_packet(n, now);
-        let (sm, _) = remote(packet.line).expect("the line is in another SM");
+        let to = RemoteByte::of(packet.line).expect("the line is in another SM");
         // The outputs of the GPC's network have the numbers of its SMs.
-        (packet.slice, packet.sm) = (sm, self.config.sm_in_gpc);
+        (packet.slice, packet.sm) = (to.sm, self.config.sm_in_gpc);
         // Counted, so that `receive` asks the link only while a response can come.
         self.state.remote_packets += 1;
         let header = Header::of(&packet, Direction::Request);

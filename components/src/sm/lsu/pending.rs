@@ -7,7 +7,7 @@ use warpwave_hw::invariant::Invariants;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
-use crate::proto::launch::Route;
+use crate::proto::launch::{Origin, Route};
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::data::PacketContents;
 
@@ -79,12 +79,23 @@ impl Pending {
     }
 }
 
+/// The instruction of an access to other SMs, for its trap.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RemoteAccess {
+    /// The instruction.
+    pub origin: Origin,
+    /// Bytes of a lane.
+    pub bytes: u32,
+}
+
 /// The pending request table. It allocates host memory only for entries that have been used.
 #[derive(Debug)]
 pub struct PendingTable {
     /// Number of entries.
     most: usize,
     entries: Vec<Pending>,
+    /// The access to other SMs of each entry. Undefined for other accesses.
+    remote: Vec<RemoteAccess>,
     free: Vec<u32>,
 }
 
@@ -94,6 +105,7 @@ impl PendingTable {
         PendingTable {
             most: most as usize,
             entries: Vec::new(),
+            remote: vec![RemoteAccess::default(); most as usize],
             free: Vec::new(),
         }
     }
@@ -142,6 +154,21 @@ impl PendingTable {
         let pending = &mut self.entries[entry as usize];
         assert!(pending.outstanding > 0, "a response belongs to a pending access");
         pending
+    }
+
+    /// Stores the instruction of an entry whose access goes to other SMs. A posted access ends after its instruction has left.
+    pub fn note_remote(&mut self, entry: u32) {
+        let warp_inst = self.entries[entry as usize].warp_inst.as_ref();
+        let warp_inst = warp_inst.expect("an instruction stays until its packets are sent");
+        self.remote[entry as usize] = RemoteAccess {
+            origin: warp_inst.origin(),
+            bytes: warp_inst.inst().mods.access.total(),
+        };
+    }
+
+    /// The instruction of an entry, after [`PendingTable::note_remote`].
+    pub fn remote(&self, entry: u32) -> RemoteAccess {
+        self.remote[entry as usize]
     }
 
     /// Frees the entry of a complete access. Returns the access: it is valid until the next `add`.

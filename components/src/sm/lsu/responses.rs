@@ -5,9 +5,9 @@ use warpwave_isa::opcode::Opcode;
 
 use super::{INVALIDATION, Lsu, RETURN_CYCLES, accept};
 use crate::proto::launch::Route;
-use crate::proto::mem::{Packet, Stage};
+use crate::proto::mem::{Packet, PacketKind, Stage};
 use crate::proto::warp::{LsuAck, WarpInst};
-use crate::sm::lsu::pending::entry_and_packet;
+use crate::sm::lsu::pending::{RemoteAccess, entry_and_packet};
 
 impl Lsu {
     /// Takes all responses, and the placements of clusters.
@@ -37,8 +37,30 @@ impl Lsu {
             && let Some(packet) = self.ports.cluster.as_mut().and_then(|ports| ports.response.recv(now))
         {
             self.state.remote_packets -= 1;
-            self.take_response(&packet, now);
+            match packet.is_refused() {
+                // The access stays: a trap ends the launch, so nothing waits for its end.
+                true => self.trap_refused(&packet, now),
+                false => _ = self.take_response(&packet, now),
+            }
             self.state.pool.give(packet);
+        }
+    }
+
+    /// Sends the trap of an access to a CTA that has ended.
+    #[cold]
+    fn trap_refused(&mut self, packet: &Packet, now: Cycle) {
+        let (entry, n) = entry_and_packet(packet.tag);
+        let RemoteAccess { origin, bytes } = self.state.pending.remote(entry);
+        let pending = self.state.pending.get(entry);
+        let lane = pending.packet_lanes[n].lowest().unwrap_or(0);
+        let address = match (&pending.warp_inst, &packet.atomic, packet.kind) {
+            (_, _, PacketKind::Store) => packet.line + u64::from(packet.byte_mask.trailing_zeros()),
+            (Some(warp_inst), _, PacketKind::Load) => warp_inst.addresses.get(lane),
+            (_, Some(atomic), _) => packet.line + u64::from(atomic.lanes[0].offset),
+            _ => packet.line,
+        };
+        if let Some(trap) = origin.refused(lane, (address, bytes), self.config.shared_unit) {
+            self.send_trap(trap, now);
         }
     }
 

@@ -4,7 +4,7 @@ use warpwave_hw::stats::{Indexed, Latency, Report};
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
-use crate::proto::cluster::remote;
+use crate::proto::cluster::is_remote;
 use crate::proto::mem::{Packet, PacketKind, SECTOR, n_sectors};
 use crate::proto::warp::WarpInst;
 use crate::sm::lsu::coalescer::CoalescedAccess;
@@ -149,7 +149,7 @@ impl Stats {
     pub(super) fn count_latency(&mut self, packet: &Packet, cycles: u64) {
         let latency = match packet.kind {
             // First, since the packet kind of a remote access is also a load or an atomic.
-            _ if remote(packet.line).is_some() => &mut self.cluster,
+            _ if is_remote(packet.line) => &mut self.cluster,
             PacketKind::Load if packet.l1_hit => &mut self.l1_hit,
             PacketKind::Load if packet.l2_hit => &mut self.l2_hit,
             PacketKind::Load => &mut self.hbm,
@@ -210,9 +210,9 @@ impl Stats {
 fn device_part(access: &CoalescedAccess) -> (u64, LaneMask) {
     let (mut sectors, mut remote_lanes) = (0, LaneMask::NONE);
     for line in access.lines() {
-        match remote(line.line) {
-            Some(_) => remote_lanes |= line.lanes,
-            None => sectors += u64::from(n_sectors(line.sectors)),
+        match is_remote(line.line) {
+            true => remote_lanes |= line.lanes,
+            false => sectors += u64::from(n_sectors(line.sectors)),
         }
     }
     (sectors, remote_lanes)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | load, store | banks busy for 1; response `latency` after arrival |
 //! | atomic | 1 more of each per further lane on the busiest word |
+//! | refused, since its CTA has ended | as a load |
 //!
 //! The sources are served round robin. If the SM's own accesses wait too, both alternate.
 
@@ -15,7 +16,7 @@ use warpwave_hw::time::Cycle;
 
 use super::SharedMemory;
 use super::atomics::{MBARRIER, apply_packet};
-use crate::proto::cluster::remote;
+use crate::proto::cluster::RemoteByte;
 use crate::proto::header::{Direction, Header};
 use crate::proto::launch::TrapKind;
 use crate::proto::mem::{AtomicLane, LINE, Packet, PacketKind};
@@ -125,7 +126,12 @@ impl SharedMemory {
 
     /// Performs an access. Returns its passes.
     fn serve_line(&mut self, packet: &mut Packet, now: Cycle) -> u64 {
-        let (_, first) = remote(packet.line).expect("a line access has an address in shared memory");
+        let to = RemoteByte::of(packet.line).expect("a line access has an address in shared memory");
+        if self.state.residents.has_ended(to) {
+            packet.refuse();
+            return 1;
+        }
+        let first = to.byte as usize;
         // A line can begin at any byte.
         self.use_bytes(first + LINE);
         let line = &mut self.state.bytes[first..];

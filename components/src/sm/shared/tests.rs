@@ -9,7 +9,7 @@ use warpwave_isa::lane::LaneMask;
 use super::*;
 use crate::preset;
 use crate::proto::addresses::WarpAddresses;
-use crate::proto::cluster::remote_address;
+use crate::proto::cluster::{CtaResidence, MAX_START, RemoteByte, remote_address};
 use crate::proto::launch::Grid;
 use crate::proto::mem::{AtomicLanes, Packet, PacketKind};
 use crate::test_ports::{grid, load, warp_inst};
@@ -36,6 +36,7 @@ fn memory(
         output,
         products: Vec::new(),
         lines: vec![lines],
+        residence: None,
         trap: rig.output("trap", 1, 4, |_| true),
     };
     let config = Config {
@@ -304,4 +305,82 @@ fn arrival_beyond_the_counts_of_its_mbarrier_traps_and_changes_nothing() {
             trap.message
         );
     }
+}
+
+/// A load of slot 0 by another SM, for the CTA with this start number.
+fn load_of_cta(start: u32) -> Box<Packet> {
+    let mut packet = load(0, 0b0001, 7);
+    let (sm, rank, byte) = (0, 1, 128);
+    packet.line = RemoteByte { sm, rank, start, byte }.address();
+    packet
+}
+
+#[test]
+fn line_access_to_a_cta_that_has_ended_is_refused_and_to_one_that_starts_later_it_is_not() {
+    let change = |start, is_resident| CtaResidence {
+        slot: 0,
+        start,
+        slot_bytes: 1024,
+        is_resident,
+    };
+    // Start numbers of slot 0: the CTA before 1 has the highest number, since they wrap.
+    let changes = vec![
+        (10, change(MAX_START, true)),
+        (30, change(MAX_START, false)),
+        (50, change(1, true)),
+        (90, change(1, false)),
+    ];
+    let loads = [
+        // Before, during and after the first CTA.
+        (5, MAX_START),
+        (20, MAX_START),
+        (40, MAX_START),
+        // For the next one, which is placed and has not started yet.
+        (45, 1),
+        // In the slot of the next one.
+        (60, 1),
+        (70, MAX_START),
+        // Without a name.
+        (80, 0),
+        // Both have ended.
+        (100, 1),
+        (110, MAX_START),
+    ];
+    let build = |rig: &mut Rig| {
+        let loads = loads.map(|(at, start)| (at, load_of_cta(start)));
+        let mut memory = with_lines(rig, Vec::new(), loads.into());
+        memory.ports.residence = Some(rig.input("residence", 1, 2, changes.clone()));
+        memory
+    };
+    let events = check(build, 400).unwrap();
+    let responses = events.iter().filter(|event| event.link == "responses");
+    let refused: Vec<_> = responses.map(|event| event.message.contains("sectors: 0,")).collect();
+    assert_eq!(refused, [false, false, true, false, false, true, false, true, true]);
+    assert_eq!(events.iter().filter(|event| event.link == "trap").count(), 0);
+}
+
+#[test]
+fn store_to_a_cta_that_has_ended_changes_nothing() {
+    let end = CtaResidence {
+        slot: 0,
+        start: 1,
+        slot_bytes: 1024,
+        is_resident: false,
+    };
+    let byte_after = |start: u32| {
+        let mut store = load_of_cta(start);
+        (store.kind, store.byte_mask, store.bytes[0]) = (PacketKind::Store, 1, 9);
+        let mut read = load_of_cta(0);
+        read.kind = PacketKind::Load;
+        let build = |rig: &mut Rig| {
+            let packets = vec![(10, store.clone()), (20, read.clone())];
+            let mut memory = with_lines(rig, Vec::new(), packets);
+            memory.ports.residence = Some(rig.input("residence", 1, 2, vec![(0, end)]));
+            memory
+        };
+        let events = check(build, 100).unwrap();
+        let last = events.iter().rfind(|event| event.link == "responses");
+        last.is_some_and(|event| event.message.contains("bytes: [9, 0,"))
+    };
+    assert_eq!([0, 1, 2].map(byte_after), [true, false, true]);
 }

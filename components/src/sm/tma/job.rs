@@ -6,7 +6,7 @@ use warpwave_isa::inst::{AtomOp, CacheOp, Ty};
 use warpwave_isa::opcode::Opcode;
 
 use crate::proto::bulk::{Bulk, BulkInst};
-use crate::proto::cluster::remote_address;
+use crate::proto::cluster::RemoteByte;
 use crate::proto::launch::Origin;
 use crate::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR};
 
@@ -17,6 +17,9 @@ pub(super) struct Destination {
     pub sm: Option<u16>,
     /// First byte of the CTA in the shared memory of the SM.
     base: u32,
+    /// Rank and start number of the CTA. The own CTA has start number 0: the engine's accesses to it are not checked.
+    rank: u8,
+    start: u32,
 }
 
 /// A copy in flight.
@@ -171,6 +174,8 @@ impl Job {
     pub(super) fn arrive(&self, packet: &mut Packet, to: Destination) {
         packet.kind = PacketKind::Reduction;
         address_byte(packet, to, self.barrier);
+        // The line begins at the mbarrier. A response without a sector is a refusal.
+        packet.sectors = 1;
         let lanes = packet.atomic.get_or_insert_with(Box::<AtomicLanes>::default);
         // Completes bytes, not an arrival of a thread: the pending count stays.
         lanes.op = AtomOp::Arrive;
@@ -231,10 +236,14 @@ fn destinations(inst: &BulkInst, ranks: u16, sm: u16) -> Vec<Destination> {
             None => Destination {
                 sm: None,
                 base: warp_inst.shared_base,
+                rank: rank as u8,
+                start: 0,
             },
             Some(cta) => Destination {
                 sm: (cta.sm != sm).then_some(cta.sm),
                 base: u32::from(cta.slot) * inst.cta_bytes,
+                rank: rank as u8,
+                start: cta.start,
             },
         }
     };
@@ -274,5 +283,11 @@ fn address_shared(packet: &mut Packet, piece: Piece, to: Destination) {
 fn address_byte(packet: &mut Packet, to: Destination, offset: u32) {
     // Shared memory does not read the SM number. The network reads `slice`.
     packet.slice = to.sm.unwrap_or(0);
-    packet.line = remote_address(packet.slice, u64::from(to.base + offset));
+    let byte = RemoteByte {
+        sm: packet.slice,
+        rank: to.rank,
+        start: to.start,
+        byte: to.base + offset,
+    };
+    packet.line = byte.address();
 }

@@ -3,8 +3,8 @@
 use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::bulk::Piece;
 
-use super::{InFlight, TO_REMOTE, Tma};
-use crate::proto::mem::{BULK_TAG, PacketKind};
+use super::{InFlight, TO_REMOTE, Tma, send_trap};
+use crate::proto::mem::{BULK_TAG, Packet, PacketKind};
 
 impl Tma {
     /// Receives a response of shared memory. Sends the bytes of a load on to global memory.
@@ -19,9 +19,7 @@ impl Tma {
         let state = &mut self.state;
         // An acknowledged store or arrival. Neither has an entry in `in_flight`.
         if packet.kind != PacketKind::Load {
-            state.unacknowledged -= 1;
-            state.pool.give(packet);
-            return;
+            return self.take_acknowledgement(packet, now);
         }
         // The tag stays in use until the L2 has acknowledged the store.
         let tag = (packet.tag & !BULK_TAG) as usize;
@@ -65,9 +63,25 @@ impl Tma {
     /// Receives an acknowledgement of another SM.
     pub(super) fn receive_from_remote(&mut self, now: Cycle) {
         if let Some(packet) = self.ports.remote.response.recv(now) {
-            self.state.unacknowledged -= 1;
-            self.state.pool.give(packet);
+            self.take_acknowledgement(packet, now);
         }
+    }
+
+    /// Takes the response to a store or an arrival. Traps if the CTA has ended.
+    fn take_acknowledgement(&mut self, packet: Box<Packet>, now: Cycle) {
+        // A refused store needs no trap of its own: the arrival after it is refused too, and names the instruction.
+        if packet.is_refused()
+            && packet.kind == PacketKind::Reduction
+            && let Some(arrival) = &packet.atomic
+        {
+            let lane = arrival.lanes[0].lane.into();
+            let access = (packet.line, u32::from(arrival.ty.bytes()));
+            let trap = arrival.origin.refused(lane, access, self.config.shared_unit);
+            trap.into_iter()
+                .for_each(|trap| send_trap(&mut self.ports.remote.trap, trap, now));
+        }
+        self.state.unacknowledged -= 1;
+        self.state.pool.give(packet);
     }
 
     /// Requests the next line of the tensor map. Returns false if there is none to request.

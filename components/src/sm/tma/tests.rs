@@ -62,6 +62,7 @@ fn copy_engine_keeps_the_contract_and_every_copy_ends_once() {
             },
             sm_in_gpc: 0,
             gpc_sms: 2,
+            shared_unit: 128,
         };
         Tma::new(Path::root("tma"), config, ports)
     };
