@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn ctas_of_a_slot_are_numbered_from_1() {
-        let mut gpcs = gpcs(vec![0..2]);
+        let mut gpcs = gpcs(std::iter::once(0..2).collect());
         let mut starts = || {
             let all = (0..2).filter_map(|_| {
                 gpcs.next_sm(2, 2, true)?;
