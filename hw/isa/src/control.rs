@@ -59,7 +59,7 @@ pub enum Latency {
     Fixed(u32),
     /// Unknown when the code is compiled, as is the time when the sources are read. The result comes from a unit of the SM.
     Short,
-    /// Likewise, from behind the L1.
+    /// Unknown too. The result comes from behind the L1.
     Long,
 }
 
