@@ -147,6 +147,23 @@ fn barrier_of_a_warp_whose_lanes_are_together_takes_its_latency() {
 }
 
 #[test]
+fn reader_of_a_shared_dependency_barrier_waits_for_all_its_results() {
+    // SHFL takes 70 cycles. Meanwhile MUFU and five dependent FADD are over. The last FADD reads the result of SHFL.
+    let text = "SHFL.IDX R1, PT, R0, 0x0, 0x1f\nMUFU.RCP R2, R0\nFADD R3, R2, R2\n".to_owned()
+        + &"FADD R3, R3, R3\n".repeat(4)
+        + "FADD R4, R1, R1\nEXIT";
+    let cycles = |barriers| {
+        let sets = [("sm.pipes.shuffle_latency", 70), ("sm.dependency_barriers", barriers)];
+        Bench::with(&sets, 64).run(&text, 1, 32).expect("it ends").cycles()
+    };
+    // Each register is tracked, or each result has a barrier of its own.
+    assert_eq!(cycles(0), cycles(6));
+    assert_eq!(cycles(2), cycles(6));
+    // With one barrier the first FADD waits for SHFL. The others follow 4 cycles apart, and the last one a cycle later.
+    assert_eq!(cycles(1), cycles(6) + 4 * 4 + 1);
+}
+
+#[test]
 fn registers_of_one_bank_add_a_cycle_each_to_a_chain() {
     // Two banks with one port: even registers are in one bank, odd ones in the other.
     let mut bench = Bench::with(&[("sm.register_banks", 2), ("sm.register_read_ports", 1)], 64);

@@ -88,10 +88,10 @@ pub struct Predecoded {
     pub is_local_or_global: bool,
     /// Its target at issue.
     pub target: IssueTarget,
-    /// Its group counter.
-    pub group: Group,
-    /// Progress that it needs of earlier accesses.
-    pub order: Order,
+    /// Dependency barriers that must be free before it issues, bit i for barrier i.
+    pub waits: u8,
+    /// [`Predecoded::group`], [`Predecoded::order`] and [`Predecoded::barrier`]. One byte, so that an instruction fits a line.
+    group_order_barrier: u8,
 }
 
 /// Position of the guard in `word_and_guard`. An index of a word takes 2 bits, a predicate 3.
@@ -99,6 +99,13 @@ const GUARD_SHIFT: u32 = 2;
 
 /// Position of the bit for a constant operand in `word_and_guard`.
 const CONSTANT_SHIFT: u32 = 5;
+
+/// Positions in `group_order_barrier`. A group and an order take 2 bits, a barrier 3.
+const ORDER_SHIFT: u32 = 2;
+const BARRIER_SHIFT: u32 = 4;
+
+/// The barrier of an instruction without one.
+const NO_BARRIER: u8 = 7;
 
 // One host cache line.
 const _: () = assert!(size_of::<Predecoded>() == 64);
@@ -139,9 +146,40 @@ impl Predecoded {
             result: timing.result,
             is_local_or_global: timing.is_local_or_global,
             target,
-            group: group(inst),
-            order: order(inst),
+            waits: timing.barriers.wait,
+            group_order_barrier: group(inst) as u8
+                | (order(inst) as u8) << ORDER_SHIFT
+                | timing.barriers.write.unwrap_or(NO_BARRIER) << BARRIER_SHIFT,
         }
+    }
+
+    /// Its group counter.
+    #[inline]
+    pub fn group(&self) -> Group {
+        match self.group_order_barrier % (1 << ORDER_SHIFT) {
+            0 => Group::None,
+            1 => Group::Copies,
+            2 => Group::Products,
+            _ => Group::Bulk,
+        }
+    }
+
+    /// Progress that it needs of earlier accesses.
+    #[inline]
+    pub fn order(&self) -> Order {
+        match self.group_order_barrier >> ORDER_SHIFT & 3 {
+            0 => Order::None,
+            1 => Order::Queued,
+            2 => Order::Returned,
+            _ => Order::Over,
+        }
+    }
+
+    /// Dependency barrier that its result holds until it is written.
+    #[inline]
+    pub fn barrier(&self) -> Option<usize> {
+        let barrier = self.group_order_barrier >> BARRIER_SHIFT;
+        (barrier != NO_BARRIER).then_some(barrier.into())
     }
 
     /// Index of the word of a [`RegSet`] with the first register written.

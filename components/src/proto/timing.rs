@@ -1,5 +1,6 @@
 //! Cycles and routing of one instruction, for the scheduler and the LSU.
 
+use warpwave_isa::control::ResultBarriers;
 use warpwave_isa::opcode::Pipe;
 
 /// Cycles from the return of an instruction by a unit of the SM to the issue of a dependent one: two links.
@@ -24,6 +25,8 @@ pub struct Timing {
     pub is_local_or_global: bool,
     /// The unit that the LSU sends it to.
     pub route: Route,
+    /// Its dependency barriers.
+    pub barriers: ResultBarriers,
 }
 
 /// The unit that the LSU sends an instruction to, as far as it is known without the addresses.

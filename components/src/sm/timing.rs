@@ -1,6 +1,6 @@
 //! Timing of an instruction: latency, issue interval and stall class, from its opcode row and the preset.
 
-use warpwave_isa::control::{self, ControlWord, Latency};
+use warpwave_isa::control::{self, ControlWord, Latency, ResultBarriers};
 use warpwave_isa::inst::{Inst, MmaShape, Ty};
 use warpwave_isa::opcode::{Opcode, Pipe};
 use warpwave_isa::program::{Decoded, Program};
@@ -13,44 +13,48 @@ use crate::proto::launch::{ResultWait, Route, Timing};
 /// Timing of every instruction of a program, by program counter.
 pub fn table(program: &Program, sm: &Sm) -> Vec<Timing> {
     let code = program.code().iter().zip(program.decoded());
-    code.map(|(inst, decoded)| timing(inst, decoded, sm)).collect()
+    let mut rows: Vec<Timing> = code.map(|(inst, decoded)| timing(inst, decoded, sm)).collect();
+    if sm.dependency_barriers > 0 {
+        let barriers = control::result_barriers(program, &latencies(program, sm), sm.dependency_barriers as usize);
+        for (row, barriers) in rows.iter_mut().zip(barriers) {
+            row.barriers = barriers;
+        }
+    }
+    rows
 }
 
-/// Control words for every instruction of a program, as a compiler for this machine would set them. The machine does not read them: it has
-/// a scoreboard.
+/// Control words for every instruction of a program, as a compiler for this machine would set them. The machine reads the dependency
+/// barriers of results. Its scoreboard replaces the rest.
 pub fn controls(program: &Program, sm: &Sm) -> Vec<ControlWord> {
-    let latencies: Vec<Latency> = program.code().iter().map(|inst| latency(inst, sm)).collect();
-    control::words(program, &latencies, sm.pipes.guard_latency)
+    control::words(program, &latencies(program, sm), sm.pipes.guard_latency)
+}
+
+fn latencies(program: &Program, sm: &Sm) -> Vec<Latency> {
+    program.code().iter().map(|inst| latency(inst, sm)).collect()
 }
 
 /// Latency of an instruction's result for a reader that takes it as data: variable for units behind a queue, else fixed.
 pub fn latency(inst: &Inst, sm: &Sm) -> Latency {
-    if is_long(inst) || is_short(inst, &sm.pipes) {
-        Latency::Variable
-    } else {
-        Latency::Fixed(cycles(inst, sm).latency)
+    match result(inst, &sm.pipes) {
+        ResultWait::Long => Latency::Long,
+        ResultWait::Short => Latency::Short,
+        ResultWait::Fixed => Latency::Fixed(cycles(inst, sm).latency),
     }
 }
 
 /// Timing of one instruction.
 fn timing(inst: &Inst, decoded: &Decoded, sm: &Sm) -> Timing {
     let PipeTiming { latency, interval } = cycles(inst, sm);
-    let result = if is_long(inst) {
-        ResultWait::Long
-    } else if is_short(inst, &sm.pipes) {
-        ResultWait::Short
-    } else {
-        ResultWait::Fixed
-    };
     Timing {
         latency,
         interval,
         operand_cycles: bank_cycles(&decoded.uses, sm.register_banks, sm.register_read_ports),
         pipe: pipe(inst, &sm.pipes),
-        result,
+        result: result(inst, &sm.pipes),
         is_posted: is_posted(inst),
         is_local_or_global: is_local_or_global(inst),
         route: route(inst),
+        barriers: ResultBarriers::default(),
     }
 }
 
@@ -154,6 +158,16 @@ fn memory_latency(inst: &Inst, sm: &Sm) -> u32 {
         (Opcode::Atom, Space::Shared | Space::Cluster) => sm.shared.atomic_latency,
         (Opcode::Ldsm, _) | (_, Space::Shared | Space::Cluster) => sm.shared.latency,
         _ => sm.l1.hit_latency,
+    }
+}
+
+fn result(inst: &Inst, pipes: &Pipes) -> ResultWait {
+    if is_long(inst) {
+        ResultWait::Long
+    } else if is_short(inst, pipes) {
+        ResultWait::Short
+    } else {
+        ResultWait::Fixed
     }
 }
 

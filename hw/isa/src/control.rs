@@ -18,7 +18,7 @@
 //! predicate with a fixed latency. Guarantee: a machine that obeys the words, without a scoreboard, is free of hazards on every path. It
 //! reads no register before its value is written, and overwrites none before it is read.
 //! - A fixed-latency result is covered by stalls. It is ready at the end of its basic block.
-//! - Any other result takes one of six dependency barriers. Several results may share one.
+//! - Any other result takes one of six dependency barriers. Several results may share one ([`allocate`]).
 //! - A barrier becomes visible two cycles after the instruction that takes it.
 //!
 //! ```
@@ -30,6 +30,8 @@
 //! assert_eq!(words[0].to_string(), "B------:R-:W-:-:S04:---");
 //! ```
 
+mod allocate;
+
 mod pending;
 
 use std::fmt;
@@ -38,7 +40,8 @@ use crate::inst::{Inst, Source};
 use crate::opcode::{Opcode, Pipe};
 use crate::program::{Decoded, Program};
 use crate::reg::{Guard, Reg};
-use pending::{BlockTimer, Pending, RegPredSet, StallLatency};
+use allocate::Allocator;
+use pending::{BlockTimer, NextUses, Pending, RegPredSet, StallLatency};
 
 /// Dependency barriers of a warp.
 pub const DEP_BARRIERS: usize = 6;
@@ -54,8 +57,10 @@ const REUSE_SLOTS: usize = 3;
 pub enum Latency {
     /// Fixed number of cycles after issue. The sources are read at issue.
     Fixed(u32),
-    /// Unknown when the code is compiled, as is the time when the sources are read.
-    Variable,
+    /// Unknown when the code is compiled, as is the time when the sources are read. The result comes from a unit of the SM.
+    Short,
+    /// Unknown too. The result comes from behind the L1.
+    Long,
 }
 
 /// The control word of an instruction.
@@ -76,6 +81,16 @@ pub struct ControlWord {
 }
 
 impl ControlWord {
+    /// The word of an instruction without barriers, before a neighbour that may issue in the next cycle.
+    const ALONE: ControlWord = ControlWord {
+        stall: 1,
+        yields: false,
+        write: None,
+        read: None,
+        wait: 0,
+        reuse: 0,
+    };
+
     /// Returns the 21 bits of the hardware encoding, the stall lowest.
     ///
     /// ```
@@ -117,28 +132,8 @@ impl fmt::Display for ControlWord {
 ///
 /// If the number of latencies is not the number of instructions.
 pub fn words(program: &Program, latencies: &[Latency], guard_latency: u32) -> Vec<ControlWord> {
-    let code = program.code();
-    assert_eq!(
-        code.len(),
-        latencies.len(),
-        "one latency for each instruction of `{}`",
-        program.name()
-    );
-    let default_word = ControlWord {
-        stall: 1,
-        yields: false,
-        write: None,
-        read: None,
-        wait: 0,
-        reuse: 0,
-    };
-    let analysis = Analysis {
-        code,
-        decoded: program.decoded(),
-        latencies,
-        guard_latency,
-    };
-    let mut words = vec![default_word; code.len()];
+    let analysis = Analysis::of(program, latencies, guard_latency);
+    let mut words = vec![ControlWord::ALONE; program.code().len()];
     // In this order: waits depend on the barriers, stalls on the waits.
     analysis.assign_barriers(&mut words);
     analysis.set_waits(&mut words);
@@ -147,12 +142,73 @@ pub fn words(program: &Program, latencies: &[Latency], guard_latency: u32) -> Ve
     words
 }
 
+/// The dependency barriers of an instruction whose reads need none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ResultBarriers {
+    /// Barrier that the result holds until it is written.
+    pub write: Option<u8>,
+    /// Barriers that must be free before the instruction issues, bit i for barrier i.
+    pub wait: u8,
+}
+
+/// Computes the barriers of each instruction of a program for a machine that reads operands in order of issue and tracks fixed latencies
+/// itself. Such a machine needs barriers for variable results only. It has `barriers` of them, at most [`DEP_BARRIERS`].
+///
+/// # Panics
+///
+/// If the number of latencies is not the number of instructions.
+pub fn result_barriers(program: &Program, latencies: &[Latency], barriers: usize) -> Vec<ResultBarriers> {
+    let covered = |latency: &Latency| match latency {
+        // Any fixed latency is as short as a stall here.
+        Latency::Fixed(_) => Latency::Fixed(1),
+        &variable => variable,
+    };
+    let latencies: Vec<Latency> = latencies.iter().map(covered).collect();
+    let analysis = Analysis {
+        barriers,
+        holds_reads: false,
+        ..Analysis::of(program, &latencies, 1)
+    };
+    let mut words = vec![ControlWord::ALONE; program.code().len()];
+    analysis.assign_barriers(&mut words);
+    analysis.set_waits(&mut words);
+    let of_result = |word: ControlWord| ResultBarriers {
+        write: word.write,
+        wait: word.wait,
+    };
+    words.into_iter().map(of_result).collect()
+}
+
 /// The inputs of the analysis.
 struct Analysis<'p> {
     code: &'p [Inst],
     decoded: &'p [Decoded],
     latencies: &'p [Latency],
     guard_latency: u32,
+    /// Number of dependency barriers.
+    barriers: usize,
+    /// True if a source holds a barrier until it is read.
+    holds_reads: bool,
+}
+
+impl<'p> Analysis<'p> {
+    fn of(program: &'p Program, latencies: &'p [Latency], guard_latency: u32) -> Self {
+        let code = program.code();
+        assert_eq!(
+            code.len(),
+            latencies.len(),
+            "one latency for each instruction of `{}`",
+            program.name()
+        );
+        Analysis {
+            code,
+            decoded: program.decoded(),
+            latencies,
+            guard_latency,
+            barriers: DEP_BARRIERS,
+            holds_reads: true,
+        }
+    }
 }
 
 impl Analysis<'_> {
@@ -182,24 +238,41 @@ impl Analysis<'_> {
 
     /// Assigns dependency barriers to the results and sources that stalls cannot cover, in text order.
     fn assign_barriers(&self, words: &mut [ControlWord]) {
+        let readers = self.first_readers();
         let mut pending = Pending::default();
-        let mut last = 0;
+        let mut allocator = Allocator::new(self.barriers);
         for (pc, word) in words.iter_mut().enumerate() {
             let decoded = &self.decoded[pc];
             // A first wait mask, in text order: it shows which barriers are free. `set_waits` follows every path.
             word.wait = pending.wait(decoded);
             pending = pending.after(word, decoded);
             if self.stall_latency(pc).is_none() && !RegPredSet::written(decoded).is_empty() {
-                last = pending.allocate(last);
-                word.write = Some(last);
+                let is_long = self.latencies[pc] == Latency::Long;
+                word.write = Some(allocator.of_result(pending.all(), is_long, readers[pc]));
                 pending.raise(word, decoded);
             }
-            if self.latencies[pc] == Latency::Variable && self.is_overwritten(pc) {
-                last = pending.allocate(last);
-                word.read = Some(last);
+            let is_variable = matches!(self.latencies[pc], Latency::Short | Latency::Long);
+            if self.holds_reads && is_variable && self.is_overwritten(pc) {
+                word.read = Some(allocator.of_sources(pending.all()));
                 pending.raise(word, decoded);
             }
         }
+    }
+
+    /// Returns the first instruction that reads or overwrites a result of each instruction, if it is in the same basic block.
+    fn first_readers(&self) -> Vec<Option<usize>> {
+        let starts = self.block_starts();
+        let mut readers = vec![None; self.code.len()];
+        let mut next = NextUses::default();
+        for pc in (0..self.code.len()).rev() {
+            if starts[pc + 1] {
+                next = NextUses::default();
+            }
+            let written = RegPredSet::written(&self.decoded[pc]);
+            readers[pc] = next.first(written);
+            next.add(RegPredSet::read(&self.decoded[pc]).with(written), pc);
+        }
+        readers
     }
 
     /// True if a source may be overwritten before an instruction waits for the result.
@@ -231,19 +304,25 @@ impl Analysis<'_> {
 
     /// Sets the wait masks to the union over all paths, by iteration to a fixed point.
     fn set_waits(&self, words: &mut [ControlWord]) {
-        let mut before = vec![Pending::default(); self.code.len()];
+        let starts = self.block_starts();
+        // The states before the first instructions of blocks. The others follow from the instruction before.
+        let mut before = vec![Pending::default(); self.code.len() + 1];
         // The sets only grow, so the iteration ends.
         let mut changed = true;
         while std::mem::take(&mut changed) {
+            let mut pending = Pending::default();
             for pc in 0..self.code.len() {
+                if starts[pc] {
+                    pending = before[pc];
+                }
                 let jumps_anywhere = self.code[pc].op == Opcode::Brx;
                 words[pc].wait = match jumps_anywhere {
-                    true => before[pc].all(),
-                    false => before[pc].wait(&self.decoded[pc]),
+                    true => pending.all(),
+                    false => pending.wait(&self.decoded[pc]),
                 };
-                let behind = before[pc].after(&words[pc], &self.decoded[pc]);
-                for next in self.next(pc) {
-                    changed |= before[next].join(&behind);
+                pending = pending.after(&words[pc], &self.decoded[pc]);
+                for next in self.next(pc).filter(|&next| starts[next]) {
+                    changed |= before[next].join(&pending);
                 }
             }
         }

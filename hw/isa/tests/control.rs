@@ -11,7 +11,8 @@ const GUARD_LATENCY: u32 = 13;
 /// Returns the latencies that the head of `control.txt` lists.
 fn latency(inst: &Inst) -> Latency {
     match inst.op.info().pipe {
-        Pipe::Lsu | Pipe::Sfu => Latency::Variable,
+        _ if inst.op == Opcode::S2r => Latency::Short,
+        Pipe::Lsu => Latency::Long,
         Pipe::Fp64 => Latency::Fixed(8),
         Pipe::Tensor => Latency::Fixed(24),
         Pipe::Fp32 if inst.op == Opcode::Imad => Latency::Fixed(5),

@@ -27,6 +27,8 @@ mod graph;
 
 mod contract;
 
+mod fold;
+
 mod copy_prop;
 
 mod addresses;

@@ -128,7 +128,7 @@ impl<'p> Listing<'p> {
     /// The instruction that overwrites a source of `reader` too early, if any.
     fn early_write(&self, reader: usize) -> Option<usize> {
         let sources = self.decoded(reader).uses;
-        if self.latencies[reader] != Latency::Variable || sources.is_empty() {
+        if matches!(self.latencies[reader], Latency::Fixed(_)) || sources.is_empty() {
             return None;
         }
         let ControlWord { read, write, .. } = self.words[reader];

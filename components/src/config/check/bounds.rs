@@ -2,6 +2,7 @@
 
 use toml::Value;
 use warpwave_hw::tile::MAX_COMPONENTS;
+use warpwave_isa::control::DEP_BARRIERS;
 
 use super::{BEYOND_ANY_PART, Faults, GpuConfig, entry};
 use crate::config::{MAX_CHANNEL_QUEUE, N_PIPES, keys};
@@ -32,7 +33,7 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 const SHORTEST_PERIOD: u64 = 10_000;
 
 /// Keys that may be zero.
-const MAY_BE_ZERO: [&str; 24] = [
+const MAY_BE_ZERO: [&str; 25] = [
     "cc_minor",
     "check.seed",
     "check.weak",
@@ -50,6 +51,7 @@ const MAY_BE_ZERO: [&str; 24] = [
     "limits.shared_reserved_per_block",
     "sm.barrier.per_warp",
     "sm.constant.l15_size",
+    "sm.dependency_barriers",
     "sm.fence.gpu_exclusive",
     "sm.ideal_memory_latency",
     "sm.pipes.match_per_value",
@@ -114,6 +116,8 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
         let why = "a limit of the simulator: the bytes that a packet between SMs can name";
         faults.at_most(("limits.shared_carveouts", largest.into()), MAX_REMOTE_BYTES, why);
     }
+    let why = "the barriers that a control word can name";
+    faults.at_most(entry!(config.sm.dependency_barriers), DEP_BARRIERS as u64, why);
     if config.gigathread.standstill_cycles > 0 {
         let why = "a shorter period could end while a store is in flight";
         faults.at_least(entry!(config.gigathread.standstill_cycles), SHORTEST_PERIOD, why);

@@ -399,6 +399,7 @@ fn numbers_beyond_what_the_machine_can_hold_are_named() {
         gpu.limits.max_threads_per_block = 4096;
         gpu.limits.max_blocks_per_sm = 65;
         gpu.sm.ibuffer_entries = 256;
+        gpu.sm.dependency_barriers = 7;
         gpu.hbm.queue_depth = 65;
         gpu.hbm.channels = 126;
     });
@@ -410,6 +411,7 @@ fn numbers_beyond_what_the_machine_can_hold_are_named() {
             "`limits.max_threads_per_block` is 4096: it must be at most 2048, a limit of the simulator: 64 warps",
             "`limits.max_blocks_per_sm` is 65: it must be at most 64, a limit of the simulator",
             "`sm.ibuffer_entries` is 256: it must be at most 255, a limit of the simulator",
+            "`sm.dependency_barriers` is 7: it must be at most 6, the barriers that a control word can name",
             "`hbm.queue_depth` is 65: it must be at most 64, a limit of the simulator",
             "`hbm.channels` is 64: it must be at most 63, counted with `l2.slices` over their greatest common divisor, \
              a limit of the simulator: one tile holds a group",

@@ -12,11 +12,18 @@
 //! | as guard, also of a branch | `guard_latency`, or the writer's latency if that is longer |
 //!
 //! The compiler covers other predicates (SHFL, SYNCS) by a dependency barrier. Guards see them at release.
+//!
+//! With dependency barriers, an instruction also waits for the barriers that its control word names. So a reader waits for every result that
+//! shares the barrier of its own ([`barriers`]).
+
+mod barriers;
 
 use warpwave_hw::bits::ones;
 use warpwave_hw::invariant::Invariants;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::reg::{Pred, RegSet};
+
+use barriers::Barriers;
 
 use crate::proto::launch::ResultWait;
 use crate::proto::predecoded::Predecoded;
@@ -67,6 +74,8 @@ pub struct Scoreboard {
     long: Pending,
     /// Pending results from units of the SM with a queue: short scoreboard.
     short: Pending,
+    /// Results in flight of each dependency barrier.
+    barriers: Barriers,
     /// First cycle in which each predicate is visible to guards.
     guards_from: [Cycle; Pred::COUNT],
 }
@@ -78,8 +87,14 @@ impl Scoreboard {
         self.all.add(inst);
         match inst.result {
             ResultWait::Fixed => ones(inst.pred_defs).for_each(|pred| self.guards_from[pred] = guards_from),
-            ResultWait::Long => self.long.add(inst),
-            ResultWait::Short => self.short.add(inst),
+            ResultWait::Long => {
+                self.long.add(inst);
+                self.barriers.take(inst, true);
+            }
+            ResultWait::Short => {
+                self.short.add(inst);
+                self.barriers.take(inst, false);
+            }
         }
     }
 
@@ -103,6 +118,11 @@ impl Scoreboard {
             let (mask, all) = (part.predicates.into(), self.all.predicates.into());
             check.within(format!("pending predicates of slot {slot}"), mask, all);
         }
+        check.at_most(
+            format!("results with a dependency barrier of slot {slot}"),
+            self.barriers.in_flight(),
+            in_flight,
+        );
     }
 
     /// Clears the results of an instruction.
@@ -111,8 +131,14 @@ impl Scoreboard {
         self.all.remove(inst);
         match inst.result {
             ResultWait::Fixed => {}
-            ResultWait::Long => self.long.remove(inst),
-            ResultWait::Short => self.short.remove(inst),
+            ResultWait::Long => {
+                self.long.remove(inst);
+                self.barriers.free(inst);
+            }
+            ResultWait::Short => {
+                self.short.remove(inst);
+                self.barriers.free(inst);
+            }
         }
     }
 
@@ -120,7 +146,7 @@ impl Scoreboard {
     #[inline]
     pub fn stall_reason(&self, inst: &Predecoded) -> Option<WarpState> {
         // One test in the common case of no conflict. The kind matters only for the stall reason.
-        self.all.conflicts_with(inst).then(|| self.slowest(inst))
+        (self.all.conflicts_with(inst) || self.barriers.stall(inst)).then(|| self.slowest(inst))
     }
 
     /// First cycle in which an instruction's guard is visible to it. [`Cycle::ZERO`] without a guard.
@@ -132,9 +158,9 @@ impl Scoreboard {
 
     fn slowest(&self, inst: &Predecoded) -> WarpState {
         // Profilers blame the slowest result when an instruction needs several.
-        if self.long.conflicts_with(inst) {
+        if self.long.conflicts_with(inst) || self.barriers.stall_long(inst) {
             WarpState::LongScoreboard
-        } else if self.short.conflicts_with(inst) {
+        } else if self.short.conflicts_with(inst) || self.barriers.stall(inst) {
             WarpState::ShortScoreboard
         } else {
             WarpState::Wait
@@ -146,6 +172,7 @@ impl Scoreboard {
 mod tests {
     use super::*;
     use crate::proto::launch::{Route, Timing};
+    use warpwave_isa::control::ResultBarriers;
     use warpwave_isa::inst::{Inst, Operand};
     use warpwave_isa::opcode::{Opcode, Pipe};
     use warpwave_isa::program::Decoded;
@@ -160,6 +187,10 @@ mod tests {
 
     /// The predecoded instruction, with a result of this kind.
     fn predecoded(inst: &Inst, result: ResultWait) -> Predecoded {
+        with_barriers(inst, result, ResultBarriers::default())
+    }
+
+    fn with_barriers(inst: &Inst, result: ResultWait, barriers: ResultBarriers) -> Predecoded {
         let timing = Timing {
             latency: 4,
             interval: 1,
@@ -169,6 +200,7 @@ mod tests {
             is_posted: false,
             is_local_or_global: false,
             route: Route::Other,
+            barriers,
         };
         Predecoded::of(inst, &Decoded::of(inst), &timing)
     }
@@ -287,5 +319,38 @@ mod tests {
             Some(WarpState::ShortScoreboard)
         );
         assert_eq!(board.guard_from(&fixed(&guarded(2))), Cycle::ZERO);
+    }
+
+    #[test]
+    fn reader_waits_for_every_result_that_shares_its_barrier() {
+        let load = |dst: u8, result| {
+            let mut inst = Inst::new(Opcode::Ld);
+            inst.dst = Reg(dst);
+            let barriers = ResultBarriers {
+                write: Some(2),
+                wait: 0,
+            };
+            with_barriers(&inst, result, barriers)
+        };
+        let loads = [load(8, ResultWait::Long), load(9, ResultWait::Short)];
+        let wait = ResultBarriers {
+            write: None,
+            wait: 1 << 2,
+        };
+        let reader = with_barriers(&add(0, 8), ResultWait::Fixed, wait);
+        let other = fixed(&add(0, 7));
+        let mut board = Scoreboard::default();
+        loads.iter().for_each(|load| board.issue(load, Cycle::ZERO));
+        assert_eq!(board.stall_reason(&other), None);
+        board.release(&loads[0]);
+        // R8 is there, but R9 holds the barrier.
+        assert_eq!(board.stall_reason(&reader), Some(WarpState::LongScoreboard));
+        assert_eq!(board.stall_reason(&fixed(&add(0, 8))), None);
+        board.release(&loads[1]);
+        assert_eq!(board, Scoreboard::default());
+        assert_eq!(board.stall_reason(&reader), None);
+        // A barrier without a result from behind the L1 is a short wait.
+        board.issue(&loads[1], Cycle::ZERO);
+        assert_eq!(board.stall_reason(&reader), Some(WarpState::ShortScoreboard));
     }
 }

@@ -65,7 +65,35 @@ impl RegPredSet {
     }
 
     pub fn iter(self) -> impl Iterator<Item = usize> {
-        (0..5 * 64).filter(move |n| self.0[n / 64] >> (n % 64) & 1 != 0)
+        let items = |mut word: u64| {
+            std::iter::from_fn(move || {
+                let item = (word != 0).then(|| word.trailing_zeros() as usize);
+                word &= word.wrapping_sub(1);
+                item
+            })
+        };
+        (0..5).flat_map(move |n| items(self.0[n]).map(move |item| 64 * n + item))
+    }
+}
+
+/// The next instruction of a basic block that uses each item.
+pub(super) struct NextUses([Option<usize>; 5 * 64]);
+
+impl Default for NextUses {
+    fn default() -> Self {
+        NextUses([None; 5 * 64])
+    }
+}
+
+impl NextUses {
+    /// Returns the first instruction that uses an item of the set.
+    pub fn first(&self, items: RegPredSet) -> Option<usize> {
+        items.iter().filter_map(|item| self.0[item]).min()
+    }
+
+    /// Adds an instruction before the others.
+    pub fn add(&mut self, items: RegPredSet, pc: usize) {
+        items.iter().for_each(|item| self.0[item] = Some(pc));
     }
 }
 
@@ -122,14 +150,6 @@ impl Pending {
         let is_up = |&(written, read): &(RegPredSet, RegPredSet)| !written.is_empty() || !read.is_empty();
         let mask = |(n, pending)| u8::from(is_up(pending)) << n;
         self.0.iter().enumerate().map(mask).sum()
-    }
-
-    /// Returns a free barrier.
-    pub fn allocate(&self, last: u8) -> u8 {
-        // Without a free one, the barrier taken last is shared, so that older waits do not get longer.
-        (0..DEP_BARRIERS as u8)
-            .find(|&n| self.all() >> n & 1 == 0)
-            .unwrap_or(last)
     }
 }
 

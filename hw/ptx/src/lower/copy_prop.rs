@@ -1,9 +1,10 @@
 //! Copy propagation: operands read the original of a copy or a known value directly.
 //!
 //! PTX text has many moves. An operand that reads a copy reads the original instead, if both are fixed ([`Values`]). Sign
-//! changes of 32-bit floats become operand modifiers. The copies themselves are left for `dce`.
+//! changes of 32-bit floats become operand modifiers. A logic operation that its known sources make a copy becomes a move. The copies themselves are left for `dce`.
 
 use super::code::{Arg, Bits, Code, Op, OpKind, VGuard, VPred, VReg, Wide};
+use super::fold;
 use super::graph::{Graph, Values, indexed_ops};
 use warpwave_isa::inst::Join;
 use warpwave_isa::opcode::Opcode;
@@ -18,8 +19,9 @@ pub(super) fn run(code: &mut Code) {
             for index in 0..code.blocks[block].ops.len() {
                 let op = code.blocks[block].ops[index];
                 let src = propagated_operands(code, &values, &op);
-                if src != op.src {
-                    code.blocks[block].ops[index].src = src;
+                let new = fold::logic_as_move(Op { src, ..op });
+                if new.src != op.src || new.kind != op.kind {
+                    code.blocks[block].ops[index] = new;
                     changed = true;
                 }
             }

@@ -97,6 +97,16 @@ impl Splitter<'_, '_> {
     /// Shifts left: the upper word takes bits of the lower one.
     fn shift_left(&mut self) {
         let [a, count, ..] = self.op.src;
+        // A shift by a word or more leaves one word.
+        if let Some(more @ 0..32) = count.known().and_then(|count| count.checked_sub(32)) {
+            let upper = match more {
+                0 => Op::machine(Opcode::Mov).src(&[a.part(0)]),
+                _ => Op::machine(Opcode::Shf).src(&[a.part(0), Arg::imm(more), Arg::ZERO]),
+            };
+            self.push(self.result(1), upper);
+            self.push(self.result(0), Op::machine(Opcode::Mov).src(&[Arg::ZERO]));
+            return;
+        }
         let shift = |above, high| {
             Op::machine(Opcode::Shf).src(&[a.part(0), count, above]).mods(|mods| {
                 // The count clamps at 64 instead of 32.
@@ -114,6 +124,10 @@ impl Splitter<'_, '_> {
         let [a, count, ..] = self.op.src;
         // A 64-bit type: the count clamps at 64 instead of 32.
         let ty = if self.op.mods.ty.is_signed() { Ty::S64 } else { Ty::U64 };
+        if let Some(more @ 0..32) = count.known().and_then(|count| count.checked_sub(32)) {
+            self.shift_right_by_word(more);
+            return;
+        }
         let shift = |below, high| {
             Op::machine(Opcode::Shf).src(&[below, count, a.part(1)]).mods(|mods| {
                 mods.ty = ty;
@@ -124,6 +138,26 @@ impl Splitter<'_, '_> {
         // The low word first: it reads the high source word, which the result may overwrite.
         self.push(self.result(0), shift(a.part(0), false));
         self.push(self.result(1), shift(Arg::ZERO, true));
+    }
+
+    /// Shifts right by 32 + `more`: the lower word comes from the upper one.
+    fn shift_right_by_word(&mut self, more: u64) {
+        let upper = self.op.src[0].part(1);
+        let is_signed = self.op.mods.ty.is_signed();
+        let shift = |count| {
+            Op::machine(Opcode::Shf)
+                .src(&[Arg::ZERO, Arg::imm(count), upper])
+                .mods(|mods| {
+                    mods.ty = if is_signed { Ty::S32 } else { Ty::U32 };
+                    mods.right = true;
+                    mods.high = true;
+                })
+        };
+        let copy = |arg| Op::machine(Opcode::Mov).src(&[arg]);
+        let low = if more == 0 { copy(upper) } else { shift(more) };
+        self.push(self.result(0), low);
+        let high = if is_signed { shift(31) } else { copy(Arg::ZERO) };
+        self.push(self.result(1), high);
     }
 
     /// Compares the high words. If they are equal, an unsigned comparison of the low words decides.

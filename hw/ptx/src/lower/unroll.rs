@@ -11,7 +11,6 @@
 //! the same values. The limits are those of the vendor's assembler: `hw/docs/unrolling.md`.
 
 mod copy;
-mod fold;
 mod four;
 mod layout;
 mod locals;
@@ -19,7 +18,7 @@ mod loops;
 
 use super::code::{Arg, Code, Op, OpKind, VGuard, Wide};
 use super::graph::Graph;
-use super::{Pass, addresses, copy_prop, dce, spin};
+use super::{Pass, addresses, copy_prop, dce, fold, spin};
 use copy::{Copier, Start, comparison};
 use layout::Region;
 use locals::{Live, Locals};

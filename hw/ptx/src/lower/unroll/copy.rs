@@ -1,10 +1,10 @@
 //! Copies of a loop's body, with the counters as constants or as displacements.
 
-use super::fold::{self, Folded};
 use super::locals::Locals;
 use super::loops::{Counter, Loop, sum_of};
 use crate::lower::addresses::{MAX_DISPLACEMENT, address_slot};
 use crate::lower::code::{Arg, Bits, Block, BlockId, Code, Op, OpKind, VGuard, VPred, VReg, Wide};
+use crate::lower::fold::{self, Folded};
 use std::collections::{HashMap, HashSet};
 use warpwave_isa::opcode::Opcode;
 

@@ -1,7 +1,7 @@
 //! Constant folding of one operation.
 
-use crate::lower::arg::source;
-use crate::lower::code::{Arg, Bits, Op, OpKind, VGuard, Wide};
+use super::arg::source;
+use super::code::{Arg, Bits, Op, OpKind, VGuard, Wide};
 use warpwave_isa::exec::{Operands, Results, execute};
 use warpwave_isa::inst::{Cmp, Inst, Join, Mods, Operand, Source, Ty};
 use warpwave_isa::lane::{LaneMask, Lanes};
@@ -177,4 +177,38 @@ pub(super) fn simplified(op: Op) -> Op {
         }
         _ => op,
     }
+}
+
+/// Returns a move for a logic operation that its known sources make a constant or a copy. Returns other operations as they are.
+///
+/// The upper word of a zero-extended value is zero, and so is the upper word of its `and`.
+pub(super) fn logic_as_move(op: Op) -> Op {
+    let reads_signs = op.src[..3].iter().any(|arg| !arg.is_plain());
+    if !op.is(Opcode::Lop3) || reads_signs {
+        return op;
+    }
+    // The entries of the table with a bit of this source, and their distance to the entries without it.
+    let inputs: [(u8, u32); 3] = [(0xf0, 4), (0xcc, 2), (0xaa, 1)];
+    let mut table = op.mods.lut;
+    for (arg, (input, distance)) in op.src.iter().zip(inputs) {
+        table = match arg.known().map(|value| value as u32) {
+            Some(0) => table & !input | (table & !input) << distance,
+            Some(u32::MAX) => table & input | (table & input) >> distance,
+            _ => table,
+        };
+    }
+    let source = match table {
+        0 => Some(Arg::ZERO),
+        0xff => Some(Arg::imm(u64::from(u32::MAX))),
+        _ => inputs
+            .iter()
+            .position(|&(input, _)| input == table)
+            .map(|slot| op.src[slot]),
+    };
+    source.map_or(op, |source| Op {
+        kind: OpKind::Machine(Opcode::Mov),
+        src: [source, Arg::ZERO, Arg::ZERO, Arg::ZERO],
+        mods: Mods::default(),
+        ..op
+    })
 }
