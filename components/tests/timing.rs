@@ -159,8 +159,8 @@ fn reader_of_a_shared_dependency_barrier_waits_for_all_its_results() {
     // Each register is tracked, or each result has a barrier of its own.
     assert_eq!(cycles(0), cycles(6));
     assert_eq!(cycles(2), cycles(6));
-    // With one barrier the first FADD waits for SHFL. The others follow 4 cycles apart, and the last one a cycle later.
-    assert_eq!(cycles(1), cycles(6) + 4 * 4 + 1);
+    // With one barrier the first FADD waits for SHFL. The others follow 4 cycles apart, and the last one after the interval of the pipe.
+    assert_eq!(cycles(1), cycles(6) + 4 * 4 + 2);
 }
 
 #[test]

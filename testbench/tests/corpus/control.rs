@@ -219,8 +219,13 @@ fn shorter_stall_or_missing_counter_is_a_fault() {
         listing.words[pc] = word;
         for barrier in (0..6).filter(|barrier| word.wait >> barrier & 1 != 0) {
             listing.words[pc].wait = word.wait & !(1 << barrier);
-            assert_ne!(listing.faults(), Vec::<String>::new(), "{pc}: {word}");
-            waits += 1;
+            // A result that has been written tells that its sources have been read.
+            let is_read_by = |reader: &ControlWord| {
+                reader.read == Some(barrier) && reader.write.is_some_and(|write| word.wait >> write & 1 != 0)
+            };
+            let is_covered = listing.words[..pc].iter().any(is_read_by);
+            assert!(!listing.faults().is_empty() || is_covered, "{pc}: {word}");
+            waits += u32::from(!is_covered);
         }
         listing.words[pc] = word;
     }
