@@ -44,6 +44,7 @@ use warpwave_hw::time::Cycle;
 
 use crate::config;
 use crate::front::delay_queue::DelayQueue;
+pub use crate::front::gigathread::gpcs::Sms;
 use crate::front::gigathread::gpcs::Gpcs;
 use crate::front::gigathread::order::Candidate;
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
@@ -61,15 +62,6 @@ pub struct Ports {
 }
 
 warpwave_hw::show_ports!(Ports: grid, event, launch, sm);
-
-/// The SMs of the chip. A port's place in [`Ports`] is the number of its SM.
-#[derive(Clone, Debug)]
-pub struct Sms {
-    /// SMs of each GPC.
-    pub gpcs: Vec<Range<usize>>,
-    /// All SMs in the order of `%smid`.
-    pub by_smid: Vec<usize>,
-}
 
 /// The running grid.
 #[derive(Clone, Debug)]

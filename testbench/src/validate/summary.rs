@@ -19,6 +19,8 @@ pub struct Summary {
     pub worst: f64,
     /// The row with the largest error.
     pub worst_row: Option<Row>,
+    /// Errors of the rows, ascending.
+    errors: Vec<f64>,
     /// Wall seconds of the rows, summed.
     pub seconds: f64,
 }
@@ -41,7 +43,13 @@ impl Summary {
             worst: at(1.0),
             worst_row: errors.last().map(|(_, row)| (*row).clone()),
             seconds: rows.iter().map(|row| row.seconds).sum(),
+            errors: errors.iter().map(|(error, _)| *error).collect(),
         }
+    }
+
+    /// Rows whose error is beyond the limit of a row of the family.
+    pub fn beyond(&self, family: &Family) -> usize {
+        self.errors.len() - self.errors.partition_point(|error| *error <= family.limits.row)
     }
 
     /// True if median and p90 are within the limits of the family, and every row has a figure.
@@ -127,6 +135,8 @@ mod tests {
             (10, 5.0, 9.0, 10.0)
         );
         assert_eq!(summary.worst_row, Some(rows[9].clone()));
+        // The limit of a row of `tensor` is 5 %.
+        assert_eq!(summary.beyond(Family::find("tensor").unwrap()), 5);
     }
 
     #[test]

@@ -4,24 +4,25 @@ use std::fmt::Write;
 
 use super::{Family, Point, Row, Summary};
 
-/// One line per family: wall seconds of its rows, errors, limits, and the row with the largest error.
+/// One line per family: wall seconds of its rows, errors, rows beyond the limit of a row, limits, and the row with the largest error.
 pub fn table(results: &[(&Family, Summary)]) -> String {
     let mut text = format!(
-        "{:<14} {:>4} {:>8} {:>9} {:>7} {:>8}  {:<13} {}\n",
-        "family", "rows", "seconds", "median %", "p90 %", "worst %", "limit %", "row with the largest error"
+        "{:<14} {:>4} {:>8} {:>9} {:>7} {:>8} {:>7}  {:<13} {}\n",
+        "family", "rows", "seconds", "median %", "p90 %", "worst %", "beyond", "limit %", "row with the largest error"
     );
     for (family, summary) in results {
         let limits = format!("{} / {}", family.limits.median, family.limits.p90);
         let worst = summary.worst_row.as_ref();
         let _ = writeln!(
             text,
-            "{:<14} {:>4} {:>8.1} {:>9.1} {:>7.1} {:>8.1}  {:<13} {}",
+            "{:<14} {:>4} {:>8.1} {:>9.1} {:>7.1} {:>8.1} {:>7}  {:<13} {}",
             family.name,
             summary.rows,
             summary.seconds,
             summary.median,
             summary.p90,
             summary.worst,
+            summary.beyond(family),
             format!("{limits} {}", if summary.meets(family) { "ok" } else { "-" }),
             worst.map_or_else(String::new, |row| format!("{}, {}", row.point.gpu, label(family, row)))
         );

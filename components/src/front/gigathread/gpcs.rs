@@ -11,6 +11,15 @@ use super::order::Candidate;
 use crate::config::CtaOrder;
 use crate::proto::cluster::{ClusterPlacement, CtaPlacement, MAX_CTA_SLOTS, MAX_START};
 
+/// The SMs of the chip. A port's place in [`Ports`](super::Ports) is the number of its SM.
+#[derive(Clone, Debug)]
+pub struct Sms {
+    /// SMs of each GPC.
+    pub gpcs: Vec<Range<usize>>,
+    /// All SMs in the order of `%smid`.
+    pub by_smid: Vec<usize>,
+}
+
 /// A placed cluster with CTAs still to send.
 #[derive(Clone, Debug)]
 struct PendingCluster {
