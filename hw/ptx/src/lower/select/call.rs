@@ -17,9 +17,6 @@ use warpwave_isa::program::Assertion;
 /// Maximum nesting of inlined calls. No compiler's output comes near, and each level uses host stack.
 const MAX_CALL_DEPTH: usize = 128;
 
-/// Maximum number of inlined calls in a kernel.
-const MAX_CALLS: usize = 1024;
-
 /// Minimum register count of a kernel with real calls in the vendor's assembler: by register, system and recursive calls.
 pub(super) const CALL_REGISTERS: usize = 24;
 
@@ -123,12 +120,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         if self.frames.len() > MAX_CALL_DEPTH {
             let what = format!("calls nested more than {MAX_CALL_DEPTH} deep (calls are inlined)");
             return Err(unsupported(form, &what));
-        }
-        if self.n_calls == MAX_CALLS {
-            return Err(unsupported(
-                form,
-                "more than 1024 calls in one kernel (calls are inlined)",
-            ));
         }
         self.n_calls += 1;
         let line = self.line;
