@@ -16,6 +16,9 @@ use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{FAULT, Failure, INTERRUPTED, STUCK, TRAP};
 
+/// Remedy for a failed `assert`.
+const FAILED_ASSERT: &str = "an assert in the kernel failed: check the kernel's arguments, or its condition";
+
 /// Limit of the lines of each list: reasons, PTX lines, components that wait.
 const MAX_WAITS: usize = 16;
 
@@ -67,14 +70,14 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
     let place = place(scenario, &bench.programs()[launch], trap.pc);
     let advice = match assertion {
-        Some(_) => "an assert in the kernel failed: check the kernel's arguments, or its condition".to_owned(),
+        Some(assertion) => assertion.remedy.unwrap_or(FAILED_ASSERT).to_owned(),
         None => advice(scenario, bench, launch, trap),
     };
     let _ = write!(out, "\n  at instruction {}, {place}\n  {advice}", trap.pc);
     out
 }
 
-/// The text for a failed `assert` in the kernel.
+/// The text for a failed `assert` in the kernel, or for a check that the compiler added.
 fn failed(assertion: &Assertion) -> String {
     let Assertion {
         message,
@@ -83,6 +86,9 @@ fn failed(assertion: &Assertion) -> String {
         function,
         ..
     } = assertion;
+    if assertion.remedy.is_some() {
+        return message.clone();
+    }
     let mut out = format!("assertion failed: `{message}`");
     if !file.is_empty() {
         let _ = write!(out, "\n  at {file}:{source_line}");
