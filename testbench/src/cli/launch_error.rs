@@ -156,7 +156,13 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
         };
     }
     let Some(address) = trap.address else {
-        return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
+        // A grid barrier of cooperative groups traps without the workspace that these registers point to.
+        return match scenario.ptx.contains("%envreg2") {
+            true => "the kernel executed `trap`: a check in its code failed, or it has a grid barrier of cooperative groups; a cooperative \
+                     launch is not modelled, so write that barrier with atomics on a counter in global memory"
+                .to_owned(),
+            false => "the kernel executed `trap`, most likely after a failed check in its code".to_owned(),
+        };
     };
     if trap.space == bulk::MAP_SPACE {
         return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), from constant or \
