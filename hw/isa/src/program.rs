@@ -192,13 +192,15 @@ pub enum ClusterRequirement {
     Exact([u32; 3]),
 }
 
-/// An assertion of the source, found by the line of its trap.
+/// An assertion of the source, or a check that the compiler added, found by the line of its trap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assertion {
     /// Line of the trap in the PTX text.
     pub line: u32,
     /// The expression, or empty if the text does not contain it. The names below are empty likewise.
     pub message: String,
+    /// Remedy, for a check that the compiler added. Its message says what is wrong.
+    pub remedy: Option<&'static str>,
     /// Source file.
     pub file: String,
     /// Source line, or 0 if the text does not contain it.

@@ -8,6 +8,7 @@
 //! - No lock is held, so lanes of a warp make progress on every GPU.
 //! - A request of 0 bytes, or one that does not fit, returns 0. Among concurrent requests, one that fails may use up the rest.
 //! - `free` of 0 has no effect. `free` of another pointer that `malloc` did not return, or of a freed one, traps.
+//! - `free` releases, and the `malloc` that gives the block to another thread acquires: CUDA's are safe for threads.
 //! - The heap lives as long as the module: blocks survive a launch.
 
 use crate::ast::Module;

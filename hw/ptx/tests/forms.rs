@@ -124,6 +124,90 @@ fn texts_of_old_ptx_versions_need_fewer_modifiers() {
     }
 }
 
+/// The vendor's assembler (ptxas 13.5) takes these modifiers on either side of the type. Headers of CUDA write `max.s32.relu`.
+#[test]
+fn modifier_after_the_type_gives_the_code_of_one_before_it() {
+    let code = |form: &str| {
+        let text = module(form);
+        let compiled = warpwave_ptx::compile(&text).unwrap_or_else(|found| panic!("{form}: {}", found[0].message));
+        let program = compiled.entries[0].program().clone();
+        let program = program.unwrap_or_else(|found| panic!("{form}: {}", found[0].message));
+        program.code().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let pairs = [
+        (
+            "min.s32.relu",
+            "min.relu.s32",
+            "%r1, %r2, %r3; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "max.s32.relu",
+            "max.relu.s32",
+            "%r1, %r2, %r3; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "min.s16x2.relu",
+            "min.relu.s16x2",
+            "%r1, %r2, %r3; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "max.s16x2.relu",
+            "max.relu.s16x2",
+            "%r1, %r2, %r3; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "min.f32.xorsign.abs",
+            "min.xorsign.abs.f32",
+            "%f1, %f0, %f0; st.global.f32 [%d1], %f1;",
+        ),
+        ("add.s32.sat", "add.sat.s32", "%r1, %r2, %r3; st.global.u32 [%d1], %r1;"),
+        (
+            "mad.hi.s32.sat",
+            "mad.hi.sat.s32",
+            "%r1, %r2, %r3, %r4; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "fma.rn.f16.relu",
+            "fma.rn.relu.f16",
+            "%h1, %h2, %h3, %h4; st.global.u16 [%d1], %h1;",
+        ),
+        (
+            "cvt.f16.f32.rn.relu",
+            "cvt.rn.relu.f16.f32",
+            "%h1, %f0; st.global.u16 [%d1], %h1;",
+        ),
+        (
+            "cvt.pack.u16.s32.sat",
+            "cvt.pack.sat.u16.s32",
+            "%r1, %r2, %r3; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "bfind.u64.shiftamt",
+            "bfind.shiftamt.u64",
+            "%r1, %d2; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "szext.u32.clamp",
+            "szext.clamp.u32",
+            "%r1, %r2, %r3; st.global.u32 [%d1], %r1;",
+        ),
+        (
+            "slct.s32.f32.ftz",
+            "slct.ftz.s32.f32",
+            "%r1, %r2, %r3, %f0; st.global.u32 [%d1], %r1;",
+        ),
+    ];
+    for (after, before, operands) in pairs {
+        assert_eq!(
+            code(&format!("{after} {operands}")),
+            code(&format!("{before} {operands}")),
+            "{after}"
+        );
+    }
+    // These words are parts of the name, with a place of their own.
+    assert!(finding("mul24.s32.lo %r1, %r2, %r3;").is_some());
+}
+
 #[test]
 fn listed_forms_run_or_are_refused_by_name() {
     let [run, refused] = forms();

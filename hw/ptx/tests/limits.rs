@@ -77,6 +77,26 @@ fn calls_that_multiply_the_code_are_refused() {
     );
 }
 
+/// Debug code of libcu++ has some thousand calls in a kernel. One kernel with too many has one finding, wherever its calls are.
+#[test]
+fn empty_calls_that_multiply_are_refused_once() {
+    let nested = |n: usize| {
+        let calls = |name: &str| format!("call {name};\n").repeat(n);
+        format!(
+            "{HEAD}.func f() {{ ret; }}\n.func g() {{\n{}ret; }}\n.entry k() {{\n{}ret; }}",
+            calls("f"),
+            calls("g")
+        )
+    };
+    assert!(findings(&nested(90)).is_empty());
+    let refused = only_finding(&nested(91));
+    assert!(
+        refused
+            .starts_with("unsupported: kernel `k` has more than 8192 calls, including the functions that it calls\n"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn calls_that_multiply_registers_are_refused() {
     let text = format!(

@@ -1,5 +1,6 @@
 //! `warpwave check`: lists the errors, unsupported instructions and warnings of a PTX file.
 
+mod cooperative;
 mod unwritten;
 
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use warpwave_components::sm::timing;
 use warpwave_components::text_file;
 use warpwave_isa::program::Program;
 use warpwave_ptx::diag::render_all;
-use warpwave_ptx::{Diagnostic, Module, compile, parse};
+use warpwave_ptx::{Diagnostic, Module, ast, compile, parse};
 
 use super::failure::{Failure, INPUT, worse};
 use super::print;
@@ -26,8 +27,12 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
         Failure::input(format!("{shown} {}\n{findings_text}", refusal(&findings)))
     })?;
     // The module compiles, so its text parses.
-    let unwritten = parse(&text).map_or_else(|_| Vec::new(), |tree| unwritten::warnings(&tree));
-    let mut warnings = [&module.warnings[..], &unwritten].concat();
+    let of_tree = |tree: ast::Module<'_>| [unwritten::warnings(&tree), cooperative::warnings(&tree)].concat();
+    let mut warnings = [
+        module.warnings.clone(),
+        parse(&text).map_or_else(|_| Vec::new(), of_tree),
+    ]
+    .concat();
     warnings.sort_by_key(|warning| warning.span.start);
     // Warnings do not change the exit code.
     print(&render_all(&warnings, &shown, &text))?;

@@ -16,6 +16,9 @@ use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{FAULT, Failure, INTERRUPTED, STUCK, TRAP};
 
+/// Remedy for a failed `assert`.
+const FAILED_ASSERT: &str = "an assert in the kernel failed: check the kernel's arguments, or its condition";
+
 /// Limit of the lines of each list: reasons, PTX lines, components that wait.
 const MAX_WAITS: usize = 16;
 
@@ -67,14 +70,14 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
     let place = place(scenario, &bench.programs()[launch], trap.pc);
     let advice = match assertion {
-        Some(_) => "an assert in the kernel failed: check the kernel's arguments, or its condition".to_owned(),
+        Some(assertion) => assertion.remedy.unwrap_or(FAILED_ASSERT).to_owned(),
         None => advice(scenario, bench, launch, trap),
     };
     let _ = write!(out, "\n  at instruction {}, {place}\n  {advice}", trap.pc);
     out
 }
 
-/// The text for a failed `assert` in the kernel.
+/// The text for a failed `assert` in the kernel, or for a check that the compiler added.
 fn failed(assertion: &Assertion) -> String {
     let Assertion {
         message,
@@ -83,6 +86,9 @@ fn failed(assertion: &Assertion) -> String {
         function,
         ..
     } = assertion;
+    if assertion.remedy.is_some() {
+        return message.clone();
+    }
     let mut out = format!("assertion failed: `{message}`");
     if !file.is_empty() {
         let _ = write!(out, "\n  at {file}:{source_line}");
@@ -150,7 +156,13 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
         };
     }
     let Some(address) = trap.address else {
-        return "the kernel executed `trap`, most likely after a failed check in its code".to_owned();
+        // A grid barrier of cooperative groups traps without the workspace that these registers point to.
+        return match scenario.ptx.contains("%envreg2") {
+            true => "the kernel executed `trap`: a check in its code failed, or it has a grid barrier of cooperative groups; a cooperative \
+                     launch is not modelled, so write that barrier with atomics on a counter in global memory"
+                .to_owned(),
+            false => "the kernel executed `trap`, most likely after a failed check in its code".to_owned(),
+        };
     };
     if trap.space == bulk::MAP_SPACE {
         return "a copy of a tile takes its tensor map from a kernel parameter (`const __grid_constant__ CUtensorMap`), from constant or \

@@ -123,6 +123,30 @@ fn register_that_nothing_writes_has_a_warning_and_no_failure() {
     );
 }
 
+/// The start of `cooperative_groups::this_grid().sync()`, as nvcc writes it.
+const GRID_BARRIER: &str = ".version 8.0\n.target sm_80\n.entry k()\n{\n.reg .b32 %r<5>;\n.reg .b64 %rd<6>;\n.reg .pred %p<2>;\n\
+    mov.u32 %r3, %envreg2;\ncvt.u64.u32 %rd4, %r3;\nmov.u32 %r4, %envreg1;\ncvt.u64.u32 %rd5, %r4;\nbfi.b64 %rd1, %rd5, %rd4, 32, 32;\n\
+    setp.ne.s64 %p1, %rd1, 0;\n@%p1 bra ON;\ntrap;\nON:\nret;\n}\n";
+
+#[test]
+fn grid_barrier_of_cooperative_groups_has_a_warning_and_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.ptx"), GRID_BARRIER).unwrap();
+    let answer = warpwave_in(folder.path(), &["check", "k.ptx"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let says = "warning: a cooperative launch is not modelled: this register is 0\n  --> k.ptx:8:14\n";
+    assert!(answer.out.starts_with(says), "{}", answer.out);
+    assert_eq!(answer.out.matches("warning: ").count(), 1, "{}", answer.out);
+    let scenario = "ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\nargs = []\n";
+    fs::write(folder.path().join("s.toml"), scenario).unwrap();
+    let stopped = warpwave_in(folder.path(), &["run", "s.toml", "--gpu", "tiny"]);
+    assert_fails(
+        &stopped,
+        3,
+        &["a cooperative launch is not modelled", "with atomics on a counter"],
+    );
+}
+
 /// A module with unsupported data. The kernel `near` uses the table, `far` does not.
 const UNSUPPORTED_DATA: &str = ".version 8.0\n.target sm_80\n.global .u32 words[4];\n.global .u32 table[2] = {words, 7};\n\
     .entry near()\n{\n.reg .b32 %r;\nld.global.u32 %r, [table];\nst.global.u32 [words], %r;\nret;\n}\n.entry far()\n{\nret;\n}\n";

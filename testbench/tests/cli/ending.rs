@@ -54,6 +54,29 @@ error: inlined: launch[0]: out-of-bounds access: 4 bytes of global memory at 0x1
     assert_eq!((answer.code, error.as_deref()), (3, Some(expected)));
 }
 
+/// A call through a pointer that is null, or that is no address of a function. Each has one candidate with its parameters, or none.
+#[test]
+fn call_through_a_pointer_that_names_no_function_says_so() {
+    let function = ".func (.param .b32 r) f (.param .b32 p) { st.param.b32 [r], 7; ret; }\n.global .u64 other = f;\n";
+    for (functions, pointer) in [("", "0"), (function, "0"), (function, "5")] {
+        let ptx = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n{functions}.global .u64 pointer = {pointer};\n.visible .entry k() {{\n\
+             .reg .b32 %r<2>; .reg .b64 %rd<2>;\nld.global.u64 %rd1, [pointer];\n\
+             {{ .param .b32 a; .param .b32 b; st.param.b32 [a], 3;\nproto: .callprototype (.param .b32 _) _ (.param .b32 _);\n\
+             call (b), %rd1, (a), proto;\nld.param.b32 %r1, [b]; }}\nst.global.u32 [pointer], %r1;\nret; }}"
+        );
+        let text = "ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\nargs = []\n";
+        let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+        let answer = warpwave(&["run", path.to_str().unwrap(), "--gpu", "tiny"]);
+        let says = [
+            "launch[0]: the pointer of the call names no function\n",
+            ": call (b), %rd1, (a), proto;\n  it is null, or not the address of a function",
+        ];
+        assert_fails(&answer, 3, &says);
+        assert!(!answer.err.contains("assert"), "{}", answer.err);
+    }
+}
+
 /// Runs 8 threads that each load or store at an address of their own: `%a` and `%w` are four times the thread index. `outside` declares
 /// module variables, `body` the kernel's own.
 fn access(outside: &str, body: &str) -> Answer {

@@ -287,6 +287,29 @@ fn cluster_barrier_orders_its_blocks_unless_the_arrival_is_relaxed() {
     );
 }
 
+/// CUDA's `malloc` and `free` are safe for threads. A block of memory that one thread frees goes to another, which writes it.
+#[test]
+fn free_orders_a_block_of_memory_for_the_next_thread() {
+    let mut scenario = scenario("", [1, 64], None, 1);
+    scenario.ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\
+         .extern .func (.param .b64 func_retval0) malloc (.param .b64 malloc_param_0);\n\
+         .extern .func free (.param .b64 free_param_0);\n\
+         .entry k() {\n.reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .pred %p<2>;\nmov.u32 %r1, %tid.x; mov.u32 %r2, 0;\n\
+         AGAIN:\n{ .param .b64 param0; st.param.b64 [param0], 64; .param .b64 retval0;\n\
+         call.uni (retval0), malloc, (param0);\nld.param.b64 %rd1, [retval0]; }\n\
+         st.u32 [%rd1], %r1;\n\
+         { .param .b64 param0; st.param.b64 [param0], %rd1;\ncall.uni free, (param0); }\n\
+         add.u32 %r2, %r2, 1; add.u32 %r1, %r1, 64; setp.lt.u32 %p1, %r2, 3;\n@%p1 bra AGAIN;\nret; }\n"
+        .to_owned();
+    assert_eq!(found(&scenario), []);
+    // The block after its `free` belongs to nobody: a late store races with the next owner.
+    let late = scenario
+        .ptx
+        .replace("add.u32 %r2, %r2, 1;", "st.u32 [%rd1], %r2;\nadd.u32 %r2, %r2, 1;");
+    scenario.ptx = late;
+    assert!(!found(&scenario).is_empty());
+}
+
 #[test]
 fn launch_orders_all_before_it() {
     let body = "add.u32 %r3, %all, 64;\nand.b32 %r3, %r3, 127;\nmov.u64 %rd2, data;\nmad.wide.u32 %rd2, %r3, 4, %rd2;\n\

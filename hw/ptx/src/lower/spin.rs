@@ -27,6 +27,9 @@ pub(super) fn spin_exits(code: &Code, graph: &Graph) -> Vec<bool> {
     }
     for (latch, header) in back_edges(graph) {
         let body = body(graph, latch, header);
+        if !may_spin(code, &body) {
+            continue;
+        }
         for block in (0..spin_exits.len()).filter(|&block| body[block]) {
             let leaves = graph.successors[block].iter().any(|&next| !body[next]);
             spin_exits[block] |= leaves && is_spin_exit(code, &body, block);
@@ -54,6 +57,15 @@ fn body(graph: &Graph, latch: BlockId, header: BlockId) -> Vec<bool> {
         }
     }
     body
+}
+
+/// True if a loop polls, and has no store that is no poll. Debug code has loops with thousands of blocks, most of them with a store.
+fn may_spin(code: &Code, body: &[bool]) -> bool {
+    let ops = || {
+        let blocks = code.blocks.iter().zip(body).filter(|(_, inside)| **inside);
+        blocks.flat_map(|(block, _)| &block.ops)
+    };
+    ops().any(is_poll) && !ops().any(|op| op.is(Opcode::St) || op.is(Opcode::Red))
 }
 
 /// True if block `exit` leaves the loop `body` by a test of polled memory.

@@ -17,8 +17,9 @@ use warpwave_isa::program::Assertion;
 /// Maximum nesting of inlined calls. No compiler's output comes near, and each level uses host stack.
 const MAX_CALL_DEPTH: usize = 128;
 
-/// Maximum number of inlined calls in a kernel.
-const MAX_CALLS: usize = 1024;
+/// Remedy for a call through a pointer that names no function.
+const NO_FUNCTION: &str =
+    "it is null, or not the address of a function of this module with these parameters: set it before the call";
 
 /// Minimum register count of a kernel with real calls in the vendor's assembler: by register, system and recursive calls.
 pub(super) const CALL_REGISTERS: usize = 24;
@@ -82,7 +83,14 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.jump(end, VGuard::ALWAYS);
             self.label(next);
         }
-        // The register holds no function address.
+        self.code.assertions.push(Assertion {
+            line: self.line,
+            message: "the pointer of the call names no function".to_owned(),
+            remedy: Some(NO_FUNCTION),
+            file: String::new(),
+            source_line: 0,
+            function: String::new(),
+        });
         self.emit(Op::machine(Opcode::Trap));
         self.label(end);
         self.end_skip(skip_label);
@@ -124,12 +132,6 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             let what = format!("calls nested more than {MAX_CALL_DEPTH} deep (calls are inlined)");
             return Err(unsupported(form, &what));
         }
-        if self.n_calls == MAX_CALLS {
-            return Err(unsupported(
-                form,
-                "more than 1024 calls in one kernel (calls are inlined)",
-            ));
-        }
         self.n_calls += 1;
         let line = self.line;
         let (returns, params) = callee.params.split_at(callee.function.returns.len());
@@ -148,6 +150,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             self.code.assertions.push(Assertion {
                 line,
                 message: heap::WRONG_FREE.to_owned(),
+                remedy: None,
                 file: String::new(),
                 source_line: 0,
                 function: "free".to_owned(),

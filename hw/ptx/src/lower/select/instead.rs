@@ -2,6 +2,9 @@
 
 use crate::diag::Diagnostic;
 
+/// Remedy for a format of 4 or 6 bits. Another format has other values, so it is no replacement.
+const NARROW: &str = "convert with integer instructions: the machine has no formats of 4 or 6 bits";
+
 /// Opcodes and modifiers, each with what to write in its place.
 const INSTEAD: &[(&str, &str)] = &[
     (
@@ -14,9 +17,9 @@ const INSTEAD: &[(&str, &str)] = &[
     ("istypep", "leave it out: the declaration of a reference tells its type"),
     (".tile::gather4", "copy each row with a `.tile` of one row"),
     (".tile::scatter4", "copy each row with a `.tile` of one row"),
-    (".e2m1x2", "use `.e4m3x2` or `.e5m2x2`"),
-    (".e2m3x2", "use `.e4m3x2` or `.e5m2x2`"),
-    (".e3m2x2", "use `.e4m3x2` or `.e5m2x2`"),
+    (".e2m1x2", NARROW),
+    (".e2m3x2", NARROW),
+    (".e3m2x2", NARROW),
     (".bulk", "store each word with a `st` of its own"),
 ];
 

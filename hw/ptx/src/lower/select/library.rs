@@ -153,10 +153,25 @@ fn body(code: &str) -> Option<&'static Body<'static, 'static>> {
     Some(body)
 }
 
-/// Returns the library code of an instruction.
+/// Returns the library code of an instruction. The vendor's assembler takes a modifier on either side of the types.
 pub(super) fn code_of(form: &Form<'_, '_>) -> Option<&'static str> {
+    let (library, opcode) = (Library::get(), std::iter::once(form.opcode()));
     let qualifiers = form.op.instruction.qualifiers.iter().map(|name| name.text);
-    Library::get().code(std::iter::once(form.opcode()).chain(qualifiers))
+    let as_written = library.code(opcode.clone().chain(qualifiers.clone()));
+    let is_type = |word: &&str| Type::from_dotted(word).is_some();
+    let is_modifier = |word: &&str| !is_type(word);
+    as_written.or_else(|| {
+        let mut late = qualifiers
+            .clone()
+            .skip_while(is_modifier)
+            .filter(is_modifier)
+            .peekable();
+        late.peek()?;
+        // `.lo` and `.hi` have their place in the name.
+        let is_movable = late.all(|word| ![".lo", ".hi"].contains(&word));
+        let types_last = qualifiers.clone().filter(is_modifier).chain(qualifiers.filter(is_type));
+        library.code(opcode.chain(types_last)).filter(|_| is_movable)
+    })
 }
 
 impl<'t, 'a> Selector<'_, 't, 'a> {

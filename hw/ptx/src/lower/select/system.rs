@@ -39,6 +39,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let assertion = Assertion {
             line: self.line,
             message: text(0).unwrap_or_default(),
+            remedy: None,
             file: text(1).unwrap_or_default(),
             source_line: given.get(2).and_then(|value| self.number_of(value)).unwrap_or(0),
             function: text(3).unwrap_or_default(),
