@@ -44,8 +44,8 @@ use warpwave_hw::time::Cycle;
 
 use crate::config;
 use crate::front::delay_queue::DelayQueue;
-pub use crate::front::gigathread::gpcs::Sms;
 use crate::front::gigathread::gpcs::Gpcs;
+pub use crate::front::gigathread::gpcs::Sms;
 use crate::front::gigathread::order::Candidate;
 use crate::proto::launch::{CtaLaunch, Grid, GridEvent, SmEvent};
 
