@@ -302,7 +302,7 @@ fn free_orders_a_block_of_memory_for_the_next_thread() {
          add.u32 %r2, %r2, 1; add.u32 %r1, %r1, 64; setp.lt.u32 %p1, %r2, 3;\n@%p1 bra AGAIN;\nret; }\n"
         .to_owned();
     assert_eq!(found(&scenario), []);
-    // The block after its `free` belongs to nobody: a late store races with the next owner.
+    // A store after `free` races with the next owner of the block.
     let late = scenario
         .ptx
         .replace("add.u32 %r2, %r2, 1;", "st.u32 [%rd1], %r2;\nadd.u32 %r2, %r2, 1;");
