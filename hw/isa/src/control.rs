@@ -18,7 +18,7 @@
 //! predicate with a fixed latency. Guarantee: a machine that obeys the words, without a scoreboard, is free of hazards on every path. It
 //! reads no register before its value is written, and overwrites none before it is read.
 //! - A fixed-latency result is covered by stalls. It is ready at the end of its basic block.
-//! - Any other result takes one of six dependency barriers. Several results may share one ([`allocate`]).
+//! - Any other result takes one of six dependency barriers. Several results may share one (`allocate`).
 //! - A barrier becomes visible two cycles after the instruction that takes it.
 //!
 //! ```
