@@ -90,17 +90,16 @@ impl GpuConfig {
         .collect()
     }
 
-    /// SMs in the order of `%smid`: the TPCs go around the GPCs. Seen in logs of clusters on H800 (luo25, grade A): a cluster of 16 in one of
-    /// 7 GPCs has `%smid` 2, 3, 16, 17, 30, 31 and so on.
+    /// SMs in the order of `%smid`, which numbers one TPC of each GPC in turn. Source: logs of clusters on an H800 (luo25, grade A). A cluster
+    /// of 16 in one of 7 GPCs has `%smid` 2, 3, 16, 17, 30, 31.
     pub fn by_smid(&self) -> Vec<usize> {
         let per_tpc = self.topology.sms_per_tpc as usize;
         let gpcs = self.gpcs();
         let rounds = gpcs.iter().map(|sms| sms.len() / per_tpc).max().unwrap_or(0);
+        // Empty if the GPC has fewer TPCs.
         let tpc = |round: usize, sms: &Range<usize>| {
             let first = sms.start + round * per_tpc;
-            (first..first + per_tpc)
-                .filter(|sm| sms.contains(sm))
-                .collect::<Vec<usize>>()
+            first..(first + per_tpc).min(sms.end)
         };
         (0..rounds)
             .flat_map(|round| gpcs.iter().flat_map(move |sms| tpc(round, sms)))

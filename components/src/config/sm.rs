@@ -34,8 +34,8 @@ pub struct Sm {
     pub register_banks: u32,
     /// Warp-wide registers read per bank and cycle.
     pub register_read_ports: u32,
-    /// Dependency barriers of a warp, at most 6. The compiler gives each result of variable latency one of them, and its first reader waits
-    /// until nothing in flight holds it. 0: the scoreboard tracks each register.
+    /// Dependency barriers of a warp, at most 6. The compiler gives each result of variable latency one of them. The first reader waits until
+    /// no result in flight holds it. 0: the scoreboard tracks each register.
     pub dependency_barriers: u32,
     /// Arithmetic pipes of a sub-core.
     pub pipes: Pipes,

@@ -88,7 +88,7 @@ fn listing_has_the_control_words_of_the_named_gpu() {
     fs::write(folder.path().join("k.ptx"), text).unwrap();
     let answer = warpwave_in(folder.path(), &["check", "k.ptx", "--code", "--gpu", "tiny"]);
     assert_eq!(answer.code, 0, "{}", answer.err);
-    // On `tiny` a double takes 8 cycles and a move 4; the counter of a load is 2 or higher, and is seen two cycles behind it.
+    // On `tiny` a double takes 8 cycles and a move 4. The counter of a load is 2 or higher. It is seen two cycles later.
     let expected = "
 k on tiny
 B: counters it waits for. R, W: counters for its reads and its result. Y: yield. S: cycles to the next. Then reused operands

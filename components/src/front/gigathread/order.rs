@@ -22,7 +22,8 @@ pub struct Candidate {
 }
 
 impl CtaOrder {
-    /// Chooses one of `candidates`, which come in the order of `%smid`. `can_send` is true for an index that can be sent a CTA in this cycle.
+    /// Chooses one of `candidates`: SMs in the order of `%smid`, or GPCs and their SMs by number. `can_send` is true for one that can be sent a
+    /// CTA in this cycle.
     #[inline]
     pub(super) fn choose(
         self,

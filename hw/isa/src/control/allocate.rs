@@ -4,8 +4,8 @@
 //! 2. Otherwise it takes the lowest free barrier. Results from behind the L1 begin at barrier 2. The two below are left for short waits.
 //! 3. Without a free barrier it shares the one taken last, so that older waits do not get longer.
 //!
-//! Seen in code of ptxas 13.5 for sm_90: 20 loads in a row with a sum of each take barriers 2, 3, 4, 5, 5, 5 and so on. Eight loads that
-//! four FFMA read take 2, 2, 3, 3, 4, 4, 5, 5.
+//! Source: code of ptxas 13.5 for sm_90. Twenty loads, each with a sum of its own, take barriers 2, 3, 4, 5, 5, 5. Eight loads that four
+//! FFMA read take 2, 2, 3, 3, 4, 4, 5, 5.
 
 use super::DEP_BARRIERS;
 
