@@ -13,8 +13,8 @@ const MAX_WORDS: usize = 1 << 22;
 
 /// Maximum inlined calls of a kernel. Calls of empty functions would otherwise multiply without an operation.
 ///
-/// Debug code needs thousands: atomics of libcu++ have 4991 in a kernel (nvcc 13.5, `-G`). Eleven kernels of its barriers and pipes, of up to
-/// 1770 calls, compile in 19 s of host time and 80 MB together.
+/// Debug code needs thousands: atomics of libcu++ have 4991 in a kernel (nvcc 13.5, `-G`). `warpwave check` of a release build takes 2.4 s for
+/// a module with its barriers and pipes, of up to 1770 calls a kernel. It takes 51 s for a module with its atomics.
 const MAX_CALLS: usize = 1 << 13;
 
 impl Selector<'_, '_, '_> {
