@@ -1,12 +1,13 @@
 //! Target: one warp scheduler with its scoreboards, between CTA manager, dispatch unit, branch unit and LSU.
 //!
 //! Oracle: each warp issues its instructions in program order, each once. No instruction issues while a register or predicate that it
-//! touches has a pending write, or while its fence or guard must wait. A warp ends once, with nothing in flight.
+//! touches has a pending write, while a result holds a dependency barrier that it names, or while its fence or guard must wait. A warp ends
+//! once, with nothing in flight.
 
 use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
-use warpwave_components::config::{SchedulerPolicy, SlotRelease};
+use warpwave_components::config::{SchedulerPolicy, SlotRelease, Sm};
 use warpwave_components::proto::issue::{Issue, Release};
 use warpwave_components::proto::launch::{Grid, ResultWait};
 use warpwave_components::proto::predecoded;
@@ -43,6 +44,9 @@ pub struct Input {
     guard_latency: u32,
     #[arbitrary(with = within(1..=4))]
     memory_queue: u32,
+    /// Dependency barriers of a warp. 0 for a scoreboard of registers.
+    #[arbitrary(with = one_of(&[0, 6, 1, 2, 3]))]
+    dependency_barriers: u32,
     issue_pace: Pace,
     event_pace: Pace,
     /// Cycles of a pipe, of the memory queue and of the memory, chosen by program counter.
@@ -93,7 +97,7 @@ static INSTS: LazyLock<Vec<Inst>> = LazyLock::new(|| grid(MENU).program.code().t
 static EMPTY: LazyLock<Grid> = LazyLock::new(|| grid("EXIT"));
 
 /// The grid with the program of an input.
-fn program(choices: &[u8]) -> Arc<Grid> {
+fn program(choices: &[u8], dependency_barriers: u32) -> Arc<Grid> {
     // Only the last instruction is an EXIT, so no warp ends before it.
     let exit = INSTS.len() - 1;
     let chosen = choices.iter().map(|choice| usize::from(*choice) % exit);
@@ -105,7 +109,11 @@ fn program(choices: &[u8]) -> Arc<Grid> {
     }
     code.push(INSTS[exit]);
     let program = Arc::new(Program::new("fuzz", code, Requirements::default()));
-    let timing = timing::table(&program, &TINY.sm);
+    let sm = Sm {
+        dependency_barriers,
+        ..TINY.sm.clone()
+    };
+    let timing = timing::table(&program, &sm);
     Arc::new(Grid {
         predecoded: predecoded::table(&program, &timing),
         timing,
@@ -239,6 +247,7 @@ impl Neighbours {
         assert_eq!(pc, next, "the next instruction of warp {}", issue.warp());
         assert_eq!(issue.active(), LaneMask::ALL, "lanes of warp {}", issue.warp());
         let (inst, decoded) = self.grid.instruction(pc);
+        let barriers = self.grid.timing[pc as usize].barriers.wait;
         let pending = warp
             .in_flight
             .iter()
@@ -253,8 +262,10 @@ impl Neighbours {
             let orders = inst.op == Opcode::Membar
                 && of_earlier.pipe == Pipe::Lsu
                 && !matches!(earlier.op, Opcode::St | Opcode::Red);
+            let held = self.grid.timing[other.pc as usize].barriers.write;
+            let is_barred = held.is_some_and(|barrier| barriers >> barrier & 1 == 1);
             assert!(
-                !(hazard || waits || orders),
+                !(hazard || waits || orders || is_barred),
                 "warp {}: {inst:?} issues in cycle {issued} before {earlier:?} of cycle {} ends",
                 issue.warp(),
                 other.issued
@@ -406,7 +417,7 @@ impl World for Neighbours {
 /// # Panics
 /// If an instruction issues out of order or too early, if a warp never ends, or if the scheduler breaks the contract.
 pub fn check(input: Input) {
-    let grid = program(&input.code);
+    let grid = program(&input.code, input.dependency_barriers);
     let build = |wiring: &Wiring| {
         let (command, commands) = wiring.input(1, 2);
         let (release, releases) = wiring.input(1, 2);

@@ -1,12 +1,13 @@
 //! Target: shared memory between an LSU, its sub-cores and other SMs.
 //!
 //! Oracle: the accesses of the LSU take effect in order of arrival, lane by lane, as in a memory without time. Lines of other SMs do so in
-//! a region of their own. Each access returns once, to its sub-core.
+//! a region of their own. Each access returns once, to its sub-core. A line access for a CTA that has ended changes nothing.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 use arbitrary::Arbitrary;
-use warpwave_components::proto::cluster::remote_address;
+use warpwave_components::proto::cluster::{CtaResidence, MAX_START, RemoteByte};
 use warpwave_components::proto::launch::{Grid, Route, Trap};
 use warpwave_components::proto::mem::Packet;
 use warpwave_components::proto::warp::WarpInst;
@@ -18,7 +19,7 @@ use warpwave_isa::lane::WARP_SIZE;
 
 use crate::draw::{Pace, one_of, up_to, within};
 use crate::features;
-use crate::harness::{SecondRun, Sink, Source, Wiring, World, check as check_component, combine};
+use crate::harness::{Late, SecondRun, Sink, Source, Wiring, World, check as check_component, combine};
 use crate::parts::{Owed, PlainMemory, Request, TINY};
 use crate::warp_access::{AccessSpec, check_results, grid, perform};
 
@@ -40,9 +41,34 @@ pub struct Input {
     depth: u32,
     paces: [Pace; 6],
     #[arbitrary(with = up_to(12))]
-    lines: Vec<Request>,
+    lines: Vec<LineSpec>,
+    /// Starts and ends of CTAs, in turn for each slot.
+    #[arbitrary(with = up_to(8))]
+    changes: Vec<Change>,
+    /// The start number before the first one of each slot.
+    #[arbitrary(with = one_of(&[0, 1, MAX_START - 1, MAX_START - 2, MAX_START]))]
+    first_start: u32,
     #[arbitrary(with = up_to(30))]
     accesses: Vec<AccessSpec>,
+}
+
+/// A line access.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct LineSpec {
+    request: Request,
+    /// The CTA that it is for: the number of its start in the slot. None for an access without a check.
+    #[arbitrary(with = one_of(&[None, Some(1), Some(2), Some(3)]))]
+    start: Option<u32>,
+}
+
+/// The next start or end of a CTA in a slot.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+struct Change {
+    #[arbitrary(with = one_of(&[3, 40, 200]))]
+    gap: u64,
+    /// The slot, after those of the LSU's CTA.
+    #[arbitrary(with = within(0..=2))]
+    slot: u8,
 }
 
 /// Bytes of the CTA. The lines of other SMs come after them.
@@ -68,8 +94,82 @@ static GRID: LazyLock<Arc<Grid>> = LazyLock::new(|| {
     })
 });
 
-/// Another SM: its accesses, their responses, and what it expects.
-type LineSource = (Source<Box<Packet>>, Sink<Box<Packet>>, Owed);
+/// Bytes of a CTA slot.
+const SLOT_BYTES: u32 = 512;
+
+/// Slots of the CTA of the LSU.
+const FIRST_SLOT: u8 = (CTA_BYTES / SLOT_BYTES) as u8;
+
+/// Cycles until shared memory has seen a change, at most.
+const CHANGE_CYCLES: u64 = 3;
+
+/// Another SM.
+struct LineSource {
+    output: Late<Box<Packet>>,
+    input: Sink<Box<Packet>>,
+    /// Requests without a response, in order.
+    open: VecDeque<OpenLine>,
+    owed: Owed,
+    /// Requests not sent yet.
+    n_waiting: usize,
+}
+
+/// A line access without a response.
+struct OpenLine {
+    packet: Box<Packet>,
+    /// True if its CTA had ended, and if it had not ended, in a cycle in which shared memory may have served it.
+    may_be: Outcomes,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Outcomes {
+    refused: bool,
+    served: bool,
+}
+
+/// The CTAs of a slot so far.
+#[derive(Clone, Copy, Default)]
+struct SlotHistory {
+    /// Starts.
+    started: u32,
+    is_resident: bool,
+    /// Cycle of the last change.
+    changed: u64,
+}
+
+impl SlotHistory {
+    fn change(&mut self, now: u64) {
+        self.is_resident = !self.is_resident;
+        self.started += u32::from(self.is_resident);
+        self.changed = now;
+    }
+
+    /// True if the CTA with this start has ended.
+    fn has_ended(&self, start: u32) -> bool {
+        start < self.started || start == self.started && !self.is_resident
+    }
+
+    /// Before the last change.
+    fn earlier(&self) -> Self {
+        SlotHistory {
+            started: self.started - u32::from(self.is_resident),
+            is_resident: !self.is_resident,
+            ..*self
+        }
+    }
+
+    /// Adds what an access in this cycle may become.
+    fn add(&self, start: u32, now: u64, outcomes: &mut Outcomes) {
+        let mut add = |history: &Self| match history.has_ended(start) {
+            true => outcomes.refused = true,
+            false => outcomes.served = true,
+        };
+        add(self);
+        if self.started > 0 && now <= self.changed + CHANGE_CYCLES {
+            add(&self.earlier());
+        }
+    }
+}
 
 struct Neighbours {
     input: Input,
@@ -80,6 +180,8 @@ struct Neighbours {
     n_expected: usize,
     lines: Vec<LineSource>,
     remote: PlainMemory,
+    residence: Late<CtaResidence>,
+    slots: [SlotHistory; 3],
     traps: InPort<Box<Trap>>,
 }
 
@@ -104,23 +206,112 @@ impl Neighbours {
         }
         self.n_expected = self.expected.len();
         self.start_lines();
+        self.start_changes();
     }
 
     /// Each source has lines of its own: the order between sources is free.
     fn start_lines(&mut self) {
         let (mut at, n) = (0, self.lines.len());
-        self.lines.iter_mut().for_each(|(.., owed)| *owed = Owed::default());
-        for (tag, request) in self.input.lines.iter().enumerate().filter(|_| n > 0) {
-            at += request.gap;
+        for (tag, spec) in self.input.lines.iter().enumerate().filter(|_| n > 0) {
+            at += spec.request.gap;
             let source = tag % n;
-            let (to, _, owed) = &mut self.lines[source];
-            let mut packet = request.packet(0, tag as u32);
-            let line = u32::from(request.line / 4) * n as u32 + source as u32;
+            let mut packet = spec.request.packet(0, tag as u32);
+            let line = u32::from(spec.request.line / 4) * n as u32 + source as u32;
             // After the bytes of the CTA, which only the LSU accesses.
-            packet.line = remote_address(0, CTA_BYTES + line * 128);
-            owed.request(&mut self.remote, &packet);
-            to.push(at, packet);
+            packet.line = self.input.address(CTA_BYTES + line * 128, spec.start);
+            self.lines[source].output.push(at, packet);
+            self.lines[source].n_waiting += 1;
         }
+    }
+
+    fn start_changes(&mut self) {
+        self.slots = Default::default();
+        let (mut at, mut histories) = (0, [SlotHistory::default(); 3]);
+        for change in &self.input.changes {
+            at += change.gap;
+            let history = &mut histories[usize::from(change.slot)];
+            history.change(at);
+            let residence = CtaResidence {
+                slot: FIRST_SLOT + change.slot,
+                start: self.input.start_number(history.started),
+                slot_bytes: SLOT_BYTES,
+                is_resident: history.is_resident,
+            };
+            self.residence.push(at, residence);
+        }
+    }
+
+    /// Sends starts and ends of CTAs.
+    fn change_slots(&mut self, now: Cycle) {
+        let slots = &mut self.slots;
+        self.residence
+            .tick(now, |sent| slots[usize::from(sent.slot - FIRST_SLOT)].change(now.0));
+    }
+
+    /// Sends line accesses, and checks their responses.
+    fn run_lines(&mut self, now: Cycle) {
+        for source in &mut self.lines {
+            let open = &mut source.open;
+            let mut n_sent = 0;
+            source.output.tick(now, |packet| {
+                n_sent = 1;
+                open.push_back(OpenLine {
+                    packet: packet.clone(),
+                    may_be: Outcomes::default(),
+                });
+            });
+            source.n_waiting -= n_sent;
+            for line in open.iter_mut() {
+                match self.input.named_cta(&line.packet) {
+                    Some((slot, start)) => self.slots[slot].add(start, now.0, &mut line.may_be),
+                    None => line.may_be.served = true,
+                }
+            }
+            let Some(response) = source.input.take(now) else {
+                continue;
+            };
+            let line = open.pop_front().expect("a response has a request");
+            features::note((response.is_refused(), line.may_be.refused, line.may_be.served));
+            if response.is_refused() {
+                assert!(line.may_be.refused, "refused: {:?}", line.packet);
+                assert_eq!(response.tag, line.packet.tag, "responses in the order of the requests");
+            } else {
+                assert!(line.may_be.served, "served: {:?}", line.packet);
+                // A source's lines are its own, so the order of its responses decides what each one finds.
+                source.owed.request(&mut self.remote, &without_start(line.packet));
+                source.owed.response(&without_start(response));
+            }
+        }
+    }
+}
+
+/// The packet, at its byte without a CTA: all CTAs of a slot have the same bytes.
+fn without_start(mut packet: Box<Packet>) -> Box<Packet> {
+    let to = RemoteByte::of(packet.line).expect("a line has an address in shared memory");
+    packet.line = RemoteByte { start: 0, ..to }.address();
+    packet
+}
+
+impl Input {
+    /// The start number of the nth CTA of a slot, from 1 on. Numbers wrap from `MAX_START` to 1.
+    fn start_number(&self, n: u32) -> u32 {
+        (self.first_start + n - 1) % MAX_START + 1
+    }
+
+    /// The address of a byte for the nth CTA of its slot.
+    fn address(&self, byte: u32, n: Option<u32>) -> u64 {
+        let start = n.map_or(0, |n| self.start_number(n));
+        let (sm, rank) = (0, 0);
+        RemoteByte { sm, rank, start, byte }.address()
+    }
+
+    /// The slot of an access, from 0 on, and the number of its start. None if it is not checked.
+    fn named_cta(&self, packet: &Packet) -> Option<(usize, u32)> {
+        let to = RemoteByte::of(packet.line).expect("a line has an address in shared memory");
+        let start = (1..=3).find(|n| self.start_number(*n) == to.start)?;
+        let slot = (to.byte - CTA_BYTES) / SLOT_BYTES;
+        // The slots beyond have no CTA yet.
+        (slot < 3).then_some((slot as usize, start))
     }
 }
 
@@ -136,29 +327,29 @@ impl World for Neighbours {
             }
         }
         assert!(self.traps.recv(now).is_none(), "no access traps");
-        for (source, sink, owed) in &mut self.lines {
-            source.tick(now);
-            if let Some(response) = sink.take(now) {
-                owed.response(&response);
-            }
-        }
-        let is_done = self.n_expected == 0 && self.lines.iter().all(|(.., owed)| owed.is_empty());
-        !is_done
+        self.change_slots(now);
+        self.run_lines(now);
+        let is_idle = |source: &LineSource| source.n_waiting == 0 && source.open.is_empty();
+        self.n_expected > 0 || !self.lines.iter().all(is_idle) || !self.residence.is_empty()
     }
 
     fn reset(&mut self) {
         self.lsu.clear();
         self.subcores.iter_mut().for_each(Sink::clear);
-        for (source, sink, _) in &mut self.lines {
-            source.clear();
-            sink.clear();
+        for source in &mut self.lines {
+            source.output.clear();
+            source.input.clear();
+            source.open.clear();
+            source.owed = Owed::default();
+            source.n_waiting = 0;
         }
+        self.residence.clear();
         self.traps.clear();
         self.start();
     }
 
     fn digest(&self) -> u64 {
-        let lines = self.lines.iter().map(|(_, sink, _)| sink.digest());
+        let lines = self.lines.iter().map(|source| source.input.digest());
         combine(self.subcores.iter().map(Sink::digest).chain(lines))
     }
 }
@@ -183,12 +374,15 @@ pub fn check(input: Input) {
                 output: responses,
                 latency,
             });
-            lines.push((
-                Source::new(source),
-                Sink::new(sink, input.paces[4 + n]),
-                Owed::default(),
-            ));
+            lines.push(LineSource {
+                output: Late::new(source),
+                input: Sink::new(sink, input.paces[4 + n]),
+                open: VecDeque::new(),
+                owed: Owed::default(),
+                n_waiting: 0,
+            });
         }
+        let (residence, residents) = wiring.input(1, 2);
         let (trap, traps) = wiring.output(1, 4);
         let mut shared = TINY.sm.shared;
         shared.latency = input.latency;
@@ -199,7 +393,7 @@ pub fn check(input: Input) {
             output: outputs,
             products: Vec::new(),
             lines: line_ports,
-            residence: None,
+            residence: Some(residents),
             trap,
         };
         let mut world = Neighbours {
@@ -209,6 +403,8 @@ pub fn check(input: Input) {
             n_expected: 0,
             lines,
             remote: PlainMemory::default(),
+            residence: Late::new(residence),
+            slots: Default::default(),
             traps,
             input: input.clone(),
         };
