@@ -76,6 +76,8 @@ pub struct ErrorLimits {
     pub p90: f64,
     /// For each row. A row with a larger error, or without a figure of the model, is a deviation. It needs a reason.
     pub row: f64,
+    /// For a row on a plateau of silicon.
+    pub plateau: f64,
 }
 
 /// A figure measured on silicon.
@@ -97,6 +99,9 @@ pub struct Point {
     pub grade: char,
     /// Key of the source.
     pub source: String,
+    /// True if the next smaller or the next larger `x` of the same GPU and series has the same figure within 3 %.
+    #[serde(skip)]
+    pub is_plateau: bool,
 }
 
 impl Point {
@@ -140,9 +145,25 @@ impl Family {
     pub fn points(&self) -> Vec<Point> {
         let mut reader = ::csv::Reader::from_reader(self.silicon.as_bytes());
         let points = reader.deserialize();
-        points
+        let mut points: Vec<Point> = points
             .map(|point| point.unwrap_or_else(|error| panic!("silicon/{}.csv: {error}", self.name)))
-            .collect()
+            .collect();
+        mark_plateaus(&mut points);
+        points
+    }
+
+    /// The largest error of a point, in percent, that is no deviation.
+    pub fn limit(&self, point: &Point) -> f64 {
+        if point.is_plateau {
+            self.limits.plateau
+        } else {
+            self.limits.row
+        }
+    }
+
+    /// True if the row is a deviation: its error is beyond the limit, or it has no figure.
+    pub fn is_deviation(&self, row: &Row) -> bool {
+        row.error().is_none_or(|error| error.abs() > self.limit(&row.point))
     }
 
     /// True if `--quick` runs the point, which takes seconds at most.
@@ -161,6 +182,24 @@ impl Family {
         run(lab, vec![(self, points)], threads, each)
             .pop()
             .map_or_else(Vec::new, |(_, rows)| rows)
+    }
+}
+
+/// Finds the points whose neighbour in `x` has the same figure within 3 %.
+fn mark_plateaus(points: &mut [Point]) {
+    let is_near = |a: f64, b: f64| (a - b).abs() <= 0.03 * a.max(b);
+    let mut order: Vec<usize> = (0..points.len()).filter(|n| points[*n].x.is_some()).collect();
+    let key = |point: &Point| (point.gpu.clone(), point.series.clone(), point.y.map(f64::to_bits));
+    order.sort_by(|a, b| {
+        let (a, b) = (&points[*a], &points[*b]);
+        key(a).cmp(&key(b)).then(a.x.partial_cmp(&b.x).expect("x is a number"))
+    });
+    for pair in order.windows(2) {
+        let [a, b] = [pair[0], pair[1]];
+        if key(&points[a]) == key(&points[b]) && is_near(points[a].silicon, points[b].silicon) {
+            points[a].is_plateau = true;
+            points[b].is_plateau = true;
+        }
     }
 }
 
@@ -202,4 +241,38 @@ pub fn run<'a>(
     let mut results: Vec<FamilyRows<'a>> = names.into_iter().map(|family| (family, Vec::new())).collect();
     rows.into_iter().for_each(|(_, of, row)| results[of].1.push(row));
     results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The `x` of each plateau point of a GPU and series.
+    fn plateaus(family: &str, gpu: &str, series: &str) -> Vec<u32> {
+        let points = Family::find(family).unwrap().points();
+        let found = points.iter().filter(|point| (&*point.gpu, &*point.series) == (gpu, series));
+        found.filter(|point| point.is_plateau).map(Point::x).collect()
+    }
+
+    #[test]
+    fn plateau_has_a_neighbour_with_the_same_figure() {
+        // A V100 writes 895 GB/s with 512 and with 1,024 threads, and reads 746 and 866.
+        assert_eq!(plateaus("streams", "v100-sxm2", "init"), [512, 1024]);
+        assert!(plateaus("streams", "v100-sxm2", "read").is_empty());
+    }
+
+    #[test]
+    fn plateau_has_a_limit_of_its_own() {
+        let streams = Family::find("streams").unwrap();
+        let is_deviation = |gpu: &str, series: &str, x: f64| {
+            let mut points = streams.points().into_iter();
+            let point = points.find(|point| (&*point.gpu, &*point.series, point.x) == (gpu, series, Some(x)));
+            let point = point.unwrap();
+            let model = Ok(point.silicon * 1.07);
+            streams.is_deviation(&Row { point, model, seconds: 0.0, is_stored: false })
+        };
+        // 7 % is beyond the limit of a plateau, and within the limit of a ramp.
+        assert!(is_deviation("v100-sxm2", "init", 512.0));
+        assert!(!is_deviation("v100-sxm2", "read", 512.0));
+    }
 }

@@ -333,6 +333,8 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     let l2 = &config.l2;
     faults.constant(entry!(config.l2.line), LINE as u32, LINE_IS);
     faults.constant(entry!(config.l2.sector), SECTOR as u32, SECTOR_IS);
+    faults.power_of_two(entry!(config.l2.interleave_bytes));
+    faults.at_least(entry!(config.l2.interleave_bytes), l2.line, "`l2.line`");
     faults.at_least(
         entry!(config.l2.memory_queue),
         2u32,

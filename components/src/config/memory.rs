@@ -49,8 +49,10 @@ pub struct L2 {
     /// Cycles from a slice's tag lookup to its response on a hit, L2 clock. A part of `hit_latency`: latency reports charge it to the
     /// slice, and the rest to the way back.
     pub slice_latency: u32,
-    /// Mapping of lines to slices, and of a slice's lines to its sets.
+    /// Mapping of granules to slices, and of a slice's lines to its sets.
     pub mapping: Mapping,
+    /// Bytes of consecutive addresses in one slice, a granule. A power of two, at least `line`.
+    pub interleave_bytes: u32,
     /// Maximum number of sectors of a slice in flight to memory.
     pub mshr_entries: u32,
     /// Maximum number of requests of a slice that wait for sectors in flight.

@@ -4,6 +4,8 @@
 //!   line -> (slice, number in the slice) -> (channel of the slice's group, number in the channel)
 //! ```
 //!
+//! `l2.interleave_bytes` of consecutive addresses, a granule, are in one slice. The slice of a granule is given by `l2.mapping`.
+//!
 //! Slices and channels form equal groups. Their number is the greatest common divisor of both counts. A slice uses only the channels of its
 //! group. Each step is an [`Interleave`]: one to one, and even over each aligned run of lines.
 
@@ -51,6 +53,8 @@ pub struct AddressMap {
     slices: Interleave,
     channels: Interleave,
     mappings: Mappings,
+    /// Lines of a granule, as a power of two.
+    granule_bits: u32,
     groups: u32,
     slices_per_group: u32,
     /// Slices of a partition, if slices keep copies of lines of the other one.
@@ -73,11 +77,18 @@ impl AddressMap {
             l2: config.l2.mapping,
             hbm: config.hbm.mapping,
         };
-        let map = AddressMap::with_mappings(config.l2.slices, config.hbm.channels, mappings);
+        let map = AddressMap::with_mappings(config.l2.slices, config.hbm.channels, mappings)
+            .with_granule(config.l2.interleave_bytes);
         match config.l2.far_lines {
             FarLines::AtHome => map,
             FarLines::Copied => map.with_copies(),
         }
+    }
+
+    /// The map with granules of `bytes`: a power of two, at least a line.
+    pub fn with_granule(self, bytes: u32) -> Self {
+        let granule_bits = (bytes / LINE as u32).ilog2();
+        AddressMap { granule_bits, ..self }
     }
 
     /// The map with two partitions, each with half of the slices. A slice has copies of the lines of its twin in the other partition.
@@ -115,6 +126,7 @@ impl AddressMap {
             slices: Interleave::new(mappings.l2, slices),
             channels: Interleave::new(mappings.hbm, channels / groups),
             mappings,
+            granule_bits: 0,
             groups,
             slices_per_group: slices / groups,
             slices_per_partition: None,
@@ -149,18 +161,26 @@ impl AddressMap {
     /// The slice of a line.
     #[inline]
     pub fn home(&self, line: u64) -> Home {
-        let (slice, local) = self.slices.map(line / LINE as u64);
+        let number = line / LINE as u64;
+        let (slice, granule) = self.slices.map(number >> self.granule_bits);
         Home {
             slice: slice as u16,
-            local,
+            local: self.in_slice(granule, number),
         }
     }
 
     /// The number of a line in its slice, without the slice ([`AddressMap::home`]).
     #[inline]
     pub fn local(&self, line: u64) -> u64 {
-        // A run has one line for each slice, so its number is the line's number in the slice.
-        self.slices.run(line / LINE as u64)
+        let number = line / LINE as u64;
+        // A run has one granule for each slice, so its number is the granule's number in the slice.
+        self.in_slice(self.slices.run(number >> self.granule_bits), number)
+    }
+
+    /// The number of a line in its slice, from the number of its granule there.
+    #[inline]
+    fn in_slice(&self, granule: u64, number: u64) -> u64 {
+        granule << self.granule_bits | number & ((1 << self.granule_bits) - 1)
     }
 
     /// The channel of a line.
@@ -194,8 +214,9 @@ mod tests {
         let kinds = Mapping::ALL
             .into_iter()
             .flat_map(|l2| Mapping::ALL.map(|hbm| Mappings { l2, hbm }));
-        for ((slices, channels), mappings) in kinds.flat_map(|kind| counts.map(|counts| (counts, kind))) {
-            let map = AddressMap::with_mappings(slices, channels, mappings);
+        let maps = kinds.flat_map(|kind| counts.map(|counts| (counts, kind)));
+        for (((slices, channels), mappings), granule) in maps.flat_map(|map| [128, 512].map(|bytes| (map, bytes))) {
+            let map = AddressMap::with_mappings(slices, channels, mappings).with_granule(granule);
             let mut homes = HashSet::new();
             let mut places = HashSet::new();
             for line in (0..20_000).map(|n| n * LINE as u64) {
@@ -206,10 +227,23 @@ mod tests {
                 let group = u32::from(home.slice) / map.slices_per_group();
                 assert!(
                     places.insert((group, place.channel, place.local)),
-                    "{slices}, {channels}, {mappings:?}"
+                    "{slices}, {channels}, {mappings:?}, {granule} bytes"
                 );
             }
         }
+    }
+
+    #[test]
+    fn lines_of_a_granule_are_in_one_slice() {
+        let modulo = Mappings {
+            l2: Mapping::Modulo,
+            hbm: Mapping::Modulo,
+        };
+        let map = AddressMap::with_mappings(3, 3, modulo).with_granule(512);
+        // Granules of four lines go to slices 0, 1, 2, 0, ... Each slice numbers its lines without gaps.
+        let homes = [0, 3, 4, 11, 12, 13].map(|n| map.home(n * LINE as u64));
+        let homes = homes.map(|home| (home.slice, home.local));
+        assert_eq!(homes, [(0, 0), (0, 3), (1, 0), (2, 3), (0, 4), (0, 5)]);
     }
 
     #[test]

@@ -70,15 +70,17 @@ fn heading(family: &Family) -> String {
 
 /// The section of a family. Rows with the same GPU and series share a line.
 fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
-    let beyond: Vec<_> = rows.iter().filter(|row| is_beyond(family, row)).collect();
+    // A row without a figure needs a reason too.
+    let beyond: Vec<_> = rows.iter().filter(|row| family.is_deviation(row)).collect();
     let mut text = heading(family);
     let _ = writeln!(
         text,
-        "\n`warpwave validate {}`: {} of {} rows differ by more than {} %.",
+        "\n`warpwave validate {}`: {} of {} rows differ by more than {} %{}.",
         family.name,
         beyond.len(),
         rows.len(),
-        family.limits.row
+        family.limits.row,
+        on_plateaus(family)
     );
     if !beyond.is_empty() {
         text += "\n| GPU | Series | Rows | Errors % | Largest at | Reason |\n|---|---|---|---|---|---|\n";
@@ -87,9 +89,14 @@ fn section(family: &Family, rows: &[Row], reasons: &[Reason]) -> String {
     text
 }
 
-fn is_beyond(family: &Family, row: &Row) -> bool {
-    // A row without a figure needs a reason too.
-    row.error().is_none_or(|error| error.abs() > family.limits.row)
+/// The limit of a plateau, if it differs from the limit of other rows.
+fn on_plateaus(family: &Family) -> String {
+    let limits = family.limits;
+    if limits.plateau == limits.row {
+        String::new()
+    } else {
+        format!(", or by more than {} % on a plateau", limits.plateau)
+    }
 }
 
 /// Neighbours with the same GPU and series.

@@ -9,7 +9,16 @@ macro_rules! silicon {
 }
 
 const fn limits(median: f64, p90: f64, row: f64) -> ErrorLimits {
-    ErrorLimits { median, p90, row }
+    limits_with_plateaus(median, p90, row, row)
+}
+
+const fn limits_with_plateaus(median: f64, p90: f64, row: f64, plateau: f64) -> ErrorLimits {
+    ErrorLimits {
+        median,
+        p90,
+        row,
+        plateau,
+    }
 }
 
 /// All families.
@@ -49,7 +58,7 @@ pub static FAMILIES: [Family; 15] = [
         title: "Latency of dependent loads by footprint",
         x_label: "KB",
         y_label: "",
-        limits: limits(5.0, 10.0, 10.0),
+        limits: limits_with_plateaus(5.0, 10.0, 10.0, 5.0),
         is_quick: |point| point.x() <= 1024,
         silicon: silicon!("chase"),
         measure: memory::chase,
@@ -89,7 +98,7 @@ pub static FAMILIES: [Family; 15] = [
         title: "Stream bandwidth with two blocks on each SM",
         x_label: "threads of a block",
         y_label: "",
-        limits: limits(5.0, 10.0, 10.0),
+        limits: limits_with_plateaus(5.0, 10.0, 10.0, 5.0),
         is_quick: |point| point.x() == 32 && point.gpu.starts_with('v'),
         silicon: silicon!("streams"),
         measure: memory::streams,

@@ -253,22 +253,6 @@ impl Bench<'_> {
         self.run(kernel, shape.into(), args, true)
     }
 
-    /// As [`Bench::cycles`], without the launch latency. A real GPU has enough data to hide it.
-    pub fn cycles_without_launch(
-        &mut self,
-        kernel: &str,
-        shape: impl Into<Shape>,
-        args: &[&dyn KernelArg],
-    ) -> Result<f64, GpuError> {
-        let cycles = self.cycles(kernel, shape, args)?;
-        let latency = match self.runner {
-            // The model has too few data to hide the latency.
-            Runner::Model(..) => self.config.gigathread.launch_latency,
-            _ => 0,
-        };
-        Ok((cycles - f64::from(latency)).max(0.0))
-    }
-
     fn run(&mut self, kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed: bool) -> Result<f64, GpuError> {
         match &mut self.runner {
             Runner::Model(gpu, module) => Ok(gpu.launch(module, kernel, shape, args)?.cycles() as f64),

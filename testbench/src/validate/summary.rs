@@ -19,8 +19,8 @@ pub struct Summary {
     pub worst: f64,
     /// The row with the largest error.
     pub worst_row: Option<Row>,
-    /// Errors of the rows, ascending.
-    errors: Vec<f64>,
+    /// The rows with a figure.
+    measured: Vec<Row>,
     /// Wall seconds of the rows, summed.
     pub seconds: f64,
 }
@@ -43,13 +43,13 @@ impl Summary {
             worst: at(1.0),
             worst_row: errors.last().map(|(_, row)| (*row).clone()),
             seconds: rows.iter().map(|row| row.seconds).sum(),
-            errors: errors.iter().map(|(error, _)| *error).collect(),
+            measured: errors.iter().map(|(_, row)| (*row).clone()).collect(),
         }
     }
 
-    /// Rows whose error is beyond the limit of a row of the family.
+    /// Rows whose error is beyond their limit.
     pub fn beyond(&self, family: &Family) -> usize {
-        self.errors.len() - self.errors.partition_point(|error| *error <= family.limits.row)
+        self.measured.iter().filter(|row| family.is_deviation(row)).count()
     }
 
     /// True if median and p90 are within the limits of the family, and every row has a figure.
@@ -115,6 +115,7 @@ mod tests {
             unit: "cycles".to_owned(),
             grade: 'A',
             source: "test".to_owned(),
+            is_plateau: false,
         };
         Row {
             point,
