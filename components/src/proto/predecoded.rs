@@ -1,4 +1,4 @@
-//! Predecoded instructions for the warp schedulers: 64 bytes each, one host cache line, computed at launch.
+//! Predecoded instructions for the warp schedulers, computed at launch.
 //!
 //! A scheduler reads the next instruction of a warp whenever the warp's state changes, and an issued one when it is complete. That takes
 //! one read here, instead of three for the instruction, its decoded form and its timing.
@@ -59,7 +59,6 @@ pub enum Order {
 
 /// A predecoded instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C, align(64))]
 pub struct Predecoded {
     /// Registers read or written.
     pub touches: RegSet,
@@ -69,11 +68,14 @@ pub struct Predecoded {
     pub operands: [u32; 2],
     /// Its number among the instructions of all kernels.
     pub number: u32,
-    /// Index of the word of a [`RegSet`] with the first register written, the guard's predicate, and whether an operand is a constant:
-    /// [`Predecoded::defs_word`], [`Predecoded::guard`] and [`Predecoded::reads_constant`]. One byte, so that an instruction fits a line.
-    word_and_guard: u8,
+    /// Index of the word of a [`RegSet`] with the first register written.
+    pub defs_word: u8,
     /// Registers written: the word after [`defs_word`](Predecoded::defs_word).
     pub defs_beyond: u8,
+    /// Number of the predicate that guards the instruction, 0 to 7. 7 is the constant PT: no guard.
+    pub guard: u8,
+    /// True if an operand is a word of a constant bank.
+    pub reads_constant: bool,
     /// Predicates written, bit i for Pi.
     pub pred_defs: u8,
     /// Predicates read or written.
@@ -90,25 +92,13 @@ pub struct Predecoded {
     pub target: IssueTarget,
     /// Dependency barriers that must be free before it issues, bit i for barrier i.
     pub waits: u8,
-    /// [`Predecoded::group`], [`Predecoded::order`] and [`Predecoded::barrier`]. One byte, so that an instruction fits a line.
-    group_order_barrier: u8,
+    /// Dependency barrier that its result holds until it is written.
+    pub barrier: Option<u8>,
+    /// Its group counter.
+    pub group: Group,
+    /// Progress that it needs of earlier accesses.
+    pub order: Order,
 }
-
-/// Position of the guard in `word_and_guard`. An index of a word takes 2 bits, a predicate 3.
-const GUARD_SHIFT: u32 = 2;
-
-/// Position of the bit for a constant operand in `word_and_guard`.
-const CONSTANT_SHIFT: u32 = 5;
-
-/// Positions in `group_order_barrier`. A group and an order take 2 bits, a barrier 3.
-const ORDER_SHIFT: u32 = 2;
-const BARRIER_SHIFT: u32 = 4;
-
-/// The barrier of an instruction without one.
-const NO_BARRIER: u8 = 7;
-
-// One host cache line.
-const _: () = assert!(size_of::<Predecoded>() == 64);
 
 impl Predecoded {
     /// Predecodes an instruction.
@@ -133,12 +123,12 @@ impl Predecoded {
         Predecoded {
             touches: decoded.touches,
             defs: words[first],
-            word_and_guard: first as u8
-                | inst.guard.pred.0 << GUARD_SHIFT
-                | u8::from(has_constant(decoded)) << CONSTANT_SHIFT,
+            defs_word: first as u8,
             defs_beyond: u8::try_from(beyond).expect("an instruction writes adjacent registers"),
             operands: operands.unwrap_or_default(),
             number: 0,
+            guard: inst.guard.pred.0,
+            reads_constant: has_constant(decoded),
             pred_defs: decoded.pred_defs,
             pred_touches: decoded.pred_touches,
             pipe: timing.pipe,
@@ -147,57 +137,10 @@ impl Predecoded {
             is_local_or_global: timing.is_local_or_global,
             target,
             waits: timing.barriers.wait,
-            group_order_barrier: group(inst) as u8
-                | (order(inst) as u8) << ORDER_SHIFT
-                | timing.barriers.write.unwrap_or(NO_BARRIER) << BARRIER_SHIFT,
+            barrier: timing.barriers.write,
+            group: group(inst),
+            order: order(inst),
         }
-    }
-
-    /// Its group counter.
-    #[inline]
-    pub fn group(&self) -> Group {
-        match self.group_order_barrier % (1 << ORDER_SHIFT) {
-            0 => Group::None,
-            1 => Group::Copies,
-            2 => Group::Products,
-            _ => Group::Bulk,
-        }
-    }
-
-    /// Progress that it needs of earlier accesses.
-    #[inline]
-    pub fn order(&self) -> Order {
-        match self.group_order_barrier >> ORDER_SHIFT & 3 {
-            0 => Order::None,
-            1 => Order::Queued,
-            2 => Order::Returned,
-            _ => Order::Over,
-        }
-    }
-
-    /// Dependency barrier that its result holds until it is written.
-    #[inline]
-    pub fn barrier(&self) -> Option<usize> {
-        let barrier = self.group_order_barrier >> BARRIER_SHIFT;
-        (barrier != NO_BARRIER).then_some(barrier.into())
-    }
-
-    /// Index of the word of a [`RegSet`] with the first register written.
-    #[inline]
-    pub fn defs_word(&self) -> usize {
-        usize::from(self.word_and_guard % (1 << GUARD_SHIFT))
-    }
-
-    /// Number of the predicate that guards the instruction, 0 to 7. 7 is the constant PT: no guard.
-    #[inline]
-    pub fn guard(&self) -> usize {
-        usize::from(self.word_and_guard >> GUARD_SHIFT & 7)
-    }
-
-    /// True if an operand is a word of a constant bank.
-    #[inline]
-    pub fn reads_constant(&self) -> bool {
-        self.word_and_guard >> CONSTANT_SHIFT != 0
     }
 }
 

@@ -42,7 +42,7 @@ const WORD_MASK: usize = 3;
 impl Pending {
     #[inline]
     fn add(&mut self, inst: &Predecoded) {
-        let word = inst.defs_word();
+        let word = usize::from(inst.defs_word);
         // The mask drops a bounds check: a register number has 8 bits, so its word is 0 to 3.
         self.registers.0[word & WORD_MASK] |= inst.defs;
         // A result of several registers may reach into the next word.
@@ -52,7 +52,7 @@ impl Pending {
 
     #[inline]
     fn remove(&mut self, inst: &Predecoded) {
-        let word = inst.defs_word();
+        let word = usize::from(inst.defs_word);
         self.registers.0[word & WORD_MASK] &= !inst.defs;
         self.registers.0[(word + 1) & WORD_MASK] &= !u64::from(inst.defs_beyond);
         self.predicates &= !inst.pred_defs;
@@ -153,7 +153,7 @@ impl Scoreboard {
     #[inline]
     pub fn guard_from(&self, inst: &Predecoded) -> Cycle {
         // The index of PT is beyond the array.
-        self.guards_from.get(inst.guard()).copied().unwrap_or(Cycle::ZERO)
+        self.guards_from.get(usize::from(inst.guard)).copied().unwrap_or(Cycle::ZERO)
     }
 
     fn slowest(&self, inst: &Predecoded) -> WarpState {

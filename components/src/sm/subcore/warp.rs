@@ -155,7 +155,7 @@ impl Warp {
         if self.board.guard_from(next) > now {
             return Err(WarpState::Wait);
         }
-        match next.order() {
+        match next.order {
             // Ordering rules of the instruction itself, beyond its registers: what must be over before it may issue.
             Order::Queued if self.queued > 0 => Err(WarpState::ShortScoreboard),
             Order::Returned if self.loads > 0 && next.target == IssueTarget::Fence => Err(WarpState::Membar),

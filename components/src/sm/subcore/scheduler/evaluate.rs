@@ -44,7 +44,7 @@ impl Scheduler {
         };
         // `None`: no hazard so far, but the constant operands are not looked up. A lookup can miss and send a request, so it comes last.
         let result = match warp.next_or_stall(at, has_instruction) {
-            Ok(next) if next.reads_constant() && !(always_hits || warp.has_constants) => None,
+            Ok(next) if next.reads_constant && !(always_hits || warp.has_constants) => None,
             Ok(next) => Some((None, group(next))),
             Err(state) => Some((Some(state), 0)),
         };

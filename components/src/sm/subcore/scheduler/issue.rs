@@ -118,7 +118,7 @@ impl Scheduler {
         state.ibuffers.take(slot);
         warp.buffered_pc = pc + 1;
         warp.has_constants = false;
-        state.stats.constant_requests += u64::from(inst.reads_constant());
+        state.stats.constant_requests += u64::from(inst.reads_constant);
         match inst.target {
             // A pipe with fewer than 32 lanes accepts a warp over several cycles: its issue interval.
             IssueTarget::Math => {
@@ -137,7 +137,7 @@ impl Scheduler {
                 warp.stores += u32::from(is_posted);
                 warp.in_flight += u32::from(!is_posted);
                 // Asynchronous operations have waits of their own, by group.
-                warp.loads += u32::from(inst.target == IssueTarget::Memory && inst.group() == Group::None);
+                warp.loads += u32::from(inst.target == IssueTarget::Memory && inst.group == Group::None);
                 warp.at_fence = inst.target == IssueTarget::Fence;
             }
             IssueTarget::BranchUnit => {
@@ -149,7 +149,7 @@ impl Scheduler {
             // A commit is complete at issue: no other unit sees it.
             IssueTarget::Close => return warp.close(Group::Copies),
         }
-        let group = inst.group();
+        let group = inst.group;
         // A control instruction writes no register, and the branch unit's result moves the program counter.
         if inst.target != IssueTarget::BranchUnit {
             warp.board.issue(inst, now + u64::from(self.config.guard_latency));

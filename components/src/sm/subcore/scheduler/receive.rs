@@ -87,7 +87,7 @@ impl Scheduler {
             .get_mut(slot)
             .expect("results belong to resident warps");
         let inst = &warp.code[release.pc() as usize];
-        let group = inst.group();
+        let group = inst.group;
         match inst.target {
             IssueTarget::Memory if group == Group::None => warp.loads -= 1,
             IssueTarget::Fence => warp.at_fence = false,

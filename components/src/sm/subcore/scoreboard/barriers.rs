@@ -22,8 +22,8 @@ impl Barriers {
     /// Takes the barrier of an issued instruction, if it has one.
     #[inline]
     pub fn take(&mut self, inst: &Predecoded, is_long: bool) {
-        if let Some(barrier) = inst.barrier() {
-            self.counts[barrier] += 1;
+        if let Some(barrier) = inst.barrier {
+            self.counts[usize::from(barrier)] += 1;
             self.held |= 1 << barrier;
             self.long |= u8::from(is_long) << barrier;
         }
@@ -32,9 +32,10 @@ impl Barriers {
     /// Frees the barrier of a completed instruction, if no other result holds it.
     #[inline]
     pub fn free(&mut self, inst: &Predecoded) {
-        let Some(barrier) = inst.barrier() else { return };
-        self.counts[barrier] -= 1;
-        if self.counts[barrier] == 0 {
+        let Some(barrier) = inst.barrier else { return };
+        let count = &mut self.counts[usize::from(barrier)];
+        *count -= 1;
+        if *count == 0 {
             self.held &= !(1 << barrier);
             self.long &= !(1 << barrier);
         }
