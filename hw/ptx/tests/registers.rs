@@ -189,6 +189,71 @@ fn loads_before_their_sums_need_few_registers() {
     assert!(needs.registers <= 82 && needs.spilled == 0, "{needs:?}");
 }
 
+/// Returns a kernel that loads `n` values through `%p`, then uses them, then stores sixteen sums through `%q`. `load` gives the text for the
+/// index of a value. Each of `uses` does so too, and goes over all values.
+fn loads_first(n: usize, load: impl Fn(usize) -> String, uses: &[&dyn Fn(usize) -> String]) -> String {
+    let zeros: String = (0..16).map(|at| format!("mov.f32 %s{at}, 0f00000000;\n")).collect();
+    let loads: String = (0..n).map(|at| load(at) + "\n").collect();
+    let uses: String = uses.iter().flat_map(|text| (0..n).map(|at| text(at) + "\n")).collect();
+    let stores: String = (0..16)
+        .map(|at| format!("st.global.f32 [%q+{}], %s{at};\n", 4 * at))
+        .collect();
+    format!(
+        ".version 8.0\n.target sm_80\n.entry k(.param .u64 p, .param .u64 q)\n{{\n.reg .f32 %f<{n}>, %s<16>;\n.reg .b64 %p, %q;\n\
+         .reg .b32 %t;\n.reg .pred %c;\nld.param.u64 %p, [p];\nld.param.u64 %q, [q];\nmov.u32 %t, %tid.x;\n\
+         setp.lt.u32 %c, %t, 20;\n{zeros}{loads}{uses}{stores}ret;\n}}\n"
+    )
+}
+
+/// Returns a load of value `n` with these qualifiers, 128 bytes behind the one before.
+fn load(qualifiers: &str, n: usize) -> String {
+    format!("ld{qualifiers}.f32 %f{n}, [%p+{}];", 128 * n)
+}
+
+#[test]
+fn loads_far_before_their_uses_are_not_spilled() {
+    let sum = |n: usize| format!("fma.rn.f32 %s0, %f{n}, %f{n}, %s0;");
+    let second_sum = |n: usize| format!("fma.rn.f32 %s1, %f{n}, 0f40000000, %s1;");
+    let sixteen_sums = |n: usize| format!("fma.rn.f32 %s{0}, %f{n}, %f{n}, %s{0};", n % 16);
+    let guarded = |n: usize| format!("mov.f32 %f{n}, 0f3f800000;\n@%c {}", load(".global", n));
+    let plain = |n: usize| load(".global", n);
+    let volatile = |n: usize| load(".volatile.global", n);
+    // Registers of ptxas 13.5 for sm_80. It spills nothing.
+    for (case, vendor, text) in [
+        ("one sum", 31, loads_first(600, plain, &[&sum])),
+        ("two sums", 32, loads_first(600, plain, &[&sum, &second_sum])),
+        ("sixteen sums", 32, loads_first(600, plain, &[&sixteen_sums])),
+        ("guarded loads", 30, loads_first(600, guarded, &[&sum])),
+        ("volatile loads", 31, loads_first(600, volatile, &[&sum])),
+    ] {
+        let needs = of_kernel(&allocated(&text), "k").unwrap();
+        println!("{case}: {needs:?} for {vendor}");
+        assert!(needs.registers <= vendor + 8 && needs.spilled == 0, "{case}: {needs:?}");
+    }
+}
+
+#[test]
+fn each_of_thousands_of_loads_and_sums_is_one_instruction() {
+    let sum = |n: usize| format!("fma.rn.f32 %s0, %f{n}, %f{n}, %s0;");
+    let code = |n| {
+        let text = loads_first(n, |n| load(".global", n), &[&sum]);
+        compiled(&text).code().len()
+    };
+    // Spilling would add a store and a load for each value without a register.
+    assert_eq!(code(4000) - code(1000), 2 * 3000);
+}
+
+#[test]
+fn accumulators_of_a_warp_group_stay_live_together() {
+    let path = corpus().join("../scenarios/lessons/peak-flops/peak-flops-tensor.ptx");
+    let kernels = allocated(&fs::read_to_string(path).unwrap());
+    for kernel in ["f16_2", "f16_10"] {
+        let needs = of_kernel(&kernels, kernel).unwrap();
+        // A product of 64 x 256 has 128 sums in each thread. One instruction reads and writes all of them.
+        assert!(needs.registers > 128 && needs.spilled == 0, "{kernel}: {needs:?}");
+    }
+}
+
 #[test]
 fn kernels_with_system_calls_have_the_vendors_register_count() {
     // `ptxas.csv`, version 13.5: 24 registers each, though the code around the call needs far fewer.
@@ -208,6 +273,12 @@ fn kernels_with_system_calls_have_the_vendors_register_count() {
     assert!(trap.unwrap().registers < 16, "`trap` is no call: {trap:?}");
 }
 
+/// Compiles a text, and returns the program of its first kernel.
+fn compiled(text: &str) -> Arc<warpwave_isa::program::Program> {
+    let module = warpwave_ptx::compile(text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", text)));
+    module.entries[0].program().clone().unwrap()
+}
+
 /// Returns a kernel with a directive. It reads 24 words and writes them in reverse order, so all are live at once.
 fn reversal(directive: &str) -> Arc<warpwave_isa::program::Program> {
     let loads: String = (0..24)
@@ -220,8 +291,7 @@ fn reversal(directive: &str) -> Arc<warpwave_isa::program::Program> {
         ".version 8.0\n.target sm_80\n.entry k(.param .u64 p) {directive}\n{{\n.reg .b32 %r<24>;\n.reg .b64 %p;\n\
          ld.param.u64 %p, [p];\n{loads}{stores}ret;\n}}\n"
     );
-    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-    module.entries[0].program().clone().unwrap()
+    compiled(&text)
 }
 
 #[test]
@@ -262,8 +332,8 @@ fn thousands_of_live_values_are_spilled() {
         ".version 8.0\n.target sm_80\n.entry k(.param .u64 p)\n{{\n.reg .b32 %r<{VALUES}>;\n.reg .b64 %p;\n\
          ld.param.u64 %p, [p];\n{loads}{stores}ret;\n}}\n"
     );
-    let module = warpwave_ptx::compile(&text).unwrap_or_else(|findings| panic!("{}", findings[0].render("k", &text)));
-    let needs = module.entries[0].program().as_ref().unwrap().requirements();
+    let program = compiled(&text);
+    let needs = program.requirements();
     assert!(needs.registers <= 255, "{}", needs.registers);
     // Two registers hold the address, and at most 253 hold values. Each of the others has a word.
     assert!(

@@ -5,6 +5,10 @@
 //! that frees most registers is next, so a load comes just before its first reader. `schedule` then moves loads up, as far as
 //! registers last.
 //!
+//! A step sees one operation alone. Of 600 loads followed by 600 sums, the last load makes its address live, and so frees no
+//! register. A sum looks as good, and all sums would come behind all loads. So further orders follow each value to its inputs
+//! before they start the next one ([`Rule::Chain`]).
+//!
 //! The new order replaces the text's only if its peak is lower by [`MIN_GAIN`] registers.
 
 mod liveness;
@@ -48,7 +52,7 @@ pub(super) fn run(code: &mut Code) {
                 peak = peak.max(live_set.vregs.len());
             }
             if peak > comfortable
-                && let Some(order) = narrower_order(region, &after, &kills)
+                && let Some(order) = narrower_order(region, &after, &kills, comfortable)
             {
                 let ops: Vec<Op> = order.into_iter().map(|op| region[op]).collect();
                 region.copy_from_slice(&ops);
@@ -76,42 +80,85 @@ fn regions(mut section: &mut [Op]) -> Vec<&mut [Op]> {
 }
 
 /// Returns an order with a lower peak of live registers than the text's; `None` if there is none.
-fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool]) -> Option<Vec<usize>> {
-    let edges = dependencies(region);
-    // A guarded write keeps the old value in other lanes, so it reads its own result.
-    let keeps_old = |op: &Op| {
-        let kills = op.defs().all(|vreg| kills[vreg.0 as usize]);
-        op.guard.pred.is_some() && !kills
+fn narrower_order(region: &[Op], after: &LiveSet, kills: &[bool], comfortable: usize) -> Option<Vec<usize>> {
+    let orders = Orders::of(region, after, kills);
+    // No rule is better for every text. The chains are tried only if registers would still run out.
+    let first = orders.best_of(&[Rule::Text, Rule::LatestReady]);
+    let is_enough = first.as_ref().is_some_and(|&(peak, _)| peak <= comfortable);
+    // On silicon the parts of a warp group's product are one instruction. A chain would take one part away from the others.
+    let has_parts = region.iter().any(|op| op.is(Opcode::Hgmma) || op.is(Opcode::HgmmaSp));
+    let chains = match is_enough || has_parts {
+        true => None,
+        false => orders.best_of(&[Rule::Chain, Rule::ChainAfterStores]),
     };
-    let vregs = region
-        .iter()
-        .map(|op| (op.uses().collect(), op.defs().collect(), keeps_old(op)));
-    let vregs = Liveness::of(vregs, &after.vregs);
-    let preds = region.iter().map(|op| {
-        let is_guarded = op.guard.pred.is_some();
-        (op.pred_uses().collect(), op.pred_defs().collect(), is_guarded)
-    });
-    let preds = Liveness::of(preds, &after.preds);
-    let text: Vec<usize> = (0..region.len()).collect();
-    // More predicates than these would be moved to general registers.
-    let max_preds = preds.peak(&text).max(FREE_PREDICATES);
-    // Neither rule is better for every text, so both are tried.
-    let orders = [Tie::Text, Tie::LatestReady].map(|tie| Backward::of(&edges, vregs.clone(), tie).order());
-    let (peak, order) = orders
-        .into_iter()
-        .filter(|order| preds.peak(order) <= max_preds)
-        .map(|order| (vregs.peak(&order), order))
-        .min_by_key(|&(peak, _)| peak)?;
-    (peak + MIN_GAIN <= vregs.peak(&text)).then_some(order)
+    let (peak, order) = first.into_iter().chain(chains).min_by_key(|&(peak, _)| peak)?;
+    (peak + MIN_GAIN <= orders.vregs.peak(&orders.text)).then_some(order)
 }
 
-/// Rule that chooses among operations that free equally many registers.
-#[derive(Clone, Copy)]
-enum Tie {
-    /// The last operation in the text.
+/// The orders of a region: its dependencies, and the live values at its end.
+struct Orders {
+    edges: Vec<Vec<(usize, u32)>>,
+    vregs: Liveness,
+    preds: Liveness,
+    /// The order of the text.
+    text: Vec<usize>,
+}
+
+impl Orders {
+    fn of(region: &[Op], after: &LiveSet, kills: &[bool]) -> Orders {
+        // A guarded write keeps the old value in other lanes, so it reads its own result.
+        let keeps_old = |op: &Op| {
+            let kills = op.defs().all(|vreg| kills[vreg.0 as usize]);
+            op.guard.pred.is_some() && !kills
+        };
+        let vregs = region
+            .iter()
+            .map(|op| (op.uses().collect(), op.defs().collect(), keeps_old(op)));
+        let preds = region.iter().map(|op| {
+            let is_guarded = op.guard.pred.is_some();
+            (op.pred_uses().collect(), op.pred_defs().collect(), is_guarded)
+        });
+        Orders {
+            edges: dependencies(region),
+            vregs: Liveness::of(vregs, &after.vregs),
+            preds: Liveness::of(preds, &after.preds),
+            text: (0..region.len()).collect(),
+        }
+    }
+
+    /// Returns the order of one of the rules with the lowest peak of live registers, and that peak.
+    fn best_of(&self, rules: &[Rule]) -> Option<(usize, Vec<usize>)> {
+        // More predicates than these would be moved to general registers.
+        let max_preds = self.preds.peak(&self.text).max(FREE_PREDICATES);
+        let orders = rules
+            .iter()
+            .map(|&rule| Backward::of(&self.edges, self.vregs.clone(), rule).order());
+        orders
+            .filter(|order| self.preds.peak(order) <= max_preds)
+            .map(|order| (self.vregs.peak(&order), order))
+            .min_by_key(|&(peak, _)| peak)
+    }
+}
+
+/// Rule that chooses the next operation.
+#[derive(Clone, Copy, PartialEq)]
+enum Rule {
+    /// The operation that frees most registers, and of equals the last in the text.
     Text,
-    /// The operation with the readers that were scheduled latest.
+    /// The operation that frees most registers, and of equals the one with the readers that were scheduled latest.
     LatestReady,
+    /// As `LatestReady`, but all operations that add registers are equals. Of the inputs of one operation, the one with the
+    /// shortest path of dependencies is next.
+    Chain,
+    /// As `Chain`, but operations without a result in a register are next as soon as they are ready. A load is ready only after
+    /// the stores that it must not pass.
+    ChainAfterStores,
+}
+
+impl Rule {
+    fn follows_chains(self) -> bool {
+        matches!(self, Rule::Chain | Rule::ChainAfterStores)
+    }
 }
 
 /// List scheduler from the last operation to the first.
@@ -125,17 +172,23 @@ struct Backward {
     is_done: Vec<bool>,
     ready: BinaryHeap<(Reverse<isize>, usize, usize)>,
     vregs: Liveness,
-    tie: Tie,
+    rule: Rule,
     n_ready: usize,
+    /// Length of the longest path of dependencies to each operation.
+    height: Vec<usize>,
 }
 
 impl Backward {
     /// Starts with the operations without dependents.
-    fn of(edges: &[Vec<(usize, u32)>], vregs: Liveness, tie: Tie) -> Backward {
+    fn of(edges: &[Vec<(usize, u32)>], vregs: Liveness, rule: Rule) -> Backward {
         let n = edges.len();
         let mut before = vec![Vec::new(); n];
+        let mut height = vec![0; n];
         for (from, dependents) in edges.iter().enumerate() {
-            dependents.iter().for_each(|&(to, _)| before[to].push(from));
+            for &(to, _) in dependents {
+                before[to].push(from);
+                height[to] = height[to].max(height[from] + 1);
+            }
         }
         let mut list = Backward {
             before,
@@ -144,8 +197,9 @@ impl Backward {
             is_done: vec![false; n],
             ready: BinaryHeap::new(),
             vregs,
-            tie,
+            rule,
             n_ready: 0,
+            height,
         };
         for op in (0..n).filter(|&op| edges[op].is_empty()) {
             list.make_ready(op);
@@ -154,7 +208,7 @@ impl Backward {
     }
 
     fn make_ready(&mut self, op: usize) {
-        if let Tie::LatestReady = self.tie {
+        if self.rule != Rule::Text {
             self.rank[op] = self.n_ready;
         }
         self.n_ready += 1;
@@ -162,7 +216,12 @@ impl Backward {
     }
 
     fn push(&mut self, op: usize) {
-        self.ready.push((Reverse(self.vregs.change(op)), self.rank[op], op));
+        let change = match self.rule {
+            Rule::ChainAfterStores if !self.vregs.has_result(op) => isize::MIN,
+            rule if rule.follows_chains() => self.vregs.change(op).min(1),
+            _ => self.vregs.change(op),
+        };
+        self.ready.push((Reverse(change), self.rank[op], op));
     }
 
     /// Returns the operations in their new order, from the first to the last.
@@ -183,7 +242,12 @@ impl Backward {
                     }
                 }
             }
-            for dependency in std::mem::take(&mut self.before[op]) {
+            let mut before = std::mem::take(&mut self.before[op]);
+            if self.rule.follows_chains() {
+                // Of equals the first in the text is made ready last, and is next.
+                before.sort_unstable_by_key(|&dependency| Reverse((self.height[dependency], dependency)));
+            }
+            for dependency in before {
                 self.pending[dependency] -= 1;
                 if self.pending[dependency] == 0 {
                     self.make_ready(dependency);

@@ -69,6 +69,11 @@ impl Liveness {
         }
     }
 
+    /// True if the operation writes a register.
+    pub fn has_result(&self, op: usize) -> bool {
+        !self.writes[op].is_empty()
+    }
+
     /// Returns the change of live registers if the operation comes before the point reached.
     pub fn change(&self, op: usize) -> isize {
         let count = |values: &[usize], live| values.iter().filter(|&&value| self.is_live[value] == live).count();
