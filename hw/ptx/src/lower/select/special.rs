@@ -27,6 +27,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             // The host writes the launch sizes to bank 0.
             ("%ntid", _) => return Ok(launch_word(bank0::BLOCK_SIZE, axis)),
             ("%nctaid", _) => return Ok(launch_word(bank0::GRID_SIZE, axis)),
+            ("%envreg1", _) => return Ok(launch_word(bank0::WORKSPACE_HIGH, 0)),
+            ("%envreg2", _) => return Ok(launch_word(bank0::WORKSPACE_LOW, 0)),
             ("%clock64", _) => return Ok(self.special_pair(Special::ClockLo, Special::ClockHi)),
             ("%globaltimer", _) => return Ok(self.special_pair(Special::GlobaltimerLo, Special::GlobaltimerHi)),
             ("%tid", 0) => Special::TidX,
@@ -64,7 +66,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("%cluster_nctaid", 0) => Special::ClusterNctaidX,
             ("%cluster_nctaid", 1) => Special::ClusterNctaidY,
             ("%cluster_nctaid", _) => Special::ClusterNctaidZ,
-            // Zero: the system uses no shared memory, and a launch has neither graph nor environment.
+            // Zero: the system uses no shared memory, and a launch has no graph and no other environment.
             ("%current_graph_exec", _) => return Ok(Arg::ZERO),
             (name, _)
                 if ["%envreg", "%pm", "%reserved_smem"]
