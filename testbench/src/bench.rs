@@ -171,8 +171,8 @@ impl<'a> Bench<'a> {
             .map_err(BenchError::Ptx)?;
         let unmet_requirements = module.unmet_requirements(config.compute_capability());
         let gpu = Gpu::new(config);
-        let placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
-        let grids = grids(scenario, &module, &placement, gpu.storage(), gpu.config())?;
+        let mut placement = Placement::new(scenario, &module, gpu.storage()).map_err(BenchError::Host)?;
+        let grids = grids(scenario, &module, &mut placement, gpu.storage(), gpu.config())?;
         Ok(Bench {
             scenario,
             baseline: Counts::of(gpu.components(), gpu.clock().now()),

@@ -19,7 +19,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_ptx::{Module as Ptx, Options};
 
 use crate::bench::{LaunchRun, run_grid};
-use crate::host::{self, Placement};
+use crate::host::{self, Placement, Workspaces};
 use crate::report::counts::Counts;
 use crate::report::metrics;
 use crate::report::text::HEADLINES;
@@ -29,10 +29,14 @@ pub use error::GpuError;
 pub use subscribe::Event;
 use subscribe::Subscription;
 
+/// Cooperative launches whose workspaces share an allocation.
+const WORKSPACE_BATCH: usize = 256;
+
 /// A simulated GPU with its device memory.
 pub struct Gpu {
     machine: Machine,
     counts: Counts,
+    workspaces: Workspaces,
     launches: u32,
     cycle_limit: Option<u64>,
     subscription: Option<Subscription>,
@@ -68,6 +72,7 @@ impl Gpu {
             // Counters only grow. The counts of a launch are the difference of two snapshots.
             counts: Counts::of(machine.components(), machine.clock().now()),
             machine,
+            workspaces: Workspaces::new(WORKSPACE_BATCH),
             launches: 0,
             cycle_limit: None,
             subscription: None,
@@ -178,8 +183,9 @@ impl Gpu {
     ) -> Result<Report, GpuError> {
         let launch = launch(kernel, shape.into(), args)?;
         // A launch that does not fit is refused here, before the machine runs a cycle.
-        let (storage, config) = (self.machine.storage(), self.machine.config().clone());
-        let grid = host::build_grid(self.launches, &launch, &module.ptx, &module.placement, storage, &config)?;
+        let config = self.machine.config().clone();
+        let memory = (self.machine.storage(), &mut self.workspaces);
+        let grid = host::build_grid(self.launches, &launch, &module.ptx, &module.placement, memory, &config)?;
         self.launches += 1;
         let subscription = &mut self.subscription;
         let mut each_step = |now: Cycle| {
@@ -215,6 +221,7 @@ fn launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg]) -> Result<Launch,
         block,
         dynamic_shared_bytes: shape.dynamic_shared_bytes,
         cluster: shape.cluster.map(|Dims(cluster)| cluster),
+        is_cooperative: shape.is_cooperative,
         args: args.iter().map(|arg| Arg::Bytes(arg.bytes())).collect(),
         ..Launch::default()
     })

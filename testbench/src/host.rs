@@ -7,6 +7,8 @@
 //! Input: a checked scenario and a compiled module. Output: a [`Grid`](warpwave_components::proto::launch::Grid) that
 //! matches its kernel and respects the machine's limits. So a fault after that is a fault of the kernel.
 
+mod cooperative;
+
 mod error;
 
 mod memory;
@@ -21,7 +23,8 @@ pub mod print;
 
 pub mod printf;
 
-pub use error::{ClusterFault, HostError};
+pub use cooperative::Workspaces;
+pub use error::{ClusterFault, HostError, ResidencyFault};
 pub use launch::build_grid;
 pub(crate) use memory::allocate;
 pub use memory::{Placement, Region};

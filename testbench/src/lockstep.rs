@@ -180,8 +180,8 @@ pub fn check_memory(
         .module(config.sm.reconvergence.into())
         .map_err(BenchError::Ptx)?;
     let storage = Storage::new(config.memory_bytes);
-    let placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
-    let grids = bench::grids(scenario, &module, &placement, &storage, config)?;
+    let mut placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;
+    let grids = bench::grids(scenario, &module, &mut placement, &storage, config)?;
     // After the placement: it has written the initial data, and the reference begins with a copy.
     let mut memory = Memory::of(&storage);
     let regions: Arc<[Region]> = placement.regions.clone().into();

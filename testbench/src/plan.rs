@@ -132,6 +132,8 @@ pub struct PlannedLaunch {
     pub cluster: Option<[u32; 3]>,
     /// Dynamic shared memory of a CTA, in bytes.
     pub dynamic_shared_bytes: u32,
+    /// True for a cooperative launch.
+    pub is_cooperative: bool,
     /// Arguments in order.
     pub args: Vec<PlannedArg>,
     /// True if the time of the launch counts: it is made several times, and the mean is a result.
@@ -184,6 +186,7 @@ impl Plan {
                 block: launch.block,
                 cluster: launch.cluster,
                 dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                is_cooperative: launch.is_cooperative,
                 args: args.map_err(refuse)?,
                 is_timed: false,
             })));

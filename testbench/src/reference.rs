@@ -4,7 +4,7 @@
 //! registers, shared and local memory, barriers, and a copy of device memory. Every result is written at once.
 //!
 //! CTAs take turns, so a CTA can spin on device memory until another one writes it. The CTAs of a cluster take shorter turns, and so
-//! do the warps of a CTA.
+//! do the warps of a CTA. In a cooperative launch all CTAs take turns from the start: each may wait for all others.
 //!
 //! Invariant: results depend on the launch alone. The machine may perform atomics in another order, so its float sums may differ in
 //! the last bits.
@@ -42,6 +42,9 @@ pub use race_detector::{Access, Checks, Findings, Group, Kind, Missing, Race, Ra
 
 /// Warp instructions of a CTA's turn.
 const CTA_TURN: u64 = 1 << 16;
+
+/// Warp instructions of a CTA's turn in a cooperative launch. A CTA that waits for all others polls until its turn ends.
+const COOPERATIVE_TURN: u64 = 1 << 10;
 
 /// Maximum number of clusters that have started and not ended. Bounds the memory of the reference.
 const MAX_RESIDENT: usize = 2048;
@@ -133,9 +136,14 @@ fn run_turns<'a>(
     let mut resident = VecDeque::new();
     let mut next = 0;
     let mut steps = 0;
+    // The host has checked that a GPU holds all CTAs of a cooperative launch at once.
+    let (cta_turn, max_resident) = match grid.is_cooperative() {
+        true => (COOPERATIVE_TURN * u64::from(grid.cluster_ctas()), usize::MAX),
+        false => (CTA_TURN, MAX_RESIDENT),
+    };
     loop {
         // One more cluster starts before each turn, so that a cluster which spins on a later one ends.
-        if next < grid.ctas() / u64::from(grid.cluster_ctas()) && resident.len() < MAX_RESIDENT {
+        if next < grid.ctas() / u64::from(grid.cluster_ctas()) && resident.len() < max_resident {
             resident.push_back(Cluster::new(grid, next, checks));
             next += 1;
         }
@@ -149,7 +157,7 @@ fn run_turns<'a>(
         if is_interrupted() {
             return Err(ReferenceError::Interrupted);
         }
-        let turn = cluster.run(memory, global, CTA_TURN.min(limit - steps), &mut steps);
+        let turn = cluster.run(memory, global, cta_turn.min(limit - steps), &mut steps);
         // Also after an error: the findings up to it are reported.
         findings.add(cluster.findings());
         match turn? {

@@ -258,6 +258,8 @@ pub struct Launch {
     pub dynamic_shared_bytes: u32,
     /// CTAs of a cluster in x, y, z. `None` leaves it to the kernel.
     pub cluster: Option<[u32; 3]>,
+    /// True for a cooperative launch: all CTAs are resident together, and can pass barriers of the whole grid.
+    pub is_cooperative: bool,
     /// Arguments in order.
     pub args: Vec<Arg>,
     /// The expected `printf` output.

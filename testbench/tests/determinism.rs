@@ -275,6 +275,16 @@ fn clusters_have_the_same_outcome_in_every_way() {
 }
 
 #[test]
+fn cooperative_launch_has_the_same_outcome_in_every_way() {
+    assert_same("grid_sync", "tiny", &WAYS);
+    assert_same(
+        "grid_sync",
+        "h100-sxm5",
+        &[Way::Quantum(1), Way::Threads(3), Way::TickOrder(8)],
+    );
+}
+
+#[test]
 fn large_machine_has_the_same_outcome_in_every_way() {
     assert_same("histogram_shared", "v100-sxm2", &WAYS);
     // Misses of both constant caches.

@@ -8,7 +8,8 @@ use warpwave::bench::Bench;
 use warpwave::components::gpu::LaunchError;
 use warpwave::components::preset;
 use warpwave::components::sm::l1::L1;
-use warpwave::gpu::{Event, Factory, Gpu, GpuError};
+use warpwave::gpu::{Event, Factory, Gpu, GpuError, Shape};
+use warpwave::host::HostError;
 use warpwave::scenario::{Launch, Scenario};
 use warpwave_hw::link::fault::{Fault, FaultKind};
 use warpwave_hw::time::Cycle;
@@ -180,6 +181,42 @@ fn launch_after_a_stopped_one_prints_its_own_text_alone() {
     assert!(matches!(fault, GpuError::Launch(LaunchError::Trap(_))), "{fault}");
     let report = gpu.launch(&module, "next", (1, 1), &[]).unwrap();
     assert_eq!(report.printed(), "two\n");
+}
+
+const GRID_SYNC: &str = include_str!("../scenarios/grid_sync/grid_sync.ptx");
+
+#[test]
+fn cooperative_launch_passes_its_barrier_also_after_one_that_stopped_in_it() {
+    let mut gpu = Gpu::preset("tiny").unwrap();
+    let module = gpu.load(GRID_SYNC).unwrap();
+    let shape = Shape::from((40, 64)).cooperative();
+    let [squares, out] = [(); 2].map(|()| gpu.buffer(&[0u32; 40 * 64]).unwrap());
+    // Thread i of 2560 reads the square of thread 2559 - i, and adds 3 i.
+    let want: Vec<u32> = (0..2560).map(|i| (2559 - i) * (2559 - i) + 3 * i).collect();
+    let enough = 100_000;
+    for limit in [enough, 300, 600, enough] {
+        gpu.write(&out, &[0; 2560]).unwrap();
+        gpu.limit_cycles(limit);
+        let run = gpu.launch(&module, "grid_split", shape, &[&squares, &out]);
+        // The limit stops a launch at its barrier.
+        assert_eq!(run.is_ok(), limit == enough, "{limit}: {run:?}");
+        assert!(run.is_err() || gpu.read(&out) == want, "{limit}");
+    }
+    let refused = gpu.launch(
+        &module,
+        "grid_split",
+        Shape::from((65, 64)).cooperative(),
+        &[&squares, &out],
+    );
+    assert!(
+        matches!(refused, Err(GpuError::Host(HostError::NotResident { .. }))),
+        "{refused:?}"
+    );
+    let trapped = gpu.launch(&module, "grid_split", (40, 64), &[&squares, &out]);
+    assert!(
+        matches!(trapped, Err(GpuError::Launch(LaunchError::Trap(_)))),
+        "{trapped:?}"
+    );
 }
 
 /// A text of the kernels `a`, `b` and `c`, of 1, 2 and 3 instructions.

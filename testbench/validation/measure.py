@@ -121,8 +121,8 @@ class LaunchConfig(c.Structure):
     ]
 
 
-class ClusterAttribute(c.Structure):
-    _fields_ = [("id", c.c_int), ("pad", c.c_char * 4), ("sizes", c.c_uint * 3), ("rest", c.c_char * 52)]
+class LaunchAttribute(c.Structure):
+    _fields_ = [("id", c.c_int), ("pad", c.c_char * 4), ("values", c.c_uint * 3), ("rest", c.c_char * 52)]
 
 
 class Launch:
@@ -146,12 +146,17 @@ class Launch:
                 resolve.relocate(data, arg["relocations"])
             self.args.append(c.create_string_buffer(bytes(data), max(len(data), 1)))
         self.pointers = (c.c_void_p * max(len(self.args), 1))(*[c.addressof(arg) for arg in self.args])
-        self.attribute = ClusterAttribute(id=4)
+        # Numbers of the driver's interface: 4 is the cluster size, 2 a cooperative launch.
+        attributes = [(4, cluster)] if cluster else []
+        if step["is_cooperative"]:
+            attributes.append((2, [1, 0, 0]))
+        self.attributes = (LaunchAttribute * max(len(attributes), 1))()
+        for attribute, (key, values) in zip(self.attributes, attributes):
+            attribute.id = key
+            attribute.values[:] = values
         self.config = LaunchConfig(*step["grid"], *step["block"], shared, cuda.stream, None, 0)
-        if cluster:
-            self.attribute.sizes[:] = cluster
-            self.config.attributes = c.addressof(self.attribute)
-            self.config.n_attributes = 1
+        self.config.attributes = c.addressof(self.attributes)
+        self.config.n_attributes = len(attributes)
 
     def run(self):
         self.cuda("cuLaunchKernelEx", c.byref(self.config), self.function, self.pointers, None)
@@ -207,6 +212,7 @@ class Clock:
     def __init__(self, cuda):
         self.cuda, self.out = cuda, cuda.allocate(16)
         step = {"kernel": "clock", "grid": [1, 1, 1], "block": [1, 1, 1], "cluster": None, "dynamic_shared_bytes": 0}
+        step["is_cooperative"] = False
         step["args"] = [{"hex": self.out.to_bytes(8, "little").hex(), "relocations": []}]
         self.launch = Launch(cuda, cuda.load(CLOCK, None), step, None)
 

@@ -6,6 +6,7 @@ use warpwave_isa::exec::special::cluster_rank;
 use warpwave_isa::exec::texture::Texture;
 use warpwave_isa::inst::Inst;
 use warpwave_isa::program::{Decoded, Program};
+use warpwave_isa::space::bank0;
 
 use crate::proto::cluster::ClusterPlacement;
 use crate::proto::predecoded::Predecoded;
@@ -107,6 +108,13 @@ impl Grid {
         let [x, y, z] =
             [0, 1, 2].map(|axis| of_cluster[axis] * u64::from(self.cluster[axis]) + u64::from(of_rank[axis]));
         x + u64::from(self.grid[0]) * (y + u64::from(self.grid[1]) * z)
+    }
+
+    /// True for a cooperative launch: its CTAs are resident together, and its kernel finds the address of a workspace.
+    pub fn is_cooperative(&self) -> bool {
+        // Device memory does not begin at address 0.
+        let has_word = |offset: u16| self.constant(0, offset / 4) != 0;
+        has_word(bank0::WORKSPACE_HIGH) || has_word(bank0::WORKSPACE_LOW)
     }
 
     /// Bytes of a constant bank.

@@ -9,19 +9,23 @@ use warpwave_isa::program::Program;
 use warpwave_ptx::Module;
 
 use super::BenchError;
-use crate::host::{self, Placement};
+use crate::host::{self, Placement, Workspaces};
 use crate::scenario::Scenario;
 
-/// Builds and checks the grid of every launch.
+/// Builds and checks the grid of every launch. Adds the workspaces of cooperative launches to the regions of `placement`.
 pub(crate) fn grids(
     scenario: &Scenario,
     module: &Module,
-    placement: &Placement,
+    placement: &mut Placement,
     storage: &Storage,
     config: &GpuConfig,
 ) -> Result<Vec<Grid>, BenchError> {
+    // One allocation for all of them: each grid has a list of the allocations.
+    let n_cooperative = scenario.launches.iter().filter(|launch| launch.is_cooperative).count();
+    let mut workspaces = Workspaces::new(n_cooperative);
     let grid = |(index, launch)| {
-        host::build_grid(index as u32, launch, module, placement, storage, config)
+        let memory = (storage, &mut workspaces);
+        host::build_grid(index as u32, launch, module, placement, memory, config)
             .map_err(|error| BenchError::Launch { index, error })
     };
     let mut grids = scenario
@@ -30,6 +34,7 @@ pub(crate) fn grids(
         .enumerate()
         .map(grid)
         .collect::<Result<Vec<_>, _>>()?;
+    placement.regions.extend(workspaces.region());
     number_instructions(&mut grids);
     Ok(grids)
 }

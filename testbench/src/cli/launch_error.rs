@@ -157,9 +157,9 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
     }
     let Some(address) = trap.address else {
         // A grid barrier of cooperative groups traps without the workspace that these registers point to.
-        return match scenario.ptx.contains("%envreg2") {
-            true => "the kernel executed `trap`: a check in its code failed, or it has a grid barrier of cooperative groups; a cooperative \
-                     launch is not modelled, so write that barrier with atomics on a counter in global memory"
+        return match scenario.ptx.contains("%envreg2") && !scenario.launches[launch].is_cooperative {
+            true => "the kernel executed `trap`: a check in its code failed, or it has a grid barrier of cooperative groups; such a \
+                     barrier traps unless the launch has `cooperative = true`"
                 .to_owned(),
             false => "the kernel executed `trap`, most likely after a failed check in its code".to_owned(),
         };

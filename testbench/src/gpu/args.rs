@@ -140,6 +140,8 @@ pub struct Shape {
     pub cluster: Option<Dims>,
     /// Dynamic shared memory of a CTA, in bytes.
     pub dynamic_shared_bytes: u32,
+    /// True for a cooperative launch, which can pass barriers of the whole grid.
+    pub is_cooperative: bool,
 }
 
 impl<G: Into<Dims>, B: Into<Dims>> From<(G, B)> for Shape {
@@ -149,6 +151,7 @@ impl<G: Into<Dims>, B: Into<Dims>> From<(G, B)> for Shape {
             block: block.into(),
             cluster: None,
             dynamic_shared_bytes: 0,
+            is_cooperative: false,
         }
     }
 }
@@ -166,6 +169,14 @@ impl Shape {
     pub fn dynamic_shared_bytes(self, bytes: u32) -> Self {
         Shape {
             dynamic_shared_bytes: bytes,
+            ..self
+        }
+    }
+
+    /// Makes the launch cooperative, for barriers of the whole grid. All its CTAs must fit on the GPU together.
+    pub fn cooperative(self) -> Self {
+        Shape {
+            is_cooperative: true,
             ..self
         }
     }

@@ -1,7 +1,7 @@
 //! Errors of launches, buffers and module variables that do not match the program or exceed the GPU.
 
 use thiserror::Error;
-use warpwave_components::occupancy::OccupancyError;
+use warpwave_components::occupancy::{Limiter, OccupancyError};
 use warpwave_ptx::Diagnostic;
 
 use crate::scenario::dtype::Dtype;
@@ -182,6 +182,14 @@ pub enum HostError {
         /// The reason.
         fault: ClusterFault,
     },
+    /// The GPU does not hold all CTAs of a cooperative grid at once.
+    #[error("kernel `{entry}` cannot be launched: {fault}")]
+    NotResident {
+        /// The kernel.
+        entry: String,
+        /// The limit, with its reason.
+        fault: ResidencyFault,
+    },
     /// One CTA does not fit on an SM.
     #[error("kernel `{entry}` cannot be launched on {gpu}: {reason}")]
     DoesNotFit {
@@ -243,6 +251,35 @@ pub enum ClusterFault {
         /// CTAs that fit on one SM.
         per_sm: u32,
     },
+}
+
+/// The reason for refusing a cooperative launch: some of its CTAs would wait for others that never start.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error(
+    "a cooperative grid of {need} blocks does not fit: {gpu} holds {limit}{} at once, {per_sm} on an SM (limited by {limiter}); \
+     reduce `grid`, or what a block needs",
+    in_clusters(*.cluster)
+)]
+pub struct ResidencyFault {
+    /// The GPU.
+    pub gpu: String,
+    /// CTAs of the grid.
+    pub need: u64,
+    /// CTAs that the GPU holds at once.
+    pub limit: u64,
+    /// CTAs that fit on one SM.
+    pub per_sm: u32,
+    /// The resource of an SM that runs out first.
+    pub limiter: Limiter,
+    /// CTAs of a cluster, which lie in one GPC.
+    pub cluster: u64,
+}
+
+fn in_clusters(size: u64) -> String {
+    match size {
+        1 => String::new(),
+        _ => format!(" in clusters of {size}"),
+    }
 }
 
 fn list(names: &[String]) -> String {

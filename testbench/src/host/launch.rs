@@ -13,8 +13,9 @@ use warpwave_isa::program::{ClusterRequirement, Program, Requirements};
 use warpwave_isa::space::bank0;
 use warpwave_ptx::{ADDRESS_BANK, Module};
 
+use super::cooperative::check_residency;
 use super::module::words;
-use super::{ClusterFault, HostError, Placement};
+use super::{ClusterFault, HostError, Placement, Workspaces};
 use crate::scenario::{Arg, Image, Launch, Tiles};
 
 /// Largest grid in x, y, z (CUDA programming guide, compute capability 3.0 and later).
@@ -22,7 +23,7 @@ const MAX_GRID: [u32; 3] = [(1 << 31) - 1, 65535, 65535];
 /// Largest block in x, y, z (same source). The product of the sizes has a limit too: `occupancy` checks it.
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 
-/// Builds the grid of launch `id` of a scenario.
+/// Builds the grid of launch `id` of a scenario. A cooperative launch takes a workspace.
 ///
 /// # Errors
 /// If the launch does not match its kernel, or exceeds a limit of the machine.
@@ -31,7 +32,7 @@ pub fn build_grid(
     launch: &Launch,
     module: &Module,
     placement: &Placement,
-    storage: &Storage,
+    (storage, workspaces): (&Storage, &mut Workspaces),
     config: &GpuConfig,
 ) -> Result<Grid, HostError> {
     let program = entry(launch, module)?;
@@ -52,6 +53,15 @@ pub fn build_grid(
     let mut constants = placement.banks.clone();
     // The other banks hold constants and addresses of the module, equal for all launches.
     constants[0] = param_bank(launch, &program, placement)?;
+    if launch.is_cooperative {
+        check_residency(launch.grid, cluster, config, &fit).map_err(|fault| HostError::NotResident {
+            entry: program.name().to_owned(),
+            fault,
+        })?;
+        let workspace = workspaces.take(storage)?;
+        constants[0][usize::from(bank0::WORKSPACE_HIGH) / 4] = (workspace >> 32) as u32;
+        constants[0][usize::from(bank0::WORKSPACE_LOW) / 4] = workspace as u32;
+    }
     let textures = textures_of(&launch.args, placement);
     bind_references(
         &program,

@@ -25,7 +25,7 @@ pub struct Placement {
     pub print: Option<u64>,
     /// Constant banks by number, in words. Each launch has its own bank 0.
     pub(super) banks: Vec<Vec<u32>>,
-    /// All named regions of device memory: the scenario's buffers, then the module's global variables.
+    /// All named regions of device memory: the scenario's buffers, the module's global variables, then workspaces.
     pub regions: Vec<Region>,
 }
 

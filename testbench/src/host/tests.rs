@@ -68,7 +68,14 @@ fn grid_of(launch: &Launch) -> Result<(Grid, Placement), HostError> {
     let placement = Placement::new(&scenario(Vec::new()), &module(), &storage)?;
     let tiny = preset::load("tiny", &[]).unwrap().config;
     Ok((
-        build_grid(0, launch, &module(), &placement, &storage, &tiny)?,
+        build_grid(
+            0,
+            launch,
+            &module(),
+            &placement,
+            (&storage, &mut Workspaces::new(1)),
+            &tiny,
+        )?,
         placement,
     ))
 }
@@ -265,4 +272,66 @@ fn launch_that_does_not_match_its_kernel_is_refused() {
         refused(&wide),
         "blocks in the grid in y: 65536, the limit is 65535; reduce the grid or the block"
     );
+}
+
+/// A cooperative launch of `grid` blocks of one thread, on `tiny` with three SMs.
+fn cooperative(entry: &str, grid: u32, cluster: Option<u32>) -> Result<Grid, HostError> {
+    let storage = Storage::new(1 << 20);
+    let placement = Placement::new(&scenario(Vec::new()), &module(), &storage)?;
+    let sms = ("topology.sms_per_tpc".to_owned(), "3".to_owned());
+    let config = preset::load("tiny", &[sms]).unwrap().config;
+    let launch = Launch {
+        grid: [1, grid, 1],
+        cluster: cluster.map(|n| [1, n, 1]),
+        is_cooperative: true,
+        ..launch(Some(entry), 1, Vec::new())
+    };
+    let memory = (&storage, &mut Workspaces::new(1));
+    build_grid(0, &launch, &module(), &placement, memory, &config)
+}
+
+#[test]
+fn cooperative_grid_has_a_workspace_in_an_allocation_of_its_own() {
+    let plain = grid_of(&launch(Some("bounded"), 1, Vec::new())).unwrap().0;
+    assert!(!plain.is_cooperative());
+    let grid = cooperative("bounded", 6, None).unwrap();
+    assert!(grid.is_cooperative());
+    let word = |offset: u16| u64::from(grid.constant(0, offset / 4));
+    let workspace = word(bank0::WORKSPACE_HIGH) << 32 | word(bank0::WORKSPACE_LOW);
+    let [before @ .., (first, bytes)] = &grid.allocations[..] else {
+        panic!("no allocation")
+    };
+    assert_eq!((workspace, before), (*first, &plain.allocations[..]));
+    assert!(*bytes >= 8, "a size and a count of arrivals");
+}
+
+#[test]
+fn workspaces_of_launches_share_allocations_and_no_words() {
+    let storage = Storage::new(1 << 20);
+    let mut workspaces = Workspaces::new(2);
+    let all = [(); 3].map(|()| workspaces.take(&storage).unwrap());
+    assert_eq!(storage.allocations().len(), 2);
+    assert!(all.is_sorted_by(|a, b| a + 8 <= *b), "{all:x?}");
+}
+
+#[test]
+fn cooperative_grid_that_is_not_resident_as_a_whole_is_refused() {
+    let refused = |entry: &str, grid, cluster| cooperative(entry, grid, cluster).unwrap_err().to_string();
+    // 40,000 of 49,152 bytes of shared memory: one block on an SM.
+    assert!(cooperative("large", 3, None).is_ok());
+    assert_eq!(
+        refused("large", 4, None),
+        "kernel `large` cannot be launched: a cooperative grid of 4 blocks does not fit: tiny holds 3 at once, 1 on an SM \
+         (limited by shared memory); reduce `grid`, or what a block needs"
+    );
+    // Three SMs of one GPC hold one pair. The second pair would need a fourth SM.
+    assert!(cooperative("large", 2, Some(2)).is_ok());
+    assert_eq!(
+        refused("large", 4, Some(2)),
+        "kernel `large` cannot be launched: a cooperative grid of 4 blocks does not fit: tiny holds 2 in clusters of 2 at once, 1 on an SM \
+         (limited by shared memory); reduce `grid`, or what a block needs"
+    );
+    // 32 block slots on each SM.
+    assert!(cooperative("bounded", 96, None).is_ok());
+    assert!(refused("bounded", 97, None).contains("tiny holds 96 at once, 32 on an SM (limited by block slots)"));
 }

@@ -95,11 +95,11 @@ fn buffers(scenario: &Scenario, config: &GpuConfig) -> Option<Vec<Vec<u8>>> {
         return None;
     }
     let storage = Storage::new(config.memory_bytes);
-    let placement = match Placement::new(scenario, &module, &storage) {
+    let mut placement = match Placement::new(scenario, &module, &storage) {
         Ok(placement) => placement,
         Err(error) => fails(format!("{error:?}")),
     };
-    let grids = match bench::grids(scenario, &module, &placement, &storage, config) {
+    let grids = match bench::grids(scenario, &module, &mut placement, &storage, config) {
         Ok(grids) => grids,
         Err(error) => fails(format!("{error:?}")),
     };

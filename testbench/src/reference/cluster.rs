@@ -50,15 +50,20 @@ impl<'a> Cluster<'a> {
         steps: &mut u64,
     ) -> Result<Turn, ReferenceError> {
         let end = *steps + turn;
+        // Each member gets its share, so that one which polls leaves the others their turns.
+        let share = (turn / self.ctas.len() as u64).max(1);
         // Without other members a CTA can use the whole turn.
-        let alone = self.ctas.len() == 1;
+        let member_turn = if self.ctas.len() == 1 {
+            turn
+        } else {
+            share.min(MEMBER_TURN)
+        };
         while *steps < end {
             let before = *steps;
             let mut ended = true;
             for rank in 0..self.ctas.len() {
                 let left = end.saturating_sub(*steps);
-                let turn = if alone { left } else { left.min(MEMBER_TURN) };
-                let turn = self.turn(rank, (memory, global), turn, steps)?;
+                let turn = self.turn(rank, (memory, global), left.min(member_turn), steps)?;
                 ended &= turn == Turn::Ended;
             }
             if ended {

@@ -52,6 +52,7 @@
 //! block = 256                        # threads, in the same form
 //! dynamic_shared_bytes = 0           # optional
 //! cluster = [2, 1, 1]                # optional: blocks of a cluster
+//! cooperative = true                 # optional: for barriers of the whole grid; all blocks must be resident together
 //! args = ["x", "y", { f32 = 2.0 }, { u32 = 1024 }]       # a buffer's name passes its address
 //! repeat = 3                         # optional: launches it three times
 //! warm = true                        # optional: only the last repetition counts in totals
@@ -243,6 +244,8 @@ pub(super) struct Launch {
     #[serde(default = "zero")]
     pub dynamic_shared_bytes: Quantity,
     pub cluster: Option<Dim3>,
+    #[serde(default)]
+    pub cooperative: bool,
     #[serde(default)]
     pub args: Vec<Arg>,
     #[serde(default = "one")]

@@ -119,6 +119,7 @@ fn read_launch<F: FnOnce(Fault) -> ScenarioError>(
         block: sizes("block", &text.block)?,
         dynamic_shared_bytes: shared.map_err(at(&key("dynamic_shared_bytes")))? as u32,
         cluster: text.cluster.map(|cluster| sizes("cluster", &cluster)).transpose()?,
+        is_cooperative: text.cooperative,
         prints: prints.map_err(at(&key("prints")))?,
         args: resolve::args(text.args, buffers, constants).map_err(at(&key("args")))?,
     })

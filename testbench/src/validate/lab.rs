@@ -317,6 +317,7 @@ fn planned_launch(kernel: &str, shape: Shape, args: &[&dyn KernelArg], is_timed:
         block: sizes(shape.block),
         cluster: shape.cluster.map(sizes),
         dynamic_shared_bytes: shape.dynamic_shared_bytes,
+        is_cooperative: shape.is_cooperative,
         args: args.iter().map(|arg| planned_arg(&arg.bytes())).collect(),
         is_timed,
     }

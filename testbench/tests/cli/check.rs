@@ -40,7 +40,7 @@ fn kernels(text: &str) -> Vec<&str> {
 #[test]
 fn every_text_of_the_corpus_is_listed_by_kernel_with_unsupported_statements() {
     let texts = texts();
-    assert_eq!(texts.len(), 231);
+    assert_eq!(texts.len(), 233);
     let mut refused = Vec::new();
     for path in &texts {
         let text = fs::read_to_string(path).unwrap();
@@ -134,17 +134,23 @@ fn grid_barrier_of_cooperative_groups_has_a_warning_and_a_remedy() {
     fs::write(folder.path().join("k.ptx"), GRID_BARRIER).unwrap();
     let answer = warpwave_in(folder.path(), &["check", "k.ptx"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
-    let says = "warning: a cooperative launch is not modelled: this register is 0\n  --> k.ptx:8:14\n";
+    let says = "warning: this register is 0 unless the launch is cooperative\n  --> k.ptx:8:14\n";
     assert!(answer.out.starts_with(says), "{}", answer.out);
-    assert_eq!(answer.out.matches("warning: ").count(), 1, "{}", answer.out);
-    let scenario = "ptx = \"k.ptx\"\n[[launch]]\ngrid = 1\nblock = 1\nargs = []\n";
-    fs::write(folder.path().join("s.toml"), scenario).unwrap();
-    let stopped = warpwave_in(folder.path(), &["run", "s.toml", "--gpu", "tiny"]);
-    assert_fails(
-        &stopped,
-        3,
-        &["a cooperative launch is not modelled", "with atomics on a counter"],
+    assert!(
+        answer.out.contains("set `cooperative = true` in the launch"),
+        "{}",
+        answer.out
     );
+    assert_eq!(answer.out.matches("warning: ").count(), 1, "{}", answer.out);
+    let run = |cooperative: bool| {
+        let launch = format!("[[launch]]\ngrid = 1\nblock = 1\ncooperative = {cooperative}\n");
+        fs::write(folder.path().join("s.toml"), format!("ptx = \"k.ptx\"\n{launch}")).unwrap();
+        warpwave_in(folder.path(), &["run", "s.toml", "--gpu", "tiny", "--no-flight"])
+    };
+    let says = ["grid barrier of cooperative groups", "has `cooperative = true`"];
+    assert_fails(&run(false), 3, &says);
+    let cooperative = run(true);
+    assert_eq!((cooperative.code, cooperative.err.as_str()), (0, ""));
 }
 
 /// A module with unsupported data. The kernel `near` uses the table, `far` does not.

@@ -3,7 +3,7 @@
 use crate::{assert_fails, warpwave, warpwave_in};
 
 /// The scenarios of `tests/hangs`, with parts of their error texts in order.
-const HANGS: [(&str, &[&str]); 19] = [
+const HANGS: [(&str, &[&str]); 20] = [
     (
         "ended",
         &[
@@ -68,6 +68,16 @@ const HANGS: [(&str, &[&str]); 19] = [
             "memory at 0x10000000 (`data`): block (",
             "wrote it last, in cycle",
             " by line 16",
+        ],
+    ),
+    (
+        "cooperative",
+        &[
+            "standstill",
+            "2 warps poll memory at 0x10000104",
+            " in line 27, the first of them block (0, 0, 0) warp 0",
+            "memory at 0x10000104 (`workspace of cooperative launches` + 4): block (1, 0, 0) warp 0 wrote it last, in cycle",
+            " by line 25",
         ],
     ),
     (

@@ -47,6 +47,8 @@ pub struct Case {
     pub block: [u32; 3],
     /// CTAs of a cluster in x, y, z.
     pub cluster: [u32; 3],
+    /// True for a cooperative launch.
+    pub is_cooperative: bool,
     /// Shared memory beside the declared, in bytes.
     pub dynamic_shared_bytes: u32,
     /// Arguments in order.
@@ -153,6 +155,7 @@ impl Case {
             grid: [1; 3],
             block: [1; 3],
             cluster: [1; 3],
+            is_cooperative: false,
             dynamic_shared_bytes: 0,
             args: Vec::new(),
             globals: Vec::new(),
@@ -187,6 +190,12 @@ impl Case {
     /// CTAs of a cluster, in one dimension.
     pub fn cluster(mut self, ctas: u32) -> Self {
         self.cluster = [ctas, 1, 1];
+        self
+    }
+
+    /// Makes the launch cooperative.
+    pub fn cooperative(mut self) -> Self {
+        self.is_cooperative = true;
         self
     }
 

@@ -146,6 +146,7 @@ fn layout<'a>(case: &'a Case, text: &Text, entry: &str) -> Layouted<'a> {
             block: case.block,
             dynamic_shared_bytes: case.dynamic_shared_bytes,
             cluster: (case.cluster != [1; 3]).then_some(case.cluster),
+            is_cooperative: case.is_cooperative,
             args,
             ..Launch::default()
         }],

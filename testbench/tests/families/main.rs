@@ -5,6 +5,7 @@ mod barriers;
 mod bytes;
 mod conversions;
 mod ended_blocks;
+mod grid_barriers;
 mod groups;
 mod heap;
 mod images;
@@ -126,6 +127,12 @@ impl Kernel {
     /// Sets the grid to `blocks` blocks of `threads` threads.
     pub fn sizes(mut self, blocks: u32, threads: u32) -> Kernel {
         (self.launch().grid, self.launch().block) = ([blocks, 1, 1], [threads, 1, 1]);
+        self
+    }
+
+    /// Makes the launch cooperative.
+    pub fn cooperative(mut self) -> Kernel {
+        self.launch().is_cooperative = true;
         self
     }
 

@@ -179,3 +179,14 @@ fn guarded_conversion_leaves_a_wider_register_alone() {
     let expected: Vec<u32> = (0..32).map(|t| if t < 5 { (t as f32).to_bits() } else { 16 }).collect();
     Kernel::of(&one_word_each("sm_80", body)).output(&expected).holds();
 }
+
+/// A vendor's assembler refuses these reads. Here a 32-bit special register is zero-extended, whatever lies beside its value.
+#[test]
+fn special_register_in_a_wide_read_is_zero_extended() {
+    for (register, value) in [("%ntid.x", 32), ("%nctaid.x", 1), ("%envreg1", 0), ("%tid.y", 0)] {
+        let body = format!("mov.u64 %d0, {register};\nmov.b64 {{%a0, %a1}}, %d0;\nmad.lo.u32 %r, %a1, 1000, %a0;");
+        // In a cooperative launch the word behind `%envreg1` is not 0.
+        let kernel = Kernel::of(&one_word_each("sm_80", &body)).cooperative();
+        kernel.output(&[value; 32]).holds();
+    }
+}

@@ -179,6 +179,10 @@ fn single(name: &str, given: &Given) -> Array {
             matrix::tile(&given.f32("matrix"), [100, 72], [given.count(3), given.count(2)]),
         ),
         "cluster_swap" => array("out", elementwise::swap(&given.f32("in"), given.threads())),
+        "grid_sync" => array(
+            "totals",
+            sums::rounds(given.buffer("sums").layout.shape[0] as u32, given.int(2)),
+        ),
         "histogram_global" => array("bins", sums::histogram(given.u8("data").into_iter())),
         "histogram_shared" => array(
             "bins",

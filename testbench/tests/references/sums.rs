@@ -23,6 +23,12 @@ pub fn block_sums(input: &[i32], block: usize) -> Vec<i32> {
     input.chunks(block).map(|chunk| chunk.iter().sum()).collect()
 }
 
+/// The total that each of `blocks` blocks has after `rounds` rounds. In a round, block b adds b + 1 and the total of the round before.
+pub fn rounds(blocks: u32, rounds: i32) -> Vec<u32> {
+    let total = (0..rounds).fold(0, |total, _| (1..=blocks).map(|n| n + total).sum());
+    vec![total; blocks as usize]
+}
+
 /// How often each byte occurs.
 pub fn histogram(bytes: impl Iterator<Item = u8>) -> Vec<u32> {
     let mut bins = vec![0; 256];

@@ -1,4 +1,5 @@
 //! Grid barriers of cooperative groups. Their code reads the address of a workspace from `%envreg1` and `%envreg2`, and traps if it is 0.
+//! A PTX file does not say how its kernels are launched, so each such read has a warning.
 
 use warpwave_ptx::Diagnostic;
 use warpwave_ptx::ast::{Block, Instruction, Module, Operand, OperandKind, Statement};
@@ -10,8 +11,8 @@ pub fn warnings(module: &Module<'_>) -> Vec<Diagnostic> {
 }
 
 fn warning(operand: &Operand<'_>) -> Diagnostic {
-    Diagnostic::warning(operand.span, "a cooperative launch is not modelled: this register is 0")
-        .help("a grid barrier of cooperative groups traps: write one with atomics on a counter in global memory")
+    Diagnostic::warning(operand.span, "this register is 0 unless the launch is cooperative")
+        .help("set `cooperative = true` in the launch: without it a grid barrier of cooperative groups traps")
 }
 
 fn first_read<'b, 'a>(block: &'b Block<'a>) -> Option<&'b Operand<'a>> {

@@ -20,6 +20,8 @@ mod math;
 
 mod bits;
 
+mod grid;
+
 mod half;
 
 mod memory;
@@ -41,6 +43,7 @@ pub fn all() -> Vec<Case> {
         matrix::cases,
         math::cases,
         bits::cases,
+        grid::cases,
         half::cases,
         memory::cases,
         images::cases,

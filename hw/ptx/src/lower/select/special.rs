@@ -25,8 +25,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         };
         let low = match (name, axis) {
             // The host writes the launch sizes to bank 0.
-            ("%ntid", _) => return Ok(launch_word(bank0::BLOCK_SIZE, axis)),
-            ("%nctaid", _) => return Ok(launch_word(bank0::GRID_SIZE, axis)),
+            ("%ntid", _) => return Ok(self.launch_word(bank0::BLOCK_SIZE + 4 * axis, wide)),
+            ("%nctaid", _) => return Ok(self.launch_word(bank0::GRID_SIZE + 4 * axis, wide)),
+            ("%envreg1", _) => return Ok(self.launch_word(bank0::WORKSPACE_HIGH, wide)),
+            ("%envreg2", _) => return Ok(self.launch_word(bank0::WORKSPACE_LOW, wide)),
             ("%clock64", _) => return Ok(self.special_pair(Special::ClockLo, Special::ClockHi)),
             ("%globaltimer", _) => return Ok(self.special_pair(Special::GlobaltimerLo, Special::GlobaltimerHi)),
             ("%tid", 0) => Special::TidX,
@@ -64,7 +66,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             ("%cluster_nctaid", 0) => Special::ClusterNctaidX,
             ("%cluster_nctaid", 1) => Special::ClusterNctaidY,
             ("%cluster_nctaid", _) => Special::ClusterNctaidZ,
-            // Zero: the system uses no shared memory, and a launch has neither graph nor environment.
+            // Zero: the system uses no shared memory, and a launch has no graph and no other environment.
             ("%current_graph_exec", _) => return Ok(Arg::ZERO),
             (name, _)
                 if ["%envreg", "%pm", "%reserved_smem"]
@@ -122,6 +124,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Arg::vreg(pair)
     }
 
+    /// Returns a word of bank 0 as an operand, zero-extended in a register pair for a 64-bit instruction.
+    fn launch_word(&mut self, offset: u16, wide: bool) -> Arg {
+        let word = Arg::of(Bits::Const { bank: 0, offset });
+        if !wide {
+            return word;
+        }
+        // The next word of the bank is another value.
+        let pair = self.temp_pair();
+        self.emit(Op::machine(Opcode::Mov).dst(pair).src(&[word]));
+        self.emit(Op::machine(Opcode::Mov).dst(pair.offset(1)));
+        Arg::vreg(pair)
+    }
+
     fn read_special(&mut self, word: VReg, special: Special) {
         let op = Op::machine(Opcode::S2r)
             .dst(word)
@@ -135,11 +150,4 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         self.read_special(word, special);
         Arg::vreg(word)
     }
-}
-
-fn launch_word(base: u16, axis: u16) -> Arg {
-    Arg::of(Bits::Const {
-        bank: 0,
-        offset: base + 4 * axis,
-    })
 }
