@@ -58,6 +58,8 @@ pub mod bank0 {
     pub const BLOCK_SIZE: u16 = 0x0;
     /// Grid size x, y, z: three words.
     pub const GRID_SIZE: u16 = 0xc;
+    /// Generic address of the module's constants: two words, 0 if no code takes an address of one. As ptxas 13.5 places it for sm_80.
+    pub const CONSTANTS: u16 = 0x50;
     /// `%envreg1`: high word of the address of a cooperative launch's workspace, 0 in other launches. As ptxas 13.5 places it for sm_80.
     pub const WORKSPACE_HIGH: u16 = 0x8c;
     /// `%envreg2`: low word of that address.

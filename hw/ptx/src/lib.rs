@@ -85,7 +85,7 @@ mod link;
 pub use diag::{Diagnostic, Severity};
 pub use link::{LinkFinding, Linked, link};
 pub use lower::init::Relocation;
-pub use lower::layout::{ADDRESS_BANK, CONST_BANK, Constant, Global};
+pub use lower::layout::{ADDRESS_BANK, CONST_BANK, CONSTANTS_COPY, Constant, Global};
 pub use module::{Entry, Module};
 pub use passes::{OPTIONAL_PASSES, PassSet, VALUE_PASS};
 

@@ -199,6 +199,7 @@ fn param_bank(launch: &Launch, program: &Program, placement: &Placement) -> Resu
             put(usize::from(offset) + 4 * n, &size.to_le_bytes());
         }
     }
+    put(bank0::CONSTANTS.into(), &placement.constants.unwrap_or(0).to_le_bytes());
     for (index, (param, arg)) in params.iter().zip(&launch.args).enumerate() {
         let value = bytes_of(arg, placement, &textures)?;
         if value.len() != param.bytes as usize {
@@ -363,6 +364,7 @@ mod tests {
             globals: Vec::new(),
             references: Vec::new(),
             print: None,
+            constants: None,
             banks: Vec::new(),
             regions: Vec::new(),
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use warpwave_components::storage::Storage;
 use warpwave_isa::exec::texture::Texture;
-use warpwave_ptx::{Module, printf};
+use warpwave_ptx::{CONSTANTS_COPY, Module, printf};
 
 use super::HostError;
 use super::module;
@@ -23,6 +23,8 @@ pub struct Placement {
     pub references: Vec<Option<Texture>>,
     /// Address of the `vprintf` buffer. `None` if the module does not call `vprintf`.
     pub print: Option<u64>,
+    /// Address of the copy of the constants. `None` if the module takes no address of one.
+    pub(super) constants: Option<u64>,
     /// Constant banks by number, in words. Each launch has its own bank 0.
     pub(super) banks: Vec<Vec<u32>>,
     /// All named regions of device memory: the scenario's buffers, the module's global variables, then workspaces.
@@ -72,6 +74,7 @@ impl Placement {
             targets,
             globals,
             print: module::variable_address(program, &banks, printf::BUFFER),
+            constants: module::variable_address(program, &banks, CONSTANTS_COPY),
             references: module::references(scenario, program, &buffers)?,
             buffers,
             banks,
@@ -92,6 +95,7 @@ impl Placement {
             targets: Vec::new(),
             globals,
             print: module::variable_address(program, &banks, printf::BUFFER),
+            constants: module::variable_address(program, &banks, CONSTANTS_COPY),
             banks,
             regions,
         })

@@ -3,7 +3,7 @@
 
 use warpwave_components::storage::Storage;
 use warpwave_isa::exec::texture::Texture;
-use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module, Relocation};
+use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, CONSTANTS_COPY, Module, Relocation};
 
 use super::HostError;
 use super::memory::{Given, Region, address_of, allocate, filled};
@@ -45,6 +45,10 @@ pub(super) fn place(
     for (n, buffer) in given.globals.iter().enumerate() {
         let init = filled(&buffer.init, CheckedData::Global(n), given.pointers, &targets);
         placed.push(overwrite(buffer, &init, module, storage, &addresses, &mut constant)?);
+    }
+    // The copy holds what the bank holds, with the scenario's bytes.
+    if let Some(copy) = module.globals.iter().position(|global| global.name == CONSTANTS_COPY) {
+        storage.write(addresses[copy], &constant);
     }
     let mut banks = vec![Vec::new(); usize::from(CONST_BANK.max(ADDRESS_BANK)) + 1];
     banks[usize::from(CONST_BANK)] = words(&constant);

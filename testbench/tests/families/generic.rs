@@ -95,3 +95,19 @@ fn lanes_that_do_not_run_may_hold_any_address() {
     let wanted: Vec<u32> = (0..32).map(|t| if t < 16 { 2 * t + 100 } else { 0 }).collect();
     Kernel::of(&one_word_each("sm_80", body)).output(&wanted).holds();
 }
+
+/// A compiler takes a pointer from memory for one to global memory (nvcc 13.5: `pointer = table;`, then `pointer[i]` in another kernel).
+#[test]
+fn pointer_to_a_constant_in_memory_is_read_as_a_global_one() {
+    let head = ".const .align 4 .u32 table[4] = {7, 8, 9, 10};\n.global .align 8 .u64 pointer = generic(table);\n.visible .entry";
+    let body = "\
+        ld.global.u64 %d1, [pointer];\nmov.u64 %d2, table;\ncvta.const.u64 %d3, %d2;\nsetp.ne.u64 %p1, %d1, %d3;\n\
+        cvta.to.global.u64 %d4, %d1;\nand.b32 %a1, %t, 3;\nmad.wide.u32 %d4, %a1, 4, %d4;\nld.global.u32 %r, [%d4];\n\
+        ld.volatile.u32 %a2, [%d4];\nmad.lo.u32 %r, %a2, 100, %r;\ncvta.to.const.u64 %d5, %d4;\nld.const.u32 %a3, [%d5];\n\
+        mad.lo.u32 %r, %a3, 10000, %r;\n@%p1 mov.u32 %r, 0;\n\
+        isspacep.const %p2, %d4;\n@!%p2 mov.u32 %r, 1;\nisspacep.global %p3, %d4;\n@%p3 mov.u32 %r, 2;\n\
+        add.u64 %d4, %d1, 65536;\nisspacep.const %p2, %d4;\n@%p2 mov.u32 %r, 3;\nisspacep.global %p3, %o;\n@!%p3 mov.u32 %r, 4;";
+    let text = one_word_each("sm_80", body).replace(".visible .entry", head);
+    let expected: Vec<u32> = (0..32).map(|t| 10101 * (7 + t % 4)).collect();
+    Kernel::of(&text).output(&expected).holds();
+}

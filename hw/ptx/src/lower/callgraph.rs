@@ -125,16 +125,13 @@ fn callees(checked: &Checked<'_, '_>, body: &Body<'_, '_>) -> Vec<usize> {
     callees.filter(|&callee| visited.insert(callee)).collect()
 }
 
-/// True if a function takes the generic address of a parameter or constant.
-pub(super) fn takes_constant_addresses(body: &Body<'_, '_>) -> bool {
-    let is_constant = |op: &Op<'_, '_>| {
+/// True if a function takes a generic address in one of these state spaces.
+pub(super) fn takes_addresses(body: &Body<'_, '_>, spaces: &[&str]) -> bool {
+    let is_of_space = |op: &Op<'_, '_>| {
         let words: Vec<&str> = op.instruction.qualifiers.iter().map(|name| name.text).collect();
-        !words.contains(&".to")
-            && [".const", ".param", ".param::entry"]
-                .iter()
-                .any(|word| words.contains(word))
+        !words.contains(&".to") && spaces.iter().any(|space| words.contains(space))
     };
-    ops(body).any(|op| op.instruction.opcode.text == "cvta" && is_constant(op))
+    ops(body).any(|op| op.instruction.opcode.text == "cvta" && is_of_space(op))
 }
 
 /// True if a function allocates stack memory with `alloca`, or saves or restores the stack.

@@ -4,7 +4,7 @@
 //! [`Relocation`], because the host allocates such variables.
 
 use super::callgraph;
-use super::layout::{CONST_WINDOW, VarLoc};
+use super::layout::VarLoc;
 use crate::ast::{Init, Name, Type, Variable};
 use crate::check::{Checked, SymbolId};
 use crate::diag::{Diagnostic, Span};
@@ -51,7 +51,9 @@ pub(super) struct Initializers<'f, 't, 'a> {
     /// The variable that is being initialised.
     symbol: SymbolId,
     pub findings: Vec<Diagnostic>,
-    /// True if a value is the generic address of a constant.
+    /// Index of the global variable with a copy of the constants.
+    copy: u32,
+    /// True if a value is the generic address of a constant, so that the module needs the copy.
     pub generic_constants: bool,
 }
 
@@ -100,7 +102,7 @@ enum Value {
 }
 
 impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
-    pub fn new(checked: &'f Checked<'t, 'a>, locations: &'f HashMap<SymbolId, VarLoc>) -> Self {
+    pub fn new(checked: &'f Checked<'t, 'a>, locations: &'f HashMap<SymbolId, VarLoc>, copy: u32) -> Self {
         let variables = checked.symbols[..checked.n_module_symbols].iter();
         let names = (0..)
             .zip(variables)
@@ -111,6 +113,7 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
             names: names.collect(),
             symbol: SymbolId(0),
             findings: Vec::new(),
+            copy,
             generic_constants: false,
         }
     }
@@ -245,20 +248,25 @@ impl<'f, 't, 'a> Initializers<'f, 't, 'a> {
         let Some(symbol) = inner.or_else(|| self.names.get(text)) else {
             return self.function(name, offset, generic);
         };
-        match self.locations.get(symbol) {
-            Some(&VarLoc::Global(global)) => Ok(Value::Address(Relocation {
+        let in_global = |global: u32, addend: u64| {
+            Value::Address(Relocation {
                 at: 0,
                 global,
-                addend: offset as u64,
+                addend,
                 shift: 0,
                 bytes: 8,
-            })),
+            })
+        };
+        match self.locations.get(symbol) {
+            Some(&VarLoc::Global(global)) => Ok(in_global(global, offset as u64)),
             Some(&VarLoc::Const(at)) => {
                 self.generic_constants |= generic;
+                let address = u64::from(at).wrapping_add(offset as u64);
                 // A plain address of a constant is its offset in the bank.
-                let window = if generic { CONST_WINDOW } else { 0 };
-                let address = (window + u64::from(at)).wrapping_add(offset as u64);
-                Ok(Value::Bits(address.into()))
+                Ok(match generic {
+                    true => in_global(self.copy, address),
+                    false => Value::Bits(address.into()),
+                })
             }
             Some(VarLoc::Handle(_) | VarLoc::Sampler(_)) => Err(Diagnostic::unsupported(
                 name.span,

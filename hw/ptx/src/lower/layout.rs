@@ -24,7 +24,12 @@ pub const CONST_BANK: u8 = 3;
 /// the handles of [`crate::Module::references`], 8 bytes each.
 pub const ADDRESS_BANK: u8 = 4;
 
-/// Generic-address window of the module's constants, after the window of the parameters. Only loads may use it.
+/// Name of the global variable with a copy of the constants, which their generic addresses lead to. The host fills it.
+///
+/// A module has it if its code or data hold such an address.
+pub const CONSTANTS_COPY: &str = "copy of the constants";
+
+/// Window of the module's constants, after the window of the parameters. Only bulk copies that name a tensor map read there.
 pub(super) const CONST_WINDOW: u64 = PARAM_WINDOW + WINDOW_BYTES;
 
 /// Location of a variable.
@@ -123,9 +128,9 @@ impl<'m> Layout<'m> {
         &self.module.calls.address_taken
     }
 
-    /// True if the module takes the generic address of a parameter or constant.
-    pub fn constants_are_generic(&self) -> bool {
-        self.module.generic_constants
+    /// True if the module takes the generic address of a parameter.
+    pub fn params_are_generic(&self) -> bool {
+        self.module.generic_params
     }
 
     /// Returns the module's variables in shared, local and constant memory, for debuggers and reports.

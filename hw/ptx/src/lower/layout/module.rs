@@ -1,6 +1,6 @@
 //! The module layout: locations and initial bytes of module variables, and other facts common to all kernels.
 
-use super::{DynamicShared, VarLoc, append_variable, is_dynamic, place_in_memory, reference};
+use super::{CONSTANTS_COPY, DynamicShared, VarLoc, append_variable, is_dynamic, place_in_memory, reference};
 use crate::ast::{Linkage, Space, Variable};
 use crate::check::{Body, Checked, SymbolId};
 use crate::diag::{Diagnostic, Severity, Span};
@@ -96,8 +96,8 @@ pub(crate) struct ModuleLayout {
     pub(super) uses_stack: bool,
     /// Addresses in the constant image that the host writes.
     pub constant_relocations: Vec<Relocation>,
-    /// True if an initial value or a function takes the generic address of a constant or parameter.
-    pub(super) generic_constants: bool,
+    /// True if a function takes the generic address of a parameter.
+    pub(super) generic_params: bool,
     /// Unsupported initial values, with their variables.
     pub unsupported: Vec<(SymbolId, Diagnostic)>,
 }
@@ -146,7 +146,9 @@ impl ModuleLayout {
 
     /// Writes the initial values. Malformed values become `findings`.
     fn fill(&mut self, checked: &Checked<'_, '_>, findings: &mut Vec<Diagnostic>) {
-        let mut initializers = Initializers::new(checked, &self.locations);
+        // The copy comes behind the variables of the text, if it is needed.
+        let copy = self.globals.len() as u32;
+        let mut initializers = Initializers::new(checked, &self.locations, copy);
         for (symbol, variable) in checked.static_variables() {
             let Some(init) = &variable.init else { continue };
             match self.locations.get(&symbol) {
@@ -175,8 +177,22 @@ impl ModuleLayout {
                 add_finding(&mut self.unsupported, symbol, finding, findings);
             }
         }
-        self.generic_constants =
-            initializers.generic_constants || checked.bodies.iter().any(callgraph::takes_constant_addresses);
+        let takes = |spaces: &[&str]| {
+            checked
+                .bodies
+                .iter()
+                .any(|body| callgraph::takes_addresses(body, spaces))
+        };
+        self.generic_params = takes(&[".param", ".param::entry"]);
+        if initializers.generic_constants || takes(&[".const"]) {
+            self.globals.push(Global {
+                name: CONSTANTS_COPY.to_owned(),
+                // As large as the bank, so that one comparison tells its addresses.
+                bytes: vec![0; CONST_BYTES],
+                align: 256,
+                relocations: Vec::new(),
+            });
+        }
     }
 
     /// Returns the findings for unsupported data that a kernel can reach.

@@ -6,14 +6,14 @@ use super::value::byte_permute;
 use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
-use crate::lower::code::{Arg, Op, VGuard, Wide};
-use crate::lower::layout::CONST_WINDOW;
+use crate::lower::code::{Arg, Bits, Op, VGuard, Wide};
 use warpwave_isa::inst::Ty;
 use warpwave_isa::opcode::Opcode;
-use warpwave_isa::space::{LOCAL_WINDOW, MAX_CLUSTER, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
+use warpwave_isa::space::{LOCAL_WINDOW, MAX_CLUSTER, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES, bank0};
 
 impl<'t, 'a> Selector<'_, 't, 'a> {
-    /// Selects `cvta`. A global address is its generic address; shared and local memory have windows.
+    /// Selects `cvta`. A global address is its generic address; shared and local memory have windows. A constant has a copy in global
+    /// memory.
     pub(super) fn address_conversion(&mut self, form: &Form<'t, 'a>) -> Selected {
         form.only(&[
             ".to",
@@ -29,7 +29,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let window = match space_of(form) {
             _ if form.ty().bits() != 64 => return Err(form.unsupported()),
             _ if form.has(".param") || form.has(".param::entry") => PARAM_WINDOW,
-            Space::Const => CONST_WINDOW,
+            Space::Const => return self.constant_conversion(form),
             Space::Global => 0,
             Space::Shared | Space::Cluster => SHARED_WINDOW,
             Space::Local => LOCAL_WINDOW,
@@ -52,6 +52,19 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         } else {
             self.emit(Op::wide(Wide::Add).dst(result).src(&[source, Arg::imm(window)]));
         }
+        Ok(())
+    }
+
+    /// Selects `cvta` of a constant: adds or subtracts the address of the copy.
+    fn constant_conversion(&mut self, form: &Form<'t, 'a>) -> Selected {
+        let result = self.dst(form, 0)?;
+        let source = self.src(form, 1)?;
+        let copy = Arg::of(Bits::Const {
+            bank: 0,
+            offset: bank0::CONSTANTS,
+        });
+        let wide = if form.has(".to") { Wide::Sub } else { Wide::Add };
+        self.emit(Op::wide(wide).dst(result).src(&[source, copy]));
         Ok(())
     }
 
@@ -79,8 +92,8 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         Ok(())
     }
 
-    /// Selects a generic load that may read a parameter or constant: each lane loads from its own space.
-    pub(super) fn load_any_space(&mut self, form: &Form<'t, 'a>) -> Selected {
+    /// Selects a generic load that may read a parameter: each lane loads from its own space.
+    pub(super) fn load_param_or_memory(&mut self, form: &Form<'t, 'a>) -> Selected {
         let targets = vector_parts(form, 0)?;
         let bits = |value: &Value<'a>| match value {
             Value::Register(reg) => self.register_type(*reg).bits().max(form.ty().bits()),
@@ -99,10 +112,9 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
             .collect();
         // The difference wraps, so one unsigned comparison tests both ends of a window.
         let code = format!(
-            "{registers}.reg .b64 %at, %x; .reg .pred %p, %q, %r;\n\
+            "{registers}.reg .b64 %at, %x; .reg .pred %p;\n\
              sub.u64 %x, %at, {PARAM_WINDOW};\nsetp.lt.u64 %p, %x, {WINDOW_BYTES};\n@%p ld.param{shape} {list}, [%x];\n\
-             sub.u64 %x, %x, {WINDOW_BYTES};\nsetp.lt.u64 %q, %x, {WINDOW_BYTES};\n@%q ld.const{shape} {list}, [%x];\n\
-             or.pred %r, %p, %q;\n@!%r ld{all} {list}, [%at];\n"
+             @!%p ld{all} {list}, [%at];\n"
         );
         self.expand(form, &code)
     }

@@ -150,10 +150,10 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
         let space = self.access_space(form, 1);
         let part = part_of(access);
         // Not inside an expansion: that contains the load itself.
-        if space == Space::Generic && self.layout.constants_are_generic() && self.frame().line.is_none() {
-            // Parameters and constants take no access of two parts.
+        if space == Space::Generic && self.layout.params_are_generic() && self.frame().line.is_none() {
+            // Parameters take no access of two parts.
             return match part == access {
-                true => self.load_any_space(form),
+                true => self.load_param_or_memory(form),
                 false => Err(form.unsupported()),
             };
         }
