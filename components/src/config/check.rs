@@ -335,11 +335,8 @@ fn check_l2(config: &GpuConfig, faults: &mut Faults) {
     faults.constant(entry!(config.l2.sector), SECTOR as u32, SECTOR_IS);
     faults.power_of_two(entry!(config.l2.interleave_bytes));
     faults.at_least(entry!(config.l2.interleave_bytes), l2.line, "`l2.line`");
-    faults.at_least(
-        entry!(config.l2.memory_queue),
-        2u32,
-        "a fetch and the write-back of its victim",
-    );
+    let why = "a fetch and the write-back of its victim";
+    faults.at_least(entry!(config.l2.memory_queue), 2u32, why);
     let rule = format_args!("divide `l2.slices` ({})", l2.slices);
     faults.require(
         l2.slices.is_multiple_of(l2.partitions),

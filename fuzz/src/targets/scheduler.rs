@@ -1,8 +1,8 @@
 //! Target: one warp scheduler with its scoreboards, between CTA manager, dispatch unit, branch unit and LSU.
 //!
 //! Oracle: each warp issues its instructions in program order, each once. No instruction issues while a register or predicate that it
-//! touches has a pending write, while a result holds a dependency barrier that it names, or while its fence or guard must wait. A warp ends
-//! once, with nothing in flight.
+//! touches has a pending write, or while its fence or guard must wait. None issues while a result holds a dependency barrier that it names.
+//! A warp ends once, with nothing in flight.
 
 use std::sync::{Arc, LazyLock};
 
