@@ -250,7 +250,9 @@ mod tests {
     /// The `x` of each plateau point of a GPU and series.
     fn plateaus(family: &str, gpu: &str, series: &str) -> Vec<u32> {
         let points = Family::find(family).unwrap().points();
-        let found = points.iter().filter(|point| (&*point.gpu, &*point.series) == (gpu, series));
+        let found = points
+            .iter()
+            .filter(|point| (&*point.gpu, &*point.series) == (gpu, series));
         found.filter(|point| point.is_plateau).map(Point::x).collect()
     }
 
@@ -269,7 +271,12 @@ mod tests {
             let point = points.find(|point| (&*point.gpu, &*point.series, point.x) == (gpu, series, Some(x)));
             let point = point.unwrap();
             let model = Ok(point.silicon * 1.07);
-            streams.is_deviation(&Row { point, model, seconds: 0.0, is_stored: false })
+            streams.is_deviation(&Row {
+                point,
+                model,
+                seconds: 0.0,
+                is_stored: false,
+            })
         };
         // 7 % is beyond the limit of a plateau, and within the limit of a ramp.
         assert!(is_deviation("v100-sxm2", "init", 512.0));

@@ -153,7 +153,10 @@ impl Scoreboard {
     #[inline]
     pub fn guard_from(&self, inst: &Predecoded) -> Cycle {
         // The index of PT is beyond the array.
-        self.guards_from.get(usize::from(inst.guard)).copied().unwrap_or(Cycle::ZERO)
+        self.guards_from
+            .get(usize::from(inst.guard))
+            .copied()
+            .unwrap_or(Cycle::ZERO)
     }
 
     fn slowest(&self, inst: &Predecoded) -> WarpState {
