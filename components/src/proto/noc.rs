@@ -4,10 +4,11 @@
 //!   line -> (slice, number in the slice) -> (channel of the slice's group, number in the channel)
 //! ```
 //!
-//! `l2.interleave_bytes` of consecutive addresses, a granule, are in one slice. The slice of a granule is given by `l2.mapping`.
+//! A granule is `l2.interleave_bytes` of consecutive addresses. All its lines are in one slice, chosen by `l2.mapping`.
 //!
 //! Slices and channels form equal groups. Their number is the greatest common divisor of both counts. A slice uses only the channels of its
-//! group. Each step is an [`Interleave`]: one to one, and even over each aligned run of lines.
+//! group. Each step is an [`Interleave`]: one to one, and even over each aligned run of granules, or of lines
+//! for channels.
 
 mod hash;
 mod interleave;

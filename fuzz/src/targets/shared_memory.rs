@@ -110,17 +110,16 @@ struct LineSource {
     /// Requests without a response, in order.
     open: VecDeque<OpenLine>,
     owed: Owed,
-    /// Requests not sent yet.
-    n_waiting: usize,
 }
 
 /// A line access without a response.
 struct OpenLine {
     packet: Box<Packet>,
-    /// True if its CTA had ended, and if it had not ended, in a cycle in which shared memory may have served it.
+    /// The outcomes of the cycles in which shared memory may have taken it.
     may_be: Outcomes,
 }
 
+/// Correct responses to a line access.
 #[derive(Clone, Copy, Default)]
 struct Outcomes {
     refused: bool,
@@ -220,7 +219,6 @@ impl Neighbours {
             // After the bytes of the CTA, which only the LSU accesses.
             packet.line = self.input.address(CTA_BYTES + line * 128, spec.start);
             self.lines[source].output.push(at, packet);
-            self.lines[source].n_waiting += 1;
         }
     }
 
@@ -252,15 +250,12 @@ impl Neighbours {
     fn run_lines(&mut self, now: Cycle) {
         for source in &mut self.lines {
             let open = &mut source.open;
-            let mut n_sent = 0;
             source.output.tick(now, |packet| {
-                n_sent = 1;
                 open.push_back(OpenLine {
                     packet: packet.clone(),
                     may_be: Outcomes::default(),
                 });
             });
-            source.n_waiting -= n_sent;
             for line in open.iter_mut() {
                 match self.input.named_cta(&line.packet) {
                     Some((slot, start)) => self.slots[slot].add(start, now.0, &mut line.may_be),
@@ -329,7 +324,7 @@ impl World for Neighbours {
         assert!(self.traps.recv(now).is_none(), "no access traps");
         self.change_slots(now);
         self.run_lines(now);
-        let is_idle = |source: &LineSource| source.n_waiting == 0 && source.open.is_empty();
+        let is_idle = |source: &LineSource| source.output.is_empty() && source.open.is_empty();
         self.n_expected > 0 || !self.lines.iter().all(is_idle) || !self.residence.is_empty()
     }
 
@@ -341,7 +336,6 @@ impl World for Neighbours {
             source.input.clear();
             source.open.clear();
             source.owed = Owed::default();
-            source.n_waiting = 0;
         }
         self.residence.clear();
         self.traps.clear();
@@ -379,7 +373,6 @@ pub fn check(input: Input) {
                 input: Sink::new(sink, input.paces[4 + n]),
                 open: VecDeque::new(),
                 owed: Owed::default(),
-                n_waiting: 0,
             });
         }
         let (residence, residents) = wiring.input(1, 2);
