@@ -129,6 +129,8 @@ impl MemoryUse {
             space => bits(space),
         };
         let writes = match opcode {
+            // Read-only data does not change while a kernel runs.
+            Opcode::Ld if op.mods.cache == CacheOp::ReadOnly => return None,
             // Volatile loads keep their order among each other, as writes do.
             Opcode::Ld => op.mods.cache == CacheOp::Volatile,
             Opcode::Ldsm | Opcode::Tex | Opcode::Suld => false,
@@ -238,6 +240,15 @@ mod tests {
                 let edges = dependencies(&[first, second]);
                 assert!(edges[0].iter().any(|&(to, _)| to == 1), "{first:?}, {second:?}");
             }
+        }
+    }
+
+    #[test]
+    fn loads_of_read_only_data_pass_stores() {
+        let read_only = access(Opcode::Ld, 0, 4).mods(|mods| mods.cache = CacheOp::ReadOnly);
+        let store = access(Opcode::St, 0, 4);
+        for pair in [[read_only, store], [store, read_only]] {
+            assert_eq!(dependencies(&pair)[0], []);
         }
     }
 
