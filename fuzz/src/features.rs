@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use warpwave::oracle::Reached;
 use warpwave_hw::stats::{Latency, Report};
 
 thread_local! {
@@ -24,6 +25,32 @@ pub fn note(feature: impl Hash) {
 pub fn note_count(name: &str, value: u64) {
     // 0 is a magnitude of its own: it has no logarithm.
     note((name, value.checked_ilog2()));
+}
+
+/// What an oracle tells of its run.
+pub trait Reach {
+    /// Notes it as features.
+    fn note(&self);
+}
+
+/// The oracle of a component notes features itself.
+impl Reach for () {
+    fn note(&self) {}
+}
+
+impl Reach for Reached {
+    fn note(&self) {
+        for (name, count) in &self.0 {
+            note_count(name, *count);
+        }
+    }
+}
+
+/// Notes what an oracle tells of its run. Bytes that decode to no input reach nothing.
+pub fn note_reached(reached: Option<impl Reach>) {
+    if let Some(reached) = reached {
+        reached.note();
+    }
 }
 
 /// Returns the features since the last call, and forgets them.

@@ -51,7 +51,7 @@ use std::fmt::Debug;
 use arbitrary::{Arbitrary, Unstructured};
 use warpwave::oracle;
 
-use crate::waves;
+use crate::{features, waves};
 
 /// A fuzz target.
 #[derive(Clone, Copy)]
@@ -81,7 +81,7 @@ macro_rules! target {
             claim: $claim,
             also_reads: $also_reads,
             sources: $sources,
-            run: |bytes| oracle::replay(bytes, $check),
+            run: |bytes| features::note_reached(oracle::replay(bytes, $check)),
             show: |bytes| show::<$input>(bytes),
         }
     };

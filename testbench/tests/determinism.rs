@@ -7,8 +7,10 @@
 use std::fs;
 use std::path::Path;
 
+use arbitrary::{Arbitrary, Unstructured};
 use warpwave::bench::{Bench, Options};
-use warpwave::scenario::builtin;
+use warpwave::oracle::RandomProgram;
+use warpwave::scenario::{Scenario, builtin};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::gpu::{Gpu, LaunchError};
 use warpwave_components::preset;
@@ -70,8 +72,7 @@ impl Way {
                 .for_each(|way| way.set(clock)),
             Way::Drawn(seed) => {
                 let mut draw = noise(!seed);
-                // Links of `tiny` allow a quantum of 7.
-                Way::Quantum(1 + draw() % 7).set(clock);
+                Way::Quantum(1 + draw() % clock.quantum()).set(clock);
                 Way::TickOrder(draw()).set(clock);
                 if draw().is_multiple_of(2) {
                     Way::NoSkipping.set(clock);
@@ -173,7 +174,7 @@ fn memory(gpu: &Gpu) -> Vec<(u64, Vec<u8>)> {
 }
 
 fn run(scenario: &str, gpu: &str, way: Way) -> Outcome {
-    run_recorded(scenario, gpu, way, None)
+    run_recorded(&builtin::load(scenario).unwrap(), config(gpu), way, None)
 }
 
 /// The preset that begins `gpu`, with the settings `KEY=VALUE` after it.
@@ -189,10 +190,10 @@ fn config(gpu: &str) -> GpuConfig {
 }
 
 /// Runs a scenario. Writes a waveform of all signals to `file`, if there is one.
-fn run_recorded(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Outcome {
-    let mut scenario = builtin::load(scenario).unwrap();
+fn run_recorded(scenario: &Scenario, config: GpuConfig, way: Way, file: Option<&Path>) -> Outcome {
+    let mut scenario = scenario.clone();
     scenario.launches.extend(scenario.launches.clone());
-    let mut bench = Bench::new(&scenario, config(gpu)).unwrap();
+    let mut bench = Bench::new(&scenario, config).unwrap();
     let clock = bench.gpu_mut().clock_mut();
     way.set(clock);
     let mut waveform = file.map(|file| record(file, clock));
@@ -205,7 +206,7 @@ fn run_recorded(scenario: &str, gpu: &str, way: Way, file: Option<&Path>) -> Out
             .iter_mut()
             .all(|waveform| waveform.collect(progress.now).is_ok())
     });
-    assert_eq!(run.stopped, None, "{} on {gpu}, {way:?}", scenario.name);
+    assert_eq!(run.stopped, None, "{}, {way:?}", scenario.name);
     if let Some(waveform) = &mut waveform {
         waveform.finish(bench.gpu().clock().now()).unwrap();
     }
@@ -307,21 +308,43 @@ fn every_built_in_scenario_has_the_same_outcome_with_all_ways_combined() {
     }
 }
 
-/// Runs a drawn scenario in the plain way and in a drawn way. One pair in four also writes waveforms, and compares them.
+/// A scenario and a machine: a built-in scenario on `tiny` or on four TPCs of another preset, or a random program on one TPC.
+fn drawn_case(draw: &mut impl FnMut() -> u64) -> (Scenario, GpuConfig) {
+    let names = builtin::names();
+    let scenario = builtin::load(names[draw() as usize % names.len()]).unwrap();
+    match draw() % 4 {
+        0 => {
+            let bytes: Vec<u8> = (0..100).flat_map(|_| draw().to_le_bytes()).collect();
+            let program = RandomProgram::arbitrary(&mut Unstructured::new(&bytes)).unwrap();
+            (program.scenario(), program.config())
+        }
+        1 => {
+            let presets = preset::names();
+            let mut config = config(presets[draw() as usize % presets.len()]);
+            (config.topology.gpcs, config.topology.tpcs_per_gpc) = (1, vec![4]);
+            // Older machines lack clusters.
+            let fits = Bench::new(&scenario, config.clone()).is_ok();
+            (scenario, if fits { config } else { self::config("tiny") })
+        }
+        _ => (scenario, config("tiny")),
+    }
+}
+
+/// Runs a drawn case in the plain way and in a drawn way. One pair in four also writes waveforms, and compares them.
 fn assert_same_at(seed: u64, folder: &Path) {
     let mut draw = noise(seed);
-    let names = builtin::names();
-    let scenario = names[draw() as usize % names.len()];
+    let (scenario, config) = drawn_case(&mut draw);
+    let name = format!("{} on {}", scenario.name, config.name);
     let way = Way::Drawn(draw());
     let files = ["plain.vcd", "other.vcd"].map(|name| folder.join(name));
     let recorded = draw().is_multiple_of(4);
     let file = |n: usize| recorded.then(|| files[n].as_path());
-    let plain = run_recorded(scenario, "tiny", Way::Plain, file(0));
-    let other = run_recorded(scenario, "tiny", way, file(1));
-    assert_eq!(plain.difference(&other), None, "draw {seed}: {scenario}, {way:?}");
+    let plain = run_recorded(&scenario, config.clone(), Way::Plain, file(0));
+    let other = run_recorded(&scenario, config, way, file(1));
+    assert_eq!(plain.difference(&other), None, "draw {seed}: {name}, {way:?}");
     if recorded {
         let [plain, other] = files.map(|file| fs::read_to_string(file).unwrap());
-        assert_eq!(first_change(&plain, &other), None, "draw {seed}: {scenario}, {way:?}");
+        assert_eq!(first_change(&plain, &other), None, "draw {seed}: {name}, {way:?}");
     }
 }
 
@@ -341,8 +364,10 @@ fn drawn_scenarios_have_the_same_outcome_in_drawn_ways() {
 fn recording_changes_no_outcome_and_the_waveform_is_the_same_in_every_way() {
     let folder = tempfile::tempdir().unwrap();
     for scenario in ["diverge_nested", "histogram_shared"] {
+        let recorded =
+            |way, file: &Path| run_recorded(&builtin::load(scenario).unwrap(), config("tiny"), way, Some(file));
         let plain_file = folder.path().join("plain.vcd");
-        let plain = run_recorded(scenario, "tiny", Way::Plain, Some(&plain_file));
+        let plain = recorded(Way::Plain, &plain_file);
         assert_eq!(
             plain.difference(&run(scenario, "tiny", Way::Plain)),
             None,
@@ -361,7 +386,7 @@ fn recording_changes_no_outcome_and_the_waveform_is_the_same_in_every_way() {
             Way::Everything,
         ] {
             let file = folder.path().join("other.vcd");
-            run_recorded(scenario, "tiny", way, Some(&file));
+            recorded(way, &file);
             let waveform = fs::read_to_string(file).unwrap();
             assert_eq!(
                 first_change(&plain_waveform, &waveform),

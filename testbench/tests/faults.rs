@@ -7,33 +7,51 @@ use std::path::PathBuf;
 
 use warpwave::bench::{Bench, Options, Run, StopReason};
 use warpwave::fault::KINDS;
-use warpwave::scenario::builtin;
-use warpwave_components::config::GpuConfig;
+use warpwave::scenario::{Scenario, builtin};
 use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::link::fault::{Fault, FaultKind, Violation};
 use warpwave_hw::link::wires::{LinkEnd, LinkEventLog, LinkObserver};
 use warpwave_hw::time::Cycle;
 
-/// Kernels that use shared memory, barriers, clusters, bulk copies and matrix products.
-const SCENARIOS: [&str; 3] = ["cluster_histogram", "tma_bulk_scale", "wgmma_gemm"];
+/// A scenario and a machine.
+type Case = (&'static str, &'static str);
+
+/// Kernels that use shared memory, barriers, clusters, bulk copies, matrix products, all math pipes and constants. The A100 has links that `tiny` lacks:
+/// of its constant caches, and between two slices of the L2 that hold one line.
+const CASES: [Case; 9] = [
+    ("cluster_histogram", "tiny"),
+    ("tma_bulk_scale", "tiny"),
+    ("wgmma_gemm", "tiny"),
+    ("mma_f16", "tiny"),
+    ("tma_multicast", "tiny"),
+    ("latency_hiding", "tiny"),
+    ("alu-latency", "tiny"),
+    ("transpose_naive", "a100-sxm4-80"),
+    ("constant-memory", "a100-sxm4-80"),
+];
 
 /// The fault acts on the first message of the link.
 const FROM: Cycle = Cycle(0);
 
 const OPTIONS: Options = Options {
     threads: 1,
-    max_cycles: Some(200_000),
+    max_cycles: Some(400_000),
 };
 
-fn tiny() -> GpuConfig {
-    preset::load("tiny", &[]).unwrap().config
+/// A machine with the scenario's buffers. Of the A100, one TPC.
+fn bench<'a>(scenario: &'a Scenario, gpu: &str) -> Bench<'a> {
+    let mut config = preset::load(gpu, &[]).unwrap().config;
+    if gpu != "tiny" {
+        (config.topology.gpcs, config.topology.tpcs_per_gpc) = (1, vec![1]);
+    }
+    Bench::new(scenario, config).unwrap()
 }
 
-/// Runs a scenario with a fault. Returns the run, and whether the fault acted.
-fn run(scenario: &str, link: &str, kind: FaultKind) -> (Run, bool) {
+/// Runs a case with a fault. Returns the run, and whether the fault acted.
+fn run((scenario, gpu): Case, link: &str, kind: FaultKind) -> (Run, bool) {
     let scenario = builtin::load(scenario).unwrap();
-    let mut bench = Bench::new(&scenario, tiny()).unwrap();
+    let mut bench = bench(&scenario, gpu);
     let fault = Fault {
         kind,
         from: FROM,
@@ -60,10 +78,10 @@ impl LinkObserver for Ends {
     }
 }
 
-/// The links between two components, by type: the path with `N` for every index.
-fn links_by_type() -> BTreeMap<String, Vec<String>> {
-    let scenario = builtin::load(SCENARIOS[0]).unwrap();
-    let mut bench = Bench::new(&scenario, tiny()).unwrap();
+/// The links between two components of a case's machine, by type: the path with `N` for every index.
+fn links_by_type((scenario, gpu): Case) -> BTreeMap<String, Vec<String>> {
+    let scenario = builtin::load(scenario).unwrap();
+    let mut bench = bench(&scenario, gpu);
     let mut ends = Ends::default();
     let tiles = bench.gpu_mut().clock_mut().tiles_mut().iter_mut();
     tiles
@@ -80,13 +98,20 @@ fn links_by_type() -> BTreeMap<String, Vec<String>> {
     types
 }
 
-/// The first scenario and link of a type that carry a message.
-fn first_in_use(links: &[String]) -> Option<(&'static str, &str)> {
-    let uses = SCENARIOS
-        .iter()
-        .flat_map(|&scenario| links.iter().map(move |link| (scenario, &link[..])));
-    uses.into_iter()
-        .find(|(scenario, link)| run(scenario, link, FaultKind::Delay).1)
+/// The types of links of all machines, each with a case and a link that carry a message. `None` for a type without one.
+fn links_in_use() -> BTreeMap<String, Option<(Case, String)>> {
+    let mut types = BTreeMap::new();
+    for case in CASES {
+        for (name, links) in links_by_type(case) {
+            let link: &mut Option<(Case, String)> = types.entry(name).or_default();
+            if link.is_none() {
+                let mut links = links.into_iter();
+                let used = links.find(|link| run(case, link, FaultKind::Delay).1);
+                *link = used.map(|link| (case, link));
+            }
+        }
+    }
+    types
 }
 
 /// The link whose messages must not be late. The CTA manager sends the start of a warp to the scheduler and to the dispatch unit in one
@@ -94,8 +119,8 @@ fn first_in_use(links: &[String]) -> Option<(&'static str, &str)> {
 const PUNCTUAL: &str = "gpu.gpc[0].sm[0].subcore[0].start";
 
 /// The outcome of a fault as a cell of the table. A wrong outcome is an error.
-fn outcome(scenario: &str, link: &str, kind: FaultKind) -> Result<&'static str, String> {
-    let (run, acted) = run(scenario, link, kind);
+fn outcome(case: Case, link: &str, kind: FaultKind) -> Result<&'static str, String> {
+    let (run, acted) = run(case, link, kind);
     let is_right = run.stopped.is_none() && run.differences.is_empty();
     let finding = match &run.stopped {
         Some((_, LaunchError::Fault(report))) => report.finding.as_ref(),
@@ -129,18 +154,19 @@ fn outcome(scenario: &str, link: &str, kind: FaultKind) -> Result<&'static str, 
 #[test]
 fn every_fault_is_found_and_every_delay_gives_the_right_result() {
     std::panic::set_hook(Box::new(|_| {}));
-    let mut table = "| Link | Scenario |".to_owned();
+    let mut table = "| Link | Scenario, GPU |".to_owned();
     KINDS.iter().for_each(|(name, _)| table += &format!(" {name} |"));
     table += &format!("\n|---|---|{}\n", "---|".repeat(KINDS.len()));
     let (mut wrong, mut found, mut unused) = (Vec::new(), 0, Vec::new());
-    for (name, links) in links_by_type() {
-        let Some((scenario, link)) = first_in_use(&links) else {
+    for (name, link) in links_in_use() {
+        let Some((case, link)) = link else {
             unused.push(name);
             continue;
         };
-        table += &format!("| `{name}` | `{scenario}` |");
+        let (scenario, gpu) = case;
+        table += &format!("| `{name}` | `{scenario}`, `{gpu}` |");
         for (_, kind) in KINDS {
-            let cell = outcome(scenario, link, kind).unwrap_or_else(|what| {
+            let cell = outcome(case, &link, kind).unwrap_or_else(|what| {
                 wrong.push(what);
                 "WRONG"
             });

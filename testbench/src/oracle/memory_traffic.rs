@@ -32,6 +32,7 @@ use warpwave_hw::clock::Stop;
 use warpwave_hw::time::Cycle;
 use warpwave_isa::inst::CacheOp;
 
+use super::Reached;
 use super::draw::one_of;
 use driver::{Driver, Record, Response};
 use traffic::{LINES, READ_ONLY, Traffic};
@@ -261,9 +262,10 @@ impl Shape {
 /// use warpwave::oracle;
 /// oracle::replay(b"any bytes are the shape of a machine and its traffic", oracle::memory_traffic);
 /// ```
-pub fn memory_traffic(input: MemoryTraffic) {
-    if let Err(what) = check(&input) {
-        panic!("{what}");
+pub fn memory_traffic(input: MemoryTraffic) -> Reached {
+    match check(&input) {
+        Ok(summary) => summary.reached,
+        Err(what) => panic!("{what}"),
     }
 }
 
@@ -276,12 +278,15 @@ struct Summary {
     l1_hits: u64,
     /// Loads with all sectors in the L1 or the L2.
     l2_hits: u64,
+    /// Counters of the machine.
+    reached: Reached,
 }
 
 fn check(input: &MemoryTraffic) -> Result<Summary, String> {
     let traffic = Traffic::new(input);
     // Requests are a function of the seed, so both machines get the same traffic.
-    let (plain, ends) = Machine::new(&traffic).run(&traffic, None)?;
+    let mut reached = Reached::default();
+    let (plain, ends) = Machine::new(&traffic).run(&traffic, None, &mut reached)?;
     let mut other = Machine::new(&traffic);
     // The second machine differs in every way that must not matter.
     let clock = other.gpu.clock_mut();
@@ -290,7 +295,7 @@ fn check(input: &MemoryTraffic) -> Result<Summary, String> {
         tile.set_skipping(false);
         tile.set_order((0..tile.components().len()).rev().collect());
     }
-    let (other, _) = other.run(&traffic, Some(ends))?;
+    let (other, _) = other.run(&traffic, Some(ends), &mut Reached::default())?;
     for (sm, (a, b)) in plain.iter().zip(&other).enumerate() {
         if let Some((a, b)) = a.iter().zip(b).find(|(a, b)| (a.op, a.at) != (b.op, b.at)) {
             return Err(format!(
@@ -299,7 +304,10 @@ fn check(input: &MemoryTraffic) -> Result<Summary, String> {
             ));
         }
     }
-    Ok(summary(&plain))
+    Ok(Summary {
+        reached,
+        ..summary(&plain)
+    })
 }
 
 fn summary(responses: &[Vec<Response>]) -> Summary {
@@ -346,8 +354,14 @@ impl Machine {
 
     /// Runs the traffic to its end, writes dirty lines back, and checks the guarantees. Returns the responses of each SM in order, and
     /// the cycle in which the traffic ended. With `end`, runs exactly to that cycle: a machine without idle-skipping is never quiet.
-    fn run(mut self, traffic: &Traffic, end: Option<Cycle>) -> Result<(Vec<Vec<Response>>, Cycle), String> {
+    fn run(
+        mut self,
+        traffic: &Traffic,
+        end: Option<Cycle>,
+        reached: &mut Reached,
+    ) -> Result<(Vec<Vec<Response>>, Cycle), String> {
         let end = self.run_until_quiet(end)?;
+        reached.note_counters(&self.gpu);
         // Dirty lines of the L2 are not in storage yet.
         self.gpu.write_back();
         let mut after = vec![0; traffic.after.len()];

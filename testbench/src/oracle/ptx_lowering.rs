@@ -4,12 +4,13 @@
 //! accesses, no predication, no uniform values, no scheduling. Registers are allocated in both. Both programs run on the reference, so
 //! no time hides a difference.
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use warpwave_components::config::{GpuConfig, Reconvergence};
 use warpwave_components::preset;
 use warpwave_components::storage::Storage;
 use warpwave_ptx::{Diagnostic, OPTIONAL_PASSES, PassSet, VALUE_PASS};
 
+use super::Reached;
 use super::draw::one_of;
 use super::random_programs::{RandomProgram, scenario};
 use crate::bench;
@@ -23,8 +24,8 @@ const LIMIT: u64 = 4_000_000;
 /// A program, and how it is compiled.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct PtxLowering {
-    /// Optional passes left out, bit n for pass n.
-    #[arbitrary(with = one_of(&[0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 0x155, 0xaa]))]
+    /// Optional passes left out, bit n for pass n: none, one, or half of them.
+    #[arbitrary(with = skipped)]
     skipped: u16,
     /// Registers per thread. Few registers spill to local memory.
     #[arbitrary(with = one_of(&[None, None, Some(64), Some(40), Some(32), Some(24)]))]
@@ -43,20 +44,21 @@ pub struct PtxLowering {
 /// use warpwave::oracle;
 /// oracle::replay(b"any bytes make a program", oracle::ptx_lowering);
 /// ```
-pub fn ptx_lowering(input: PtxLowering) {
+pub fn ptx_lowering(input: PtxLowering) -> Reached {
     let mut config = preset::load("tiny", &[]).expect("a built-in preset").config;
     let mut scenario = scenario(&input.program);
     // The naive lowering first, with the default reconvergence and no limit of registers.
     scenario.skipped_passes = passes(u16::MAX);
-    let Some(expected) = buffers(&scenario, &config) else {
+    let Some(expected) = buffers(&scenario, &config, &mut Reached::default()) else {
         panic!("the naive lowering needs too many registers for\n{}", scenario.ptx);
     };
     config.sm.reconvergence = input.reconvergence;
     scenario.skipped_passes = passes(input.skipped);
     scenario.max_registers = input.max_registers;
     // A program that does not fit into its registers is refused.
-    let Some(found) = buffers(&scenario, &config) else {
-        return;
+    let mut reached = Reached::default();
+    let Some(found) = buffers(&scenario, &config, &mut reached) else {
+        return reached;
     };
     for ((buffer, found), expected) in scenario.buffers.iter().zip(found).zip(expected) {
         let differs = found
@@ -70,6 +72,17 @@ pub fn ptx_lowering(input: PtxLowering) {
             );
         }
     }
+    reached
+}
+
+/// Decodes the passes that a program leaves out.
+fn skipped(bytes: &mut Unstructured<'_>) -> arbitrary::Result<u16> {
+    let passes = OPTIONAL_PASSES.len();
+    Ok(match bytes.choose_index(passes + 5)? {
+        pass if pass < passes => 1 << pass,
+        half if half < passes + 2 => 0x5555 << (half - passes),
+        _ => 0,
+    })
 }
 
 /// The optional passes with a bit in `bits`, without the one that changes values.
@@ -81,8 +94,8 @@ fn passes(bits: u16) -> PassSet {
     })
 }
 
-/// The bytes of each buffer after the launches. `None` if the program needs more registers than its limit.
-fn buffers(scenario: &Scenario, config: &GpuConfig) -> Option<Vec<Vec<u8>>> {
+/// The bytes of each buffer after the launches. `None` if the program needs more registers than its limit. Notes its instructions.
+fn buffers(scenario: &Scenario, config: &GpuConfig, reached: &mut Reached) -> Option<Vec<Vec<u8>>> {
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
     let module = match scenario.module(config.sm.reconvergence.into()) {
         Ok(module) => module,
@@ -94,6 +107,8 @@ fn buffers(scenario: &Scenario, config: &GpuConfig) -> Option<Vec<Vec<u8>>> {
     if scenario.max_registers.is_some() && refused.any(|findings| findings.iter().all(is_full)) {
         return None;
     }
+    let programs = module.entries.iter().filter_map(|entry| entry.program().as_ref().ok());
+    programs.for_each(|program| reached.note_code(program));
     let storage = Storage::new(config.memory_bytes);
     let mut placement = match Placement::new(scenario, &module, &storage) {
         Ok(placement) => placement,

@@ -5,6 +5,8 @@ use warpwave_isa::inst::Inst;
 use warpwave_isa::program::Program;
 use warpwave_ptx::{Diagnostic, Module};
 
+use super::Reached;
+
 /// PTX text: the longest prefix of the input that is UTF-8.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct PtxText<'a>(&'a str);
@@ -19,7 +21,7 @@ pub struct PtxText<'a>(&'a str);
 /// use warpwave::oracle;
 /// oracle::replay(b".version 7.8 .target sm_80 .entry k() { bra k; }", oracle::ptx_text);
 /// ```
-pub fn ptx_text(PtxText(text): PtxText<'_>) {
+pub fn ptx_text(PtxText(text): PtxText<'_>) -> Reached {
     let result = warpwave_ptx::compile(text);
     // A second run in one process shows state that is kept between runs, and an order that depends on hashes.
     let again = warpwave_ptx::compile(text);
@@ -35,6 +37,25 @@ pub fn ptx_text(PtxText(text): PtxText<'_>) {
             check_findings(findings, text);
         }
     }
+    reached(&result)
+}
+
+/// Instructions of the programs, and kinds of the findings.
+fn reached(result: &Result<Module, Vec<Diagnostic>>) -> Reached {
+    let mut reached = Reached::default();
+    match result {
+        Err(findings) => reached.note_findings(findings),
+        Ok(module) => {
+            reached.note_findings(&module.warnings);
+            for entry in &module.entries {
+                match entry.program() {
+                    Ok(program) => reached.note_code(program),
+                    Err(findings) => reached.note_findings(findings),
+                }
+            }
+        }
+    }
+    reached
 }
 
 fn check_module(module: &Module, text: &str) {

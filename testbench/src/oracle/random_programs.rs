@@ -18,9 +18,11 @@ use std::sync::LazyLock;
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 
+use super::Reached;
 use crate::bench::{Bench, Options};
 use crate::lockstep;
 use crate::reference::Checks;
+use crate::scenario::Scenario;
 pub(super) use generate::scenario;
 use program::MACHINES;
 pub use program::RandomProgram;
@@ -40,9 +42,16 @@ static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     MACHINES.iter().map(small).collect()
 });
 
-/// The configuration of a machine.
-fn machine(name: &str) -> GpuConfig {
-    CONFIGS[name].clone()
+impl RandomProgram {
+    /// The program as a scenario with one launch.
+    pub fn scenario(&self) -> Scenario {
+        scenario(self)
+    }
+
+    /// The machine that the program was drawn for: a preset with one TPC.
+    pub fn config(&self) -> GpuConfig {
+        CONFIGS[self.machine].clone()
+    }
 }
 
 /// Runs a program on a small machine and on the reference.
@@ -55,10 +64,10 @@ fn machine(name: &str) -> GpuConfig {
 /// use warpwave::oracle;
 /// oracle::replay(b"any bytes make a program", oracle::random_programs);
 /// ```
-pub fn random_programs(program: RandomProgram) {
+pub fn random_programs(program: RandomProgram) -> Reached {
     let scenario = scenario(&program);
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
-    let config = machine(program.machine);
+    let config = program.config();
     let mut bench = match Bench::new(&scenario, config.clone()) {
         Ok(bench) => bench,
         Err(error) => fails(format!("{error:?}")),
@@ -89,4 +98,7 @@ pub fn random_programs(program: RandomProgram) {
         Ok(checked) => fails(format!("the race detector finds {:?}", checked[0].findings)),
         Err(error) => fails(format!("{error:?}")),
     }
+    let mut reached = Reached::default();
+    reached.note_counters(bench.gpu());
+    reached
 }

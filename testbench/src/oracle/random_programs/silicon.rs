@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::generate::scenario;
-use super::{LIMIT, RandomProgram, machine};
+use super::{LIMIT, RandomProgram};
 use crate::bench::{Bench, Options};
 use crate::lockstep;
 use crate::plan::{self, Plan};
@@ -51,7 +51,7 @@ pub fn write_plan(program: &RandomProgram, folder: &Path, name: &str) -> io::Res
         launch.args.pop();
         launch.args.push(Arg::Bytes(vec![0; 8]));
     }
-    let mut bench = Bench::new(&scenario, machine("h100-sxm5")).unwrap_or_else(|error| panic!("{error:?}"));
+    let mut bench = Bench::new(&scenario, program.config()).unwrap_or_else(|error| panic!("{error:?}"));
     let options = Options {
         threads: 1,
         max_cycles: Some(LIMIT),
