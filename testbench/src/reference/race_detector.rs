@@ -226,7 +226,7 @@ impl<'a> RaceDetector<'a> {
         member.end = Some(end);
         for (word, seen) in std::mem::take(&mut member.foreign) {
             // The CTA ends with its last warp, so after each of its warps.
-            let is_before = |warp| self.order.is_before((seen.warp as usize, 0), seen.step, (warp, 0));
+            let is_before = |warp| self.order.before(seen.warp as usize, seen.step, (warp, 0)).contains(0);
             if !(first..first + self.grid.warps() as usize).any(is_before) {
                 self.add_race(word, &seen, &end, Missing::ClusterBarrier);
             }
@@ -319,7 +319,7 @@ impl<'a> RaceDetector<'a> {
         let rank = |access: &PastAccess| access.warp / self.grid.warps();
         match first.pending {
             Some(group) => Missing::Wait(group),
-            None if shadow::is_before(first, lane, second, &self.order) => Missing::ProxyFence,
+            None if shadow::before(first, second, &self.order).contains(lane) => Missing::ProxyFence,
             None if first.warp == second.warp => Missing::WarpBarrier,
             None if rank(first) == rank(second) => Missing::Barrier,
             None => Missing::ClusterBarrier,

@@ -278,11 +278,9 @@ impl<'a> GlobalDetector<'a> {
         }
         let (warp, lane) = (new.warp as usize, new.lanes.lowest().unwrap_or(0));
         let order = &self.orders[0];
-        let is_before = |old: &PastAccess, first: usize| {
-            order.is_before((old.cta, old.warp as usize, first), old.step, (warp, lane))
-        };
+        let before = |old: &PastAccess| order.before((old.cta, old.warp as usize), old.step, (warp, lane));
         // Only the order of the model decides. The other orders explain a race.
-        let race = shadow::add(past, new, changes, is_before);
+        let race = shadow::add(past, new, changes, before);
         if past.len() > MAX_PAST {
             // The oldest access and the new one stay. Of the others a read goes first, since reads race with fewer accesses.
             let read = past[1..MAX_PAST].iter().position(|old| old.kind == Kind::Read);
@@ -311,10 +309,10 @@ impl<'a> GlobalDetector<'a> {
         if first.strength != Strength::Weak && second.strength != Strength::Weak {
             return Missing::AccessScope;
         }
-        let of_first = (first.cta, first.warp as usize, first.lanes.lowest().unwrap_or(0));
+        let (of_first, lane) = ((first.cta, first.warp as usize), first.lanes.lowest().unwrap_or(0));
         let of_second = (second.warp as usize, second.lanes.lowest().unwrap_or(0));
-        let orders = |order: &Causality| order.is_before(of_first, first.step, of_second);
-        let has_seen = self.orders[0].has_seen((first.cta, of_first.1), first.step);
+        let orders = |order: &Causality| order.before(of_first, first.step, of_second).contains(lane);
+        let has_seen = self.orders[0].has_seen(of_first, first.step);
         // The mildest rule that orders the pair names what is missing under the model.
         match () {
             () if orders(&self.orders[1]) => Missing::FenceScope,

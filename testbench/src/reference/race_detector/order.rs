@@ -157,20 +157,31 @@ impl Order {
         known
     }
 
-    /// True if the access of lane `first` in `step` is ordered before the current access of lane `second`, as (warp, lane).
-    pub fn is_before(&self, first: (usize, usize), step: u32, second: (usize, usize)) -> bool {
-        let clocks = &self.warps[second.0];
-        if first.0 != second.0 {
-            return clocks.known.before[first.0] >= step;
+    /// The lanes of warp `first` whose access in `step` is ordered before the current access of `second`, a warp and a lane.
+    pub fn before(&self, first: usize, step: u32, (warp, lane): (usize, usize)) -> LaneMask {
+        let clocks = &self.warps[warp];
+        if first != warp {
+            return all_if(clocks.known.before[first] >= step);
         }
         // Inside a warp, program order holds for each lane alone.
-        first.1 == second.1 || clocks.lanes[second.1][first.1] >= step
+        lanes_since(&clocks.lanes[lane], step) | LaneMask::lane(lane)
     }
 
     /// True if a proxy fence is between `step` of warp `first` and the current instruction of warp `second`.
     pub fn is_fenced(&self, first: usize, step: u32, second: usize) -> bool {
         self.warps[second].known.fenced[first] >= step
     }
+}
+
+/// All lanes, or none.
+pub(super) fn all_if(holds: bool) -> LaneMask {
+    if holds { LaneMask::ALL } else { LaneMask::NONE }
+}
+
+/// The lanes whose step is `step` or later.
+pub(super) fn lanes_since(steps: &[u32; WARP_SIZE], step: u32) -> LaneMask {
+    let lanes = steps.iter().enumerate();
+    LaneMask(lanes.fold(0, |mask, (lane, own)| mask | u32::from(*own >= step) << lane))
 }
 
 impl WarpClocks {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 
 use warpwave_isa::lane::LaneMask;
 
-use super::order::Order;
+use super::order::{Order, all_if};
 use super::{Group, Kind, Strength};
 
 /// A past access to a word: by lanes of one warp, in one instruction.
@@ -76,13 +76,13 @@ impl Shadow {
             let of_lane = self.in_flight.entry((group, new.warp as usize, lane)).or_default();
             of_lane.open.push(word);
         }
-        let is_before = |old: &PastAccess, first: usize| {
+        let before = |old: &PastAccess| {
             // An asynchronous access comes after a write of a thread only with a proxy fence between the two.
             let needs_fence = new.is_async && !old.is_async && old.kind.writes();
             let is_fenced = !needs_fence || order.is_fenced(old.warp as usize, old.step, new.warp as usize);
-            is_fenced && is_before(old, first, &new, order)
+            before(old, &new, order) & all_if(is_fenced)
         };
-        add(&mut self.words[word], new, changes, is_before)
+        add(&mut self.words[word], new, changes, before)
     }
 
     /// A lane commits its open accesses as a group.
@@ -110,22 +110,25 @@ impl Shadow {
     }
 }
 
-/// True if lane `first` of the access `old` is ordered before `new`. Proxies are not looked at.
-pub(super) fn is_before(old: &PastAccess, first: usize, new: &PastAccess, order: &Order) -> bool {
+/// The lanes of the access `old` that are ordered before `new`. Proxies are not looked at.
+pub(super) fn before(old: &PastAccess, new: &PastAccess, order: &Order) -> LaneMask {
     let ((from, to), lane) = ((old.warp as usize, new.warp as usize), new.lanes.lowest().unwrap_or(0));
-    // What the lanes of a warp do together is in the program order of each.
-    let is_of_all = from == to && (old.is_collective || new.is_collective);
-    // An access in flight is ordered before nothing, not even its own thread.
-    old.pending.is_none() && (is_of_all || order.is_before((from, first), old.step, (to, lane)))
+    match old.pending {
+        // An access in flight is ordered before nothing, not even its own thread.
+        Some(_) => LaneMask::NONE,
+        // What the lanes of a warp do together is in the program order of each.
+        None if from == to && (old.is_collective || new.is_collective) => LaneMask::ALL,
+        None => order.before(from, old.step, (to, lane)),
+    }
 }
 
 /// Adds an access by one lane to the past accesses of a word. Returns the past access that it races with, if any. `changes` is false if
-/// the value stays the same. `is_before` is true if the given lane of a past access is ordered before the new access.
+/// the value stays the same. `before` gives the lanes of a past access that are ordered before the new access.
 pub(super) fn add(
     seen: &mut Vec<PastAccess>,
     new: PastAccess,
     changes: bool,
-    is_before: impl Fn(&PastAccess, usize) -> bool,
+    before: impl Fn(&PastAccess) -> LaneMask,
 ) -> Option<PastAccess> {
     let mut race = None;
     seen.retain_mut(|old| {
@@ -133,8 +136,7 @@ pub(super) fn add(
         if both == 0 {
             return true;
         }
-        let ordered = old.lanes.filter(|lane| is_before(old, lane));
-        let open = old.lanes & !ordered;
+        let open = old.lanes & !before(old);
         let harmless = are_morally_strong(old, &new) || (old.kind.writes() && new.kind.writes() && !changes);
         let conflicts = old.kind.writes() || new.kind.writes();
         if conflicts && !harmless && !open.is_empty() {

@@ -20,6 +20,7 @@ use warpwave_isa::lane::{LaneMask, WARP_SIZE};
 
 use super::Strength;
 use super::clock::Clock;
+use crate::reference::race_detector::order::{all_if, lanes_since};
 
 /// What an order demands of a release and of an acquire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -279,16 +280,15 @@ impl Causality {
         }
     }
 
-    /// True if an access is ordered before the current one. `first` is the CTA, warp and lane of the earlier one, made in `step`. `second`
-    /// is the warp and lane of the current one.
-    pub fn is_before(&self, first: (u32, usize, usize), step: u32, second: (usize, usize)) -> bool {
-        let known = &self.running.warps[second.0];
-        if (first.0, first.1) != (self.cta, second.0) {
-            return known.clock.get(first.0, first.1) >= step;
+    /// The lanes of `first`, a CTA and a warp, whose access in `step` is ordered before the current access of a warp and lane.
+    pub fn before(&self, first: (u32, usize), step: u32, (warp, lane): (usize, usize)) -> LaneMask {
+        let known = &self.running.warps[warp];
+        if first != (self.cta, warp) {
+            return all_if(known.clock.get(first.0, first.1) >= step);
         }
-        let lanes = known.lanes.as_ref();
+        let others = known.lanes.as_ref().map(|lanes| lanes_since(&lanes[lane], step));
         // Inside a warp, program order holds for each lane alone.
-        first.2 == second.1 || lanes.is_some_and(|lanes| lanes[second.1][first.2] >= step)
+        others.unwrap_or_default() | LaneMask::lane(lane)
     }
 
     /// True if a strong read of the running CTA has seen a release after `step` of another warp. A fence would make it an acquire.
