@@ -24,7 +24,7 @@ mod subcore;
 mod wiring;
 
 pub use factory::{BeforeL1Ports, Factory};
-pub use fault::{FaultReport, UnknownLink};
+pub use fault::{FaultReport, InjectError};
 pub use hang::Hang;
 
 use std::ops::Range;
@@ -35,7 +35,7 @@ use warpwave_hw::clock::{Clock, Pause, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
 use warpwave_hw::invariant::Invariants;
-use warpwave_hw::link::fault::LinkCheck;
+use warpwave_hw::link::fault::{FaultKind, LinkCheck};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
@@ -71,6 +71,8 @@ pub struct Gpu {
     latest: Launched,
     /// The checks of the links with faults.
     faults: Vec<LinkCheck>,
+    /// The paths of these links, with their faults.
+    faulty_links: Vec<(String, FaultKind)>,
     /// Why the latest launch hangs, if it does.
     hang: Option<Hang>,
     checks_invariants: bool,
@@ -159,6 +161,7 @@ impl Gpu {
                 end: Cycle::ZERO,
             },
             faults: Vec::new(),
+            faulty_links: Vec::new(),
             hang: None,
             checks_invariants: false,
             config,
