@@ -13,6 +13,7 @@
 //! - It returns to its first state after another one.
 //! - It waits at a barrier, and the same wait has gone on since before the first state of every other warp.
 //! - It branches to itself, and nothing writes the guard of that branch.
+//! - It runs code without an end that changes nothing but registers, such as a loop around a sleep.
 //!
 //! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
 //! end. A barrier that opens ends the wait of its warps, so they are not stuck.
@@ -29,7 +30,7 @@ use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 
-use super::hang::{Poll, Polls, branches_to_itself, find_poll};
+use super::hang::{Poll, Polls, branches_to_itself, find_poll, is_in_endless_code};
 use crate::config::GpuConfig;
 use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
@@ -57,8 +58,11 @@ const PROGRESS: [&str; 14] = [
 /// Cycles between two samples: a prime, so that samples fall on all parts of a loop.
 const STRIDE: u64 = 97;
 
-/// Maximum number of samples of a period.
+/// Samples of a period, unless sleeps need more.
 const SAMPLES: u32 = 2048;
+
+/// Sleeps of the longest time, 1 ms each, that a period holds: a poll returns to its first state after two.
+const SLEEPS: u64 = 3;
 
 /// Samples between two sums of the counters of progress. A sum takes the host longer than a sample. Another sum precedes each verdict.
 const SAMPLES_PER_SUM: u32 = 32;
@@ -73,6 +77,8 @@ const CHANGES: u32 = 8;
 pub(super) struct StandstillSearch {
     /// Cycles of a period, 0 to search never.
     period: u64,
+    /// Most samples of a period.
+    most_samples: u32,
     progress: u64,
     /// The last check with progress.
     since: Cycle,
@@ -102,6 +108,8 @@ struct Suspect {
     has_left: bool,
     /// True once it has returned to its first state after that.
     has_returned: bool,
+    /// True if it was in code without an end, which it never leaves.
+    is_endless: bool,
     is_stuck: bool,
     /// Samples at the first program counters with other registers.
     changes: u32,
@@ -118,6 +126,8 @@ impl StandstillSearch {
         let period = u64::from(config.gigathread.standstill_cycles);
         StandstillSearch {
             period,
+            // A core clock of n kHz has n cycles in 1 ms.
+            most_samples: SAMPLES.max((SLEEPS * u64::from(config.clocks.core_khz) / STRIDE) as u32),
             progress: 0,
             since: start,
             next: if period == 0 { Cycle::NEVER } else { start + period },
@@ -170,9 +180,10 @@ impl StandstillSearch {
             }
         }
         self.samples += 1;
-        match self.samples {
-            SAMPLES => self.watch(now),
-            _ => self.next = now + STRIDE,
+        if self.samples == self.most_samples {
+            self.watch(now);
+        } else {
+            self.next = now + STRIDE;
         }
         None
     }
@@ -212,7 +223,7 @@ impl StandstillSearch {
             a_wait_began |= suspect.look(warp, file);
             if suspect.changes == CHANGES {
                 // The last sample of the period: `check` goes back to the first phase.
-                self.samples = SAMPLES - 1;
+                self.samples = self.most_samples - 1;
                 self.suspects.clear();
                 return false;
             }
@@ -232,6 +243,7 @@ impl Suspect {
     /// A warp in its first state.
     fn new(place: (usize, usize), warp: &Warp, file: &RegFile) -> Self {
         let held_since = held_since(warp);
+        let is_endless = is_in_endless_code(warp);
         Suspect {
             place,
             first: (warp.flow.clone(), state(place.1, warp, file)),
@@ -239,7 +251,8 @@ impl Suspect {
             has_been_there: true,
             has_left: false,
             has_returned: false,
-            is_stuck: held_since.is_some() || branches_to_itself(place.1, warp, file),
+            is_endless,
+            is_stuck: is_endless || held_since.is_some() || branches_to_itself(place.1, warp, file),
             changes: 0,
             poll: None,
         }
@@ -249,7 +262,8 @@ impl Suspect {
     fn look(&mut self, warp: &Warp, file: &RegFile) -> bool {
         let held_since = held_since(warp);
         let goes_on_waiting = held_since.is_some() && held_since == self.held_since;
-        self.is_stuck = self.has_returned || goes_on_waiting || branches_to_itself(self.place.1, warp, file);
+        let is_first_stuck = self.is_endless || self.has_returned || goes_on_waiting;
+        self.is_stuck = is_first_stuck || branches_to_itself(self.place.1, warp, file);
         if self.is_stuck {
             return false;
         }
