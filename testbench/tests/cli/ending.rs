@@ -804,7 +804,10 @@ fn trap_of_a_number_used_as_a_texture_says_to_pass_a_handle() {
                tex.2d.v4.f32.s32 {%a0, %a1, %a2, %a3}, [%handle, {%zero, %zero}];\nst.shared.f32 [seen], %a0;\nret;\n}\n";
     let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 1, args = [{ u64 = 1234 }] }]\n";
     let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
-    let says = ["the handle is that of no texture; pass one as an argument of the launch"];
+    let says = [
+        "no texture has the handle 0x4d2\n",
+        "pass a texture as an argument of the launch",
+    ];
     assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &says);
 }
 
