@@ -29,7 +29,7 @@ use super::log;
 use super::outputs::Outputs;
 use super::plan;
 use super::print;
-use super::progress::{Line, catch_interrupt, is_stopped};
+use super::progress::{Line, catch_interrupt, is_stopped, may_search};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
 use super::several;
@@ -150,6 +150,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         warn_of_endless_grids(bench, scenario);
     }
     inject(bench, args)?;
+    bench.gpu_mut().explain_cancel(may_search);
     if let Some(sample) = &args.sample {
         bench.sample(Cycle(sample.start)..Cycle(sample.end));
     }
