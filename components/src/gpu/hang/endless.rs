@@ -54,21 +54,21 @@ mod tests {
     #[test]
     fn loop_that_sleeps_and_counts_has_no_end() {
         assert!(is_endless_at_0(
-            "NANOSLEEP R1\nIADD3 R2, PT, R2, 0x1, RZ, PT\nBRA 0x0\nEXIT"
+            "NANOSLEEP R1\nIADD3 R2, PT, R2, 0x1, RZ, PT\nBRA 0\nEXIT"
         ));
     }
 
     #[test]
     fn branch_under_a_predicate_has_an_end_if_the_exit_follows() {
-        assert!(!is_endless_at_0("NANOSLEEP R1\n@P0 BRA 0x0\nEXIT"));
+        assert!(!is_endless_at_0("NANOSLEEP R1\n@P0 BRA 0\nEXIT"));
         // Both ways lead back.
-        assert!(is_endless_at_0("NANOSLEEP R1\n@P0 BRA 0x0\nBRA 0x1\nEXIT"));
+        assert!(is_endless_at_0("NANOSLEEP R1\n@P0 BRA 0\nBRA 1\nEXIT"));
     }
 
     #[test]
     fn loop_that_loads_stores_or_waits_may_matter_to_others() {
         for inst in ["LD.B32 R2, [R4]", "ST.B32 [R4], R2", "BAR R2, R3"] {
-            assert!(!is_endless_at_0(&format!("{inst}\nBRA 0x0\nEXIT")), "{inst}");
+            assert!(!is_endless_at_0(&format!("{inst}\nBRA 0\nEXIT")), "{inst}");
         }
     }
 }
