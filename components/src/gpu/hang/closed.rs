@@ -4,8 +4,7 @@
 //!
 //! - Its instructions follow each other. Each branch leaves the loop, and the last one leads back to its begin.
 //! - It computes with integers, sleeps, and loads words of global or shared memory past the L1. It does nothing else.
-//! - The address of each load and the predicate of each branch follow from words that this turn loads, and from registers that the loop
-//!   does not write.
+//! - Addresses of loads and predicates of branches follow from words that this turn loads, and from registers that the loop never writes.
 //!
 //! So all turns take the same branches as long as memory does not change. Once one turn has decided every branch for the loop, the warp
 //! leaves it only after a change of memory. The loop may have other registers, such as a count of its turns.
