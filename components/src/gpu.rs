@@ -24,7 +24,7 @@ mod subcore;
 mod wiring;
 
 pub use factory::{BeforeL1Ports, Factory};
-pub use fault::{FaultReport, UnknownLink};
+pub use fault::{FaultReport, InjectError};
 pub use hang::Hang;
 
 use std::ops::Range;
@@ -35,7 +35,7 @@ use warpwave_hw::clock::{Clock, Pause, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
 use warpwave_hw::invariant::Invariants;
-use warpwave_hw::link::fault::LinkCheck;
+use warpwave_hw::link::fault::{FaultKind, LinkCheck};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
 
@@ -71,9 +71,13 @@ pub struct Gpu {
     latest: Launched,
     /// The checks of the links with faults.
     faults: Vec<LinkCheck>,
+    /// The paths of these links, with their faults.
+    faulty_links: Vec<(String, FaultKind)>,
     /// Why the latest launch hangs, if it does.
     hang: Option<Hang>,
     checks_invariants: bool,
+    /// True while a cancelled launch may run on to find what its warps poll.
+    explains_cancel: fn() -> bool,
 }
 
 /// First and last cycle of a launch.
@@ -159,8 +163,10 @@ impl Gpu {
                 end: Cycle::ZERO,
             },
             faults: Vec::new(),
+            faulty_links: Vec::new(),
             hang: None,
             checks_invariants: false,
+            explains_cancel: || false,
             config,
         }
     }
@@ -180,7 +186,7 @@ impl Gpu {
         self.latest
     }
 
-    /// Why the latest launch hangs: a deadlock, or a standstill. `None` for any other end.
+    /// Why the latest launch hangs: a deadlock, or a standstill. After the cycle limit or a cancel: what its warps poll. `None` for any other end.
     pub fn hang(&self) -> Option<&Hang> {
         self.hang.as_ref()
     }
@@ -199,6 +205,11 @@ impl Gpu {
     /// cycle and values.
     pub fn check_invariants(&mut self) {
         self.checks_invariants = true;
+    }
+
+    /// Lets a cancelled launch run on while `goes_on` is true, for about 1,500 cycles at most. Then [`Gpu::hang`] says what its warps poll.
+    pub fn explain_cancel(&mut self, goes_on: fn() -> bool) {
+        self.explains_cancel = goes_on;
     }
 
     /// Every component, in the order in which the machine was built.
@@ -306,9 +317,10 @@ impl Gpu {
             cycles: Cycle::ZERO..Cycle::NEVER,
             begin: None,
         });
-        let end = limit.min(cycles.end);
+        let mut end = limit.min(cycles.end);
         let mut event = None;
-        let mut cancelled = false;
+        let (mut cancelled, mut is_last_search) = (false, false);
+        let explains = self.explains_cancel;
         let mut search = StandstillSearch::new(&self.config, start);
         // A sample that ends first is no failure, so nothing is searched for.
         let mut spins = SpinSearch::new(start, if limit <= cycles.end { limit } else { Cycle::NEVER });
@@ -323,10 +335,15 @@ impl Gpu {
                     pause.each_component(&mut |component| assert_invariants(component, pause.now()));
                 }
                 event = self.events.recv(pause.now());
-                cancelled = !each_quantum(pause);
+                cancelled |= !each_quantum(pause);
                 let is_faulty = fault::finding(&self.faults, pause.now(), false).is_some();
-                event.is_some() || cancelled || is_faulty
+                event.is_some() || is_faulty || cancelled && !(is_last_search && explains())
             });
+            if cancelled && !is_last_search && event.is_none() && explains() {
+                is_last_search = true;
+                end = spins.search_on(self.clock.now(), end);
+                continue;
+            }
             if stop == Stop::Idle {
                 // Where an idle clock stops depends on its windows. After this it does not.
                 self.clock.settle(end);
@@ -357,7 +374,10 @@ impl Gpu {
             // The event first: a grid that ended in the last window has met no limit and no deadlock.
             (Some(GridEvent::Done { at, .. }), ..) => Ok(Launched { start, end: at }),
             (Some(GridEvent::Trap(trap)), ..) => Err(LaunchError::Trap(trap)),
-            (None, Stop::Condition, _) if cancelled => Err(LaunchError::Cancelled(self.clock.now())),
+            (None, Stop::Condition | Stop::Limit, None) if cancelled => {
+                self.explain_spins(spins.loops(), &spins.polls());
+                Err(LaunchError::Cancelled(self.clock.now()))
+            }
             (None, _, Some(since)) => Err(LaunchError::Sim(SimError::Standstill {
                 since,
                 waits: self.explain_hang(Some(&search.polls())),
@@ -432,7 +452,7 @@ impl Gpu {
         waits
     }
 
-    /// Explains a launch at the limit of cycles: what its warps poll, in which loops they stay, then what each component waits for.
+    /// Explains a launch at the limit of cycles, or after a cancel: what its warps poll, in which loops they stay, then what each component waits for.
     fn explain_spins(&mut self, loops: Vec<(u32, String)>, spins: &Polls) -> Vec<String> {
         let n_sms = self.config.n_sms() as usize;
         let hang = Hang::explain_spins(&self.clock.tiles()[1..=n_sms], spins, loops);

@@ -176,6 +176,15 @@ impl Origin {
         if name.ends_with(".toml") || name.contains(std::path::is_separator) {
             return Ok(Self::File(folder.join(name)));
         }
+        if let Ok(found) = fs::metadata(folder.join(name)) {
+            let kind = match found.file_type() {
+                kind if kind.is_file() => "a file without that ending",
+                kind if kind.is_dir() => "a folder",
+                _ => "no regular file",
+            };
+            let name = name.to_owned();
+            return Err(PresetError::NoPresetFile { name, kind });
+        }
         let begins: Vec<_> = names().into_iter().filter(|known| known.starts_with(name)).collect();
         let nearest = match begins.as_slice() {
             [] => nearest(name, names().into_iter()),

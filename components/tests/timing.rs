@@ -843,6 +843,17 @@ fn cycles_asleep(sleep: &str) -> u64 {
     bench.words(1)[0].into()
 }
 
+/// A sleep has at most 1 ms (PTX ISA, `nanosleep`): as many cycles as the core clock has kHz.
+#[test]
+fn sleep_of_two_seconds_ends_after_one_millisecond() {
+    let khz = u64::from(Bench::new(1).config().clocks.core_khz);
+    let text = "MOV R1, 0x77359400\nNANOSLEEP R1\nEXIT";
+    let mut bench = Bench::new(1);
+    let grid = bench.grid(text, 1, 32);
+    let ran = bench.gpu.launch(grid, Some(2 * khz), &mut |_| true).expect("it ends");
+    assert!((khz..khz + 1000).contains(&ran.cycles()), "{}", ran.cycles());
+}
+
 /// The warp sleeps for the longest of its lanes that execute the instruction: 31 or 7 times 256 ns, or not at all.
 #[test]
 fn warp_sleeps_for_the_longest_of_its_executing_lanes() {

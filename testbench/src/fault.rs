@@ -15,12 +15,12 @@ use warpwave_hw::time::Cycle;
 
 /// The kinds, with their names.
 pub const KINDS: [(&str, FaultKind); 6] = [
-    ("delay", FaultKind::Delay),
-    ("stall", FaultKind::Stall),
-    ("drop", FaultKind::Drop),
-    ("duplicate", FaultKind::Duplicate),
-    ("corrupt", FaultKind::Corrupt),
-    ("reorder", FaultKind::Reorder),
+    (FaultKind::Delay.name(), FaultKind::Delay),
+    (FaultKind::Stall.name(), FaultKind::Stall),
+    (FaultKind::Drop.name(), FaultKind::Drop),
+    (FaultKind::Duplicate.name(), FaultKind::Duplicate),
+    (FaultKind::Corrupt.name(), FaultKind::Corrupt),
+    (FaultKind::Reorder.name(), FaultKind::Reorder),
 ];
 
 /// Cycles of a delay, or of the longest stall, if the text gives none.

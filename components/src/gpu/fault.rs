@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use thiserror::Error;
-use warpwave_hw::link::fault::{Fault, FaultyLink, Finding, LinkCheck};
+use warpwave_hw::link::fault::{Fault, FaultKind, FaultyLink, Finding, LinkCheck};
 use warpwave_hw::link::wires::{LinkEnd, LinkEventLog, LinkObserver};
 use warpwave_hw::path::Path;
 use warpwave_hw::time::Cycle;
@@ -13,14 +13,27 @@ use warpwave_hw::time::Cycle;
 use super::{Gpu, LaunchError};
 use crate::preset::nearest::nearest;
 
-/// The machine has no link with this path.
+/// Reason why a link takes no fault.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("no link `{path}`{}; a waveform of everything lists all links", suggestion(.similar))]
-pub struct UnknownLink {
-    /// The path.
-    pub path: String,
-    /// The paths nearest to it.
-    pub similar: Vec<String>,
+pub enum InjectError {
+    /// The machine has no link with this path.
+    #[error("no link `{path}`{}; a waveform of everything lists all links", suggestion(.similar))]
+    Unknown {
+        /// The path.
+        path: String,
+        /// The paths nearest to it.
+        similar: Vec<String>,
+    },
+    /// The link has a fault.
+    #[error("the link `{path}` has the fault `{}`, and takes no second one (`{}`): inject one fault into a link", .first.name(), .second.name())]
+    Taken {
+        /// The path.
+        path: String,
+        /// The fault that the link has.
+        first: FaultKind,
+        /// The refused fault.
+        second: FaultKind,
+    },
 }
 
 fn suggestion(paths: &[String]) -> String {
@@ -98,8 +111,15 @@ impl Gpu {
     /// a message is lost, doubled, changed or overtaken.
     ///
     /// # Errors
-    /// If no link between two components has this path.
-    pub fn inject(&mut self, path: &str, fault: Fault) -> Result<(), UnknownLink> {
+    /// If no link between two components has this path, or if that link has a fault.
+    pub fn inject(&mut self, path: &str, fault: Fault) -> Result<(), InjectError> {
+        if let Some((_, first)) = self.faulty_links.iter().find(|(link, _)| link == path) {
+            return Err(InjectError::Taken {
+                path: path.to_owned(),
+                first: *first,
+                second: fault.kind,
+            });
+        }
         let check = LinkCheck::new(Path::root(path));
         let mut injector = Injector {
             path,
@@ -120,9 +140,10 @@ impl Gpu {
             injector.paths.dedup();
             let similar = nearest(path, injector.paths.iter().map(String::as_str));
             let path = path.to_owned();
-            return Err(UnknownLink { path, similar });
+            return Err(InjectError::Unknown { path, similar });
         }
         self.faults.push(check);
+        self.faulty_links.push((path.to_owned(), fault.kind));
         Ok(())
     }
 

@@ -5,10 +5,14 @@
 //! | `barriers` | block and cluster barriers with too few arrivals, and cycles of barriers; lanes that wait for lanes of their own warp |
 //! | `poll` | what running warps poll, the value that they read, and the lines that could change it |
 //! | `place` | where a warp is |
+//! | `endless` | code that no warp leaves |
+//! | `closed` | loops that a polled value alone can end |
 //!
 //! Everything is read from the stopped machine, so a run that does not hang has no cost.
 
 mod barriers;
+mod closed;
+mod endless;
 mod lists;
 mod place;
 mod poll;
@@ -26,6 +30,8 @@ use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::scheduler::Scheduler;
 use place::{Place, each_place};
 
+pub(super) use closed::{Turn, copies_to_shared, turn};
+pub(super) use endless::is_in_endless_code;
 pub(super) use place::branches_to_itself;
 pub(super) use poll::{Poll, find as find_poll, find_spin, lines_of_loop};
 

@@ -1,4 +1,4 @@
-//! Finds warps that spin on a location in memory, or stay in a loop, when a launch reaches its limit of cycles.
+//! Finds warps that spin on a location in memory, or stay in a loop, when a launch reaches its limit of cycles or is cancelled.
 //!
 //! The host samples every warp [`SAMPLES`] times before the limit, every [`STRIDE`] cycles. A warp spins in this case: its loop branches on
 //! a value that it loads, and [`SEEN`] samples in a row show the same access with the same address. The loop may count its turns, which a
@@ -23,7 +23,7 @@ const STRIDE: u64 = 97;
 /// Samples in a row with the same access. A loop over an array has another address in each turn.
 const SEEN: u32 = 3;
 
-/// The search for spinning warps before the end of a launch.
+/// The search for spinning warps before the end of a launch, or after its cancel.
 pub(super) struct SpinSearch {
     next: Cycle,
     end: Cycle,
@@ -63,6 +63,16 @@ impl SpinSearch {
             warps: 0,
             loops: BTreeMap::new(),
         }
+    }
+
+    /// Searches from cycle `now` of a launch that would run to `end`. Returns the end of the search.
+    pub(super) fn search_on(&mut self, now: Cycle, end: Cycle) -> Cycle {
+        let last = now + SAMPLES * STRIDE;
+        // Near the limit of cycles the search is on.
+        if last < end {
+            *self = SpinSearch::new(now, last);
+        }
+        end.min(last)
     }
 
     /// The cycle of the next sample.

@@ -13,6 +13,8 @@
 //! - It returns to its first state after another one.
 //! - It waits at a barrier, and the same wait has gone on since before the first state of every other warp.
 //! - It branches to itself, and nothing writes the guard of that branch.
+//! - It runs code without an end that changes nothing but registers, such as a loop around a sleep.
+//! - A polled value alone can end its loop. One turn that began in this phase has stayed in the loop.
 //!
 //! Memory and every stuck warp are as they were before. So each warp would do the same again, and none could be woken: the launch cannot
 //! end. A barrier that opens ends the wait of its warps, so they are not stuck.
@@ -29,7 +31,7 @@ use warpwave_hw::stats::{Latency, Report};
 use warpwave_hw::time::Cycle;
 use warpwave_isa::flow::Flow;
 
-use super::hang::{Poll, Polls, branches_to_itself, find_poll};
+use super::hang::{Poll, Polls, Turn, branches_to_itself, copies_to_shared, find_poll, is_in_endless_code, turn};
 use crate::config::GpuConfig;
 use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
@@ -57,8 +59,11 @@ const PROGRESS: [&str; 14] = [
 /// Cycles between two samples: a prime, so that samples fall on all parts of a loop.
 const STRIDE: u64 = 97;
 
-/// Maximum number of samples of a period.
+/// Samples of a period, unless sleeps need more.
 const SAMPLES: u32 = 2048;
+
+/// Sleeps of the longest time, 1 ms each, that a period holds: a poll returns to its first state after two.
+const SLEEPS: u64 = 3;
 
 /// Samples between two sums of the counters of progress. A sum takes the host longer than a sample. Another sum precedes each verdict.
 const SAMPLES_PER_SUM: u32 = 32;
@@ -73,6 +78,8 @@ const CHANGES: u32 = 8;
 pub(super) struct StandstillSearch {
     /// Cycles of a period, 0 to search never.
     period: u64,
+    /// Most samples of a period.
+    most_samples: u32,
     progress: u64,
     /// The last check with progress.
     since: Cycle,
@@ -83,7 +90,7 @@ pub(super) struct StandstillSearch {
     looks: u32,
     /// Most cycles from the last arrival at a barrier to its opening.
     opening: u64,
-    /// The last sample in which a warp began to wait at a barrier.
+    /// The last sample that made every warp return once more.
     last_wait: Cycle,
     suspects: Vec<Suspect>,
 }
@@ -102,6 +109,10 @@ struct Suspect {
     has_left: bool,
     /// True once it has returned to its first state after that.
     has_returned: bool,
+    /// True once it is in code that it never leaves, or leaves only after a change of memory.
+    is_endless: bool,
+    /// True once a sample has shown the begin of a turn of a closed loop.
+    has_begun: bool,
     is_stuck: bool,
     /// Samples at the first program counters with other registers.
     changes: u32,
@@ -118,6 +129,8 @@ impl StandstillSearch {
         let period = u64::from(config.gigathread.standstill_cycles);
         StandstillSearch {
             period,
+            // A core clock of n kHz has n cycles in 1 ms.
+            most_samples: SAMPLES.max((SLEEPS * u64::from(config.clocks.core_khz) / STRIDE) as u32),
             progress: 0,
             since: start,
             next: if period == 0 { Cycle::NEVER } else { start + period },
@@ -170,9 +183,10 @@ impl StandstillSearch {
             }
         }
         self.samples += 1;
-        match self.samples {
-            SAMPLES => self.watch(now),
-            _ => self.next = now + STRIDE,
+        if self.samples == self.most_samples {
+            self.watch(now);
+        } else {
+            self.next = now + STRIDE;
         }
         None
     }
@@ -189,8 +203,8 @@ impl StandstillSearch {
         self.suspects.clear();
     }
 
-    /// Compares the state of each warp with its first one, or stores the first ones. Returns true if a warp may have begun to wait at a
-    /// barrier.
+    /// Compares the state of each warp with its first one, or stores the first ones. Returns true if every
+    /// warp must return once more: a warp may have begun to wait at a barrier, or was found in a closed loop.
     fn sample(&mut self, subcores: &[Subcore<'_>]) -> bool {
         if self.samples == 0 {
             self.suspects = each_warp(subcores)
@@ -198,7 +212,7 @@ impl StandstillSearch {
                 .collect();
             return true;
         }
-        let (mut suspects, mut a_wait_began) = (self.suspects.iter_mut(), false);
+        let (mut suspects, mut restarts) = (self.suspects.iter_mut(), false);
         for (place, warp, file) in each_warp(subcores) {
             // No CTA has begun or ended, but a warp of a CTA may have ended.
             let Some(suspect) = suspects.find(|suspect| suspect.place == place) else {
@@ -209,10 +223,10 @@ impl StandstillSearch {
             if suspect.poll.is_none() {
                 suspect.poll = find_poll(place.1, warp, file, false).filter(Poll::is_complete);
             }
-            a_wait_began |= suspect.look(warp, file);
+            restarts |= suspect.look(warp, file);
             if suspect.changes == CHANGES {
                 // The last sample of the period: `check` goes back to the first phase.
-                self.samples = SAMPLES - 1;
+                self.samples = self.most_samples - 1;
                 self.suspects.clear();
                 return false;
             }
@@ -220,11 +234,12 @@ impl StandstillSearch {
         if suspects.next().is_some() || self.suspects.len() != each_warp(subcores).count() {
             self.suspects.clear();
         }
-        if a_wait_began {
-            // A loop of another warp may open that barrier. So it must return once more while the wait goes on.
+        if restarts {
+            // A loop of another warp may open that barrier, and a fence in a closed loop drops lines of the L1. So other warps must return
+            // once more from here on.
             self.suspects.iter_mut().for_each(Suspect::forget_return);
         }
-        a_wait_began
+        restarts
     }
 }
 
@@ -232,6 +247,7 @@ impl Suspect {
     /// A warp in its first state.
     fn new(place: (usize, usize), warp: &Warp, file: &RegFile) -> Self {
         let held_since = held_since(warp);
+        let is_endless = is_in_endless_code(warp);
         Suspect {
             place,
             first: (warp.flow.clone(), state(place.1, warp, file)),
@@ -239,19 +255,25 @@ impl Suspect {
             has_been_there: true,
             has_left: false,
             has_returned: false,
-            is_stuck: held_since.is_some() || branches_to_itself(place.1, warp, file),
+            is_endless,
+            has_begun: false,
+            is_stuck: is_endless || held_since.is_some() || branches_to_itself(place.1, warp, file),
             changes: 0,
             poll: None,
         }
     }
 
-    /// Compares the warp with its first state. Returns true if it has begun to wait at a barrier. Its first state is then this one.
+    /// Compares the warp with its first state. Returns true if returns of other warps count no more: the warp has begun to wait at a barrier,
+    /// where its first state is then this one, or its loop is found to be closed.
     fn look(&mut self, warp: &Warp, file: &RegFile) -> bool {
+        let was_endless = self.is_endless;
+        let is_closed = self.look_at_turn(warp, file);
         let held_since = held_since(warp);
         let goes_on_waiting = held_since.is_some() && held_since == self.held_since;
-        self.is_stuck = self.has_returned || goes_on_waiting || branches_to_itself(self.place.1, warp, file);
+        let is_first_stuck = self.is_endless || self.has_returned || goes_on_waiting;
+        self.is_stuck = is_first_stuck || branches_to_itself(self.place.1, warp, file);
         if self.is_stuck {
-            return false;
+            return self.is_endless != was_endless;
         }
         // The hash takes the host long, so it is left out where the control flow differs.
         let is_there = warp.flow == self.first.0;
@@ -262,7 +284,8 @@ impl Suspect {
         self.is_stuck = self.has_returned;
         self.has_left |= self.has_been_there && !is_first;
         self.has_been_there |= is_first;
-        self.changes += u32::from(is_there && !is_first);
+        // A closed loop may count its turns.
+        self.changes += u32::from(is_there && !is_first && !is_closed);
         let begins_to_wait = !self.is_stuck && held_since.is_some() && self.held_since.is_none();
         if begins_to_wait {
             let (poll, changes) = (self.poll.take(), self.changes);
@@ -270,6 +293,20 @@ impl Suspect {
             *self = Suspect { poll, changes, ..first };
         }
         begins_to_wait
+    }
+
+    /// Follows the turns of a closed loop. Returns true if the warp is in one.
+    fn look_at_turn(&mut self, warp: &Warp, file: &RegFile) -> bool {
+        if self.is_endless {
+            return true;
+        }
+        let turn = turn(self.place.1, warp, file);
+        // A turn that began earlier may have loaded before the last store.
+        if turn == Some(Turn::Stays) && self.has_begun {
+            self.is_endless = !copies_to_shared(&warp.grid.program);
+        }
+        self.has_begun |= turn == Some(Turn::Begins);
+        turn.is_some()
     }
 
     /// Starts the search for a return to the first state from here.

@@ -18,6 +18,14 @@ pub enum PresetError {
         /// Similar built-in names.
         nearest: Vec<String>,
     },
+    /// The name is that of a file or folder, and names no preset.
+    #[error("no preset `{name}`, and this is {kind}; a preset file is named by its path, ending in .toml")]
+    NoPresetFile {
+        /// The name given.
+        name: String,
+        /// The kind of the file.
+        kind: &'static str,
+    },
     /// The file cannot be read.
     #[error("cannot read preset `{path}`: {reason}")]
     Read {

@@ -252,6 +252,11 @@ fn unknown_name_names_the_nearest_or_all() {
         "no preset `riva128`: the built-in ones are `tiny`, `toy`, `m2070`, `gtx1080ti`, `v100-sxm2`, `a100-sxm4-80`, `rtx3090`, \
          `h100-pcie`, `h100-sxm5`, `gh100-full`, `h200`, `b200`; a file is named by its path, ending in .toml"
     );
+    // A folder of this crate, where the tests run.
+    assert_eq!(
+        refused("src"),
+        "no preset `src`, and this is a folder; a preset file is named by its path, ending in .toml"
+    );
 }
 
 #[test]

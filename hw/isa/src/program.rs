@@ -218,6 +218,10 @@ pub struct Requirements {
     pub shared_bytes: u32,
     /// Local memory per thread, in bytes.
     pub local_bytes: u32,
+    /// The part of it that is the stack of recursive functions and of `alloca`, in bytes.
+    pub stack_bytes: u32,
+    /// Names of the functions that can call themselves, sorted.
+    pub recursive: Vec<String>,
     /// Parameters in order.
     pub params: Vec<Param>,
     /// Variables of the program in shared and local memory, unsorted.

@@ -46,6 +46,20 @@ pub enum FaultKind {
     Reorder,
 }
 
+impl FaultKind {
+    /// The name in options and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FaultKind::Delay => "delay",
+            FaultKind::Stall => "stall",
+            FaultKind::Drop => "drop",
+            FaultKind::Duplicate => "duplicate",
+            FaultKind::Corrupt => "corrupt",
+            FaultKind::Reorder => "reorder",
+        }
+    }
+}
+
 /// A fault of one link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {

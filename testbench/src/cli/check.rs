@@ -1,6 +1,7 @@
 //! `warpwave check`: lists the errors, unsupported instructions and warnings of a PTX file.
 
 mod cooperative;
+pub mod endless;
 mod unwritten;
 
 use std::fmt::Write;
@@ -31,6 +32,7 @@ pub fn check(file: &Path, gpu: Option<&String>) -> Result<(), Failure> {
     let mut warnings = [
         module.warnings.clone(),
         parse(&text).map_or_else(|_| Vec::new(), of_tree),
+        endless::warnings(&module, &text),
     ]
     .concat();
     warnings.sort_by_key(|warning| warning.span.start);

@@ -2,6 +2,7 @@
 //! records the SM that hangs.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use warpwave::bench::{Bench, Options, Run};
 use warpwave::hang::{LastWrite, LastWrites};
@@ -12,9 +13,9 @@ use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
 
 use super::args;
-use super::failure::Failure;
+use super::failure::{Failure, tell};
 use super::lab;
-use super::progress::is_stopped;
+use super::progress::{is_stopped, presses};
 use super::wave::{FLIGHT_SM, Wave, records_sm};
 
 /// Cycles after a standstill is seen that the second run records. A store is in flight for fewer.
@@ -22,6 +23,9 @@ const AFTER: u64 = 10_000;
 
 /// Most cycles of the second run, summed over the SMs: a longer run is not repeated.
 const MAX_SM_CYCLES: u64 = 1 << 29;
+
+/// Longest second run after Ctrl-C. Assumed: a batch system kills a process some 30 s after its signal.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What the second run has found.
 #[derive(Default)]
@@ -56,6 +60,13 @@ pub fn repeat(
         let text = "\n  the run is too long to be repeated for the last writes".to_owned();
         return Ok(SecondRun { text, wave: None });
     }
+    let is_interrupted = matches!(error, LaunchError::Cancelled(_));
+    if is_interrupted {
+        tell(&format!(
+            "note: repeats the run for the last writes, at most {} s; Ctrl-C ends it",
+            PATIENCE.as_secs()
+        ));
+    }
     // A new machine, since the first one was reset after the hang.
     let mut second = lab::bench(scenario, config, args.ignore_target)?;
     let mut wave = match sm {
@@ -63,7 +74,11 @@ pub fn repeat(
         None => None,
     };
     let mut writes = LastWrites::of(&hang.polled);
-    follow(&mut second, run, end, &mut writes, wave.as_mut());
+    let patience = if is_interrupted { PATIENCE } else { Duration::MAX };
+    if !follow(&mut second, run, (end, patience), &mut writes, wave.as_mut()) {
+        let text = "\n  the repeated run was stopped before that cycle: the last writes are not known".to_owned();
+        return Ok(SecondRun { text, wave: None });
+    }
     let text = writes.found().map(|(address, write)| {
         let name = name(bench, address);
         let written = write.map_or("no kernel has written it".to_owned(), |write| {
@@ -86,8 +101,16 @@ fn unrecorded<'h>(hang: &'h Hang, args: &args::Run, has_record: bool) -> Option<
         .map(String::as_str)
 }
 
-/// Runs up to cycle `end`.
-fn follow(second: &mut Bench<'_>, run: &Run, end: Cycle, writes: &mut LastWrites, mut wave: Option<&mut Wave>) {
+/// Runs up to cycle `end`. Returns false if Ctrl-C or the end of `patience` came first.
+fn follow(
+    second: &mut Bench<'_>,
+    run: &Run,
+    (end, patience): (Cycle, Duration),
+    writes: &mut LastWrites,
+    mut wave: Option<&mut Wave>,
+) -> bool {
+    // A second press counts after an interrupt, any press after another hang.
+    let (begin, before, mut is_cut) = (Instant::now(), u32::from(is_stopped()), false);
     // No limit: the closure below stops the run at `end`.
     let options = Options {
         threads: run.threads,
@@ -95,8 +118,10 @@ fn follow(second: &mut Bench<'_>, run: &Run, end: Cycle, writes: &mut LastWrites
     };
     second.run_with_events(options, &mut [writes], &mut |progress| {
         let is_written = wave.as_mut().is_none_or(|wave| wave.collect(progress.now));
-        is_written && progress.now < end && !is_stopped()
+        is_cut = progress.now < end && (presses() > before || begin.elapsed() > patience);
+        is_written && progress.now < end && !is_cut
     });
+    !is_cut
 }
 
 /// The buffer with an address, in brackets.

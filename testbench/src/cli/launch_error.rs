@@ -10,8 +10,9 @@ use warpwave_components::gpu::{Hang, LaunchError};
 use warpwave_components::proto::bulk;
 use warpwave_components::proto::launch::{Trap, TrapKind};
 use warpwave_hw::error::SimError;
+use warpwave_hw::time::Cycle;
 use warpwave_isa::exec::mbarrier::Fault;
-use warpwave_isa::program::{Assertion, Param, Program, Variable};
+use warpwave_isa::program::{Assertion, Param, Program, Requirements, Variable};
 use warpwave_isa::space::{Space, bank0};
 
 use super::failure::{FAULT, Failure, INTERRUPTED, STUCK, TRAP};
@@ -53,7 +54,7 @@ pub fn stopped(
         },
         LaunchError::Cancelled(at) => Failure {
             code: INTERRUPTED,
-            text: format!("{place}: interrupted in cycle {at}; the summary covers the cycles before it"),
+            text: format!("{place}: {}", interrupted(scenario, bench.gpu().hang(), *at, writes)),
         },
     }
 }
@@ -64,7 +65,9 @@ fn trapped(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) -
     let assertion = bench.programs()[launch].assertion(trap.pc);
     let mut out = assertion.map_or_else(|| trap.kind.to_string(), failed);
     // The other kinds of traps concern no access.
-    if let Some(address) = trap.address {
+    if let Some(address) = trap.address.filter(|_| lacks_image(trap)) {
+        out = format!("no {} has the handle {address:#x}", trap.space);
+    } else if let Some(address) = trap.address {
         let _ = write!(out, ": {} bytes of {} memory at {address:#x}", trap.bytes, trap.space);
     }
     let _ = write!(out, "\n  by block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})");
@@ -115,6 +118,12 @@ pub(super) fn place(scenario: &Scenario, program: &Program, pc: u32) -> String {
         };
     }
     out
+}
+
+/// True for an access by a handle that no texture or surface has. It has 0 bytes.
+fn lacks_image(trap: &Trap) -> bool {
+    let is_image = trap.space == "texture" || trap.space == "surface";
+    is_image && trap.kind == TrapKind::OutOfBounds && trap.bytes == 0
 }
 
 /// The remedy for a trap.
@@ -170,18 +179,35 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
                 local memory; give it the rank of the copy and no interleaved layout, and an im2col copy an im2col map"
             .to_owned();
     }
-    let is_image = trap.space == "texture" || trap.space == "surface";
-    if is_image && trap.kind == TrapKind::OutOfBounds && trap.bytes == 0 {
-        return format!(
-            "the handle is that of no {}; pass one as an argument of the launch",
-            trap.space
-        );
+    if lacks_image(trap) {
+        return format!("pass a {} as an argument of the launch", trap.space);
+    }
+    let needs = bench.programs()[launch].requirements();
+    if trap.space == "local" && trap.kind == TrapKind::OutOfBounds && needs.stack_bytes > 0 {
+        return stack_is_full(needs);
     }
     let near = nearest(&regions(scenario, bench, launch, trap.space), trap.space, address);
     match trap.kind {
         TrapKind::Misaligned => format!("{near}; the address must be a multiple of {}", trap.bytes),
         _ => format!("{near}; check the index, or enlarge the memory"),
     }
+}
+
+/// The remedy for an access outside local memory in a kernel with a stack.
+fn stack_is_full(needs: &Requirements) -> String {
+    let Requirements {
+        recursive, stack_bytes, ..
+    } = needs;
+    let names = recursive.join("`, `");
+    let what = match recursive.len() {
+        0 => "the kernel allocates memory on a stack (`alloca`)".to_owned(),
+        1 => format!("the kernel has a recursive function (`{names}`) with a stack"),
+        _ => format!("the kernel has recursive functions (`{names}`) with a stack"),
+    };
+    format!(
+        "{what} of {stack_bytes} bytes for each thread, which may be used up: check that the recursion ends, and its depth; or check the \
+         index of the access"
+    )
 }
 
 /// The named regions of a state space, for a launch.
@@ -250,11 +276,26 @@ fn list(out: &mut String, lines: &[String]) {
     }
 }
 
+/// The lines of the PTX text that the reasons of a hang name.
+fn ptx_lines(scenario: &Scenario, hang: &Hang) -> Vec<String> {
+    hang.lines.iter().filter_map(|&line| ptx_line(scenario, line)).collect()
+}
+
 /// A line of the PTX text, with its place.
 fn ptx_line(scenario: &Scenario, line: u32) -> Option<String> {
     let text = scenario.ptx.lines().nth((line as usize).checked_sub(1)?)?;
     let (path, line) = scenario.ptx_place(line);
     Some(format!("{path}:{line}: {}", text.trim()))
+}
+
+/// The text for an interrupted launch: what its warps poll, the last writes, and the PTX lines.
+fn interrupted(scenario: &Scenario, hang: Option<&Hang>, at: Cycle, writes: &str) -> String {
+    let mut out = format!("interrupted in cycle {at}; the summary covers the cycles before it");
+    let Some(hang) = hang else { return out };
+    list(&mut out, &hang.reasons);
+    out.push_str(writes);
+    list(&mut out, &ptx_lines(scenario, hang));
+    out
 }
 
 /// The text for a launch that hangs, or that reached the limit: reasons, last writes, PTX lines, components that wait, advice.
@@ -281,8 +322,7 @@ fn stuck(scenario: &Scenario, hang: Option<&Hang>, error: &SimError, writes: &st
     let (reasons, waits) = waits.split_at(n_reasons);
     list(&mut out, reasons);
     out.push_str(writes);
-    let lines = hang.map(|hang| hang.lines.iter().filter_map(|&line| ptx_line(scenario, line)));
-    list(&mut out, &lines.into_iter().flatten().collect::<Vec<_>>());
+    list(&mut out, &hang.map_or(Vec::new(), |hang| ptx_lines(scenario, hang)));
     list(&mut out, waits);
     let _ = write!(out, "\n  {advice}");
     out

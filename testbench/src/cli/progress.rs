@@ -2,7 +2,7 @@
 
 use std::io::{Write, stderr};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -11,13 +11,26 @@ use warpwave::bench::{Activity, Progress};
 /// Least host time between two updates of the line.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-static STOP: AtomicBool = AtomicBool::new(false);
+/// Host time after Ctrl-C in which a run looks for spinning warps. Assumed: a user notices no delay below it.
+const SEARCH: Duration = Duration::from_millis(400);
+
+/// Times that Ctrl-C was pressed.
+static PRESSES: AtomicU32 = AtomicU32::new(0);
+
+/// The time of the first press.
+static FIRST: OnceLock<Instant> = OnceLock::new();
 
 /// Makes Ctrl-C stop the run instead of the process. So the run writes its summary and files.
 pub fn catch_interrupt() {
     static CAUGHT: OnceLock<bool> = OnceLock::new();
     // If no handler can be set, Ctrl-C ends the process as usual.
-    CAUGHT.get_or_init(|| ctrlc::set_handler(|| STOP.store(true, Ordering::Relaxed)).is_ok());
+    CAUGHT.get_or_init(|| {
+        ctrlc::set_handler(|| {
+            FIRST.get_or_init(Instant::now);
+            PRESSES.fetch_add(1, Ordering::Relaxed);
+        })
+        .is_ok()
+    });
 }
 
 /// A line on standard error: launch, cycle, finished blocks, speed, time left, and the top stall state since the last update.
@@ -57,7 +70,7 @@ impl Line {
         if self.updated.elapsed() >= INTERVAL && !self.bar.is_hidden() {
             self.update(scenario, progress);
         }
-        !STOP.load(Ordering::Relaxed)
+        !is_stopped()
     }
 
     fn update(&mut self, scenario: &str, progress: Progress<'_>) {
@@ -113,9 +126,19 @@ fn left(elapsed: Duration, share_done: f64) -> String {
     }
 }
 
+/// Times that Ctrl-C was pressed.
+pub fn presses() -> u32 {
+    PRESSES.load(Ordering::Relaxed)
+}
+
 /// True if Ctrl-C was pressed.
 pub fn is_stopped() -> bool {
-    STOP.load(Ordering::Relaxed)
+    presses() > 0
+}
+
+/// True for a short time after Ctrl-C: the run may go on to find what its warps poll. A second press ends it.
+pub fn may_search() -> bool {
+    presses() == 1 && FIRST.get().is_some_and(|first| first.elapsed() < SEARCH)
 }
 
 /// A bar on standard error: parts done of all, with the time left.

@@ -1,9 +1,9 @@
 //! `warpwave run`: runs scenarios, prints a summary, checks every `expect` and `assert`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use warpwave::bench::{Bench, Options, Run, Sampled, StopReason};
 use warpwave::fault::LinkFault;
@@ -17,9 +17,9 @@ use warpwave_components::gpu::LaunchError;
 use warpwave_components::preset;
 use warpwave_hw::error::SimError;
 use warpwave_hw::time::Cycle;
-use warpwave_isa::reg::Guard;
 
 use super::args;
+use super::check::endless;
 use super::failure::{Failure, INTERRUPTED, UNMET, WRONG, warn, worse};
 use super::hang;
 use super::jobs::{Job, jobs};
@@ -29,7 +29,7 @@ use super::log;
 use super::outputs::Outputs;
 use super::plan;
 use super::print;
-use super::progress::{Line, catch_interrupt, is_stopped};
+use super::progress::{Line, catch_interrupt, is_stopped, may_search};
 use super::report_files::{ReportFiles, sources};
 use super::safety;
 use super::several;
@@ -150,6 +150,7 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
         warn_of_endless_grids(bench, scenario);
     }
     inject(bench, args)?;
+    bench.gpu_mut().explain_cancel(may_search);
     if let Some(sample) = &args.sample {
         bench.sample(Cycle(sample.start)..Cycle(sample.end));
     }
@@ -212,21 +213,9 @@ fn run_one(bench: &mut Bench, job: &Job, args: &args::Run) -> Result<(), Failure
 
 /// Warns of each branch to itself in a kernel that is launched.
 fn warn_of_endless_loops(bench: &Bench, scenario: &Scenario) {
-    let lines = bench.programs().iter().flat_map(|program| {
-        let pcs = 0..program.code().len() as u32;
-        let endless = pcs.filter(|&pc| program.branches_to_itself(pc));
-        endless.map(|pc| {
-            let inst = &program.code()[pc as usize];
-            (inst.line, inst.guard == Guard::ALWAYS)
-        })
-    });
-    for (line, is_always) in lines.collect::<BTreeSet<(u32, bool)>>() {
+    for (line, why) in endless::branches(bench.programs().iter().map(Arc::as_ref)) {
         let (path, line) = scenario.ptx_place(line);
-        let why = match is_always {
-            true => "has no exit: a warp that gets there never ends",
-            false => "does not change its predicate: a thread that takes it never ends",
-        };
-        warn(&format!("{path}:{line}: this branch to itself {why}"));
+        warn(&format!("{path}:{line}: {why}"));
     }
 }
 

@@ -75,9 +75,14 @@ fn address(name: &str, indices: &[u64], bench: &Bench<'_>) -> Result<Trigger, Fa
     };
     let element = element(layout, indices).ok_or_else(|| {
         let shape: Vec<_> = layout.shape.iter().map(u64::to_string).collect();
+        let remedy = match indices.len() {
+            1 => format!("an index in memory order is below {}", layout.elements()),
+            n if n == shape.len() => "each index is below the size of its dimension".to_owned(),
+            _ => "give one index per dimension, or one index in memory order".to_owned(),
+        };
+        let shape = shape.join(", ");
         Failure::input(format!(
-            "--trace-on address={name}: `{name}` has the shape [{}]; give one index per dimension, or one index in memory order",
-            shape.join(", ")
+            "--trace-on address={name}: `{name}` has the shape [{shape}]; {remedy}"
         ))
     })?;
     Ok(Trigger::Address(first + element * layout.dtype.bytes() as u64))

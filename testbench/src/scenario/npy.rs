@@ -81,11 +81,24 @@ fn header(file: &mut impl Read) -> Result<NpyHeader, String> {
         if depth(&bytes) > MAX_DEPTH {
             return Err(format!("a header with brackets nested more than {MAX_DEPTH} deep"));
         }
+        if let Some(key) = double_key(&bytes) {
+            return Err(format!("a header with two entries `{key}`"));
+        }
         if has_huge_shape(&bytes) {
             return Err("a shape with 2^64 elements or more".to_owned());
         }
     }
     NpyHeader::from_reader(&bytes[..]).map_err(text)
+}
+
+/// The first key that a header has more than once. The parser would take the last entry.
+fn double_key(header: &[u8]) -> Option<&'static str> {
+    let header = String::from_utf8_lossy(header);
+    let is_double = |key: &&str| {
+        let is_entry = |rest: &&str| rest.starts_with(['\'', '"']) && rest[1..].trim_start().starts_with(':');
+        header.split(*key).skip(1).filter(is_entry).count() > 1
+    };
+    ["descr", "fortran_order", "shape"].into_iter().find(is_double)
 }
 
 /// True if the product of the numbers in some parentheses needs more than 64 bits. The parser would multiply them unchecked.

@@ -129,6 +129,17 @@ const GRID_BARRIER: &str = ".version 8.0\n.target sm_80\n.entry k()\n{\n.reg .b3
     setp.ne.s64 %p1, %rd1, 0;\n@%p1 bra ON;\ntrap;\nON:\nret;\n}\n";
 
 #[test]
+fn branch_to_itself_has_a_warning_at_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\nA:\n\tbra B;\nB:\n\tbra A;\n}\n";
+    fs::write(folder.path().join("k.ptx"), text).unwrap();
+    let answer = warpwave_in(folder.path(), &["check", "k.ptx"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let says = "warning: this branch to itself has no exit: a warp that gets there never ends\n  --> k.ptx:";
+    assert!(answer.out.starts_with(says), "{}", answer.out);
+}
+
+#[test]
 fn grid_barrier_of_cooperative_groups_has_a_warning_and_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("k.ptx"), GRID_BARRIER).unwrap();

@@ -798,13 +798,33 @@ fn trap_of_a_copy_without_a_tensor_map_says_where_maps_are_taken_from() {
 }
 
 #[test]
+fn endless_recursion_names_the_function_and_its_stack() {
+    // `f` calls itself without a condition. Its stack has 4096 bytes (`STACK_BYTES`).
+    let ptx = ".version 8.0\n.target sm_70\n.address_size 64\n.func (.param .b32 r) f(.param .b32 n) {\n.reg .b32 %n, %m;\n\
+               ld.param.b32 %n, [n];\nadd.u32 %m, %n, 1;\n{\n.param .b32 x;\n.param .b32 y;\nst.param.b32 [x], %m;\n\
+               call.uni (y), f, (x);\nld.param.b32 %m, [y];\n}\nadd.u32 %m, %m, %n;\nst.param.b32 [r], %m;\nret;\n}\n\
+               .visible .entry k() {\n.reg .b32 %m;\n.shared .u32 seen;\n{\n.param .b32 x;\n.param .b32 y;\nst.param.b32 [x], 1;\n\
+               call.uni (y), f, (x);\nld.param.b32 %m, [y];\n}\nst.shared.u32 [seen], %m;\nret;\n}\n";
+    let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 1 }]\n";
+    let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
+    let says = [
+        "out-of-bounds access",
+        "the kernel has a recursive function (`f`) with a stack of 4096 bytes for each thread, which may be used up",
+    ];
+    assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &says);
+}
+
+#[test]
 fn trap_of_a_number_used_as_a_texture_says_to_pass_a_handle() {
     let ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 handle) {\n.reg .b64 %handle;\n\
                .reg .b32 %zero;\n.reg .f32 %a<4>;\n.shared .f32 seen;\nld.param.u64 %handle, [handle];\nmov.b32 %zero, 0;\n\
                tex.2d.v4.f32.s32 {%a0, %a1, %a2, %a3}, [%handle, {%zero, %zero}];\nst.shared.f32 [seen], %a0;\nret;\n}\n";
     let text = "ptx = \"k.ptx\"\ngpu = \"tiny\"\nlaunch = [{ grid = 1, block = 1, args = [{ u64 = 1234 }] }]\n";
     let (_folder, path) = scenario(text, &[("k.ptx", ptx.as_bytes())]);
-    let says = ["the handle is that of no texture; pass one as an argument of the launch"];
+    let says = [
+        "no texture has the handle 0x4d2\n",
+        "pass a texture as an argument of the launch",
+    ];
     assert_fails(&warpwave(&["run", path.to_str().unwrap()]), 3, &says);
 }
 

@@ -1,9 +1,15 @@
 //! Programs that hang: each run ends with exit code 4, and says what waits for what, and why it cannot come.
 
-use crate::{assert_fails, warpwave, warpwave_in};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::{Answer, assert_fails, warpwave, warpwave_in};
 
 /// The scenarios of `tests/hangs`, with parts of their error texts in order.
-const HANGS: [(&str, &[&str]); 20] = [
+const HANGS: [(&str, &[&str]); 22] = [
     (
         "ended",
         &[
@@ -166,7 +172,37 @@ const HANGS: [(&str, &[&str]); 20] = [
         "idle",
         &["of 1 warp, 1 repeats the loop in lines 11 to 12, which polls nothing"],
     ),
+    (
+        "turns",
+        &[
+            "standstill: the warps run, but nothing has changed since cycle",
+            "4 warps poll memory at 0x10000000 (value 0) in line 15, the first of them block (0, 0, 0) warp 0",
+            "the kernel's stores and atomics of global memory are in line 19",
+            "memory at 0x10000000 (`data`): no kernel has written it",
+        ],
+    ),
+    (
+        "asleep",
+        &[
+            "standstill: the warps run, but nothing has changed since cycle",
+            "of 4 warps, 4 repeat the loop in lines 9 to 10, which polls nothing",
+        ],
+    ),
 ];
+
+/// The scenarios that run until Ctrl-C, with parts of their error texts in order.
+const INTERRUPTED: [(&str, &[&str]); 1] = [(
+    "beat",
+    &[
+        "beat: launch[0]: interrupted in cycle ",
+        "1 warp polls memory at 0x10000080 (value 1) in line 17: block (0, 0, 0) warp 1",
+        "1 warp polls memory at 0x10000000 (value 0) in line 25: block (0, 0, 0) warp 0",
+        "the kernel's stores and atomics of global memory are in lines 23 and 26",
+        "memory at 0x10000000 (`data`): no kernel has written it",
+        "memory at 0x10000080 (`data` + 128): block (0, 0, 0) warp 0 wrote it last, in cycle ",
+        " by line 23",
+    ],
+)];
 
 fn path(name: &str) -> String {
     format!("{}/tests/hangs/{name}.toml", env!("CARGO_MANIFEST_DIR"))
@@ -180,6 +216,77 @@ fn every_hang_says_what_waits_for_what_and_why_it_cannot_come() {
     }
 }
 
+/// Starts a scenario of `tests/hangs`, and waits until it has run for some time.
+#[cfg(unix)]
+fn begin(name: &str, folder: &Path) -> Child {
+    let run = Command::new(env!("CARGO_BIN_EXE_warpwave"))
+        .current_dir(folder)
+        .args([
+            "run",
+            &path(name),
+            "--quiet",
+            "--no-flight",
+            "--vcd",
+            "run.vcd",
+            "--trace-cycles",
+            "0..10",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The waveform file is created just before the run begins.
+    while !folder.join("run.vcd").exists() {
+        sleep(Duration::from_millis(10));
+    }
+    sleep(Duration::from_secs(1));
+    run
+}
+
+#[cfg(unix)]
+fn interrupt(run: &Child) {
+    let killed = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupted_run_says_what_its_warps_poll() {
+    for (name, says) in INTERRUPTED {
+        let folder = tempfile::tempdir().unwrap();
+        let run = begin(name, folder.path());
+        interrupt(&run);
+        assert_fails(&Answer::of(run.wait_with_output().unwrap()), 130, says);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn second_interrupt_ends_the_search_for_the_last_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = begin("beat", folder.path());
+    interrupt(&run);
+    let mut err = BufReader::new(run.stderr.take().unwrap());
+    let mut note = String::new();
+    err.read_line(&mut note).unwrap();
+    assert_eq!(
+        note,
+        "note: repeats the run for the last writes, at most 5 s; Ctrl-C ends it\n"
+    );
+    let second = Instant::now();
+    interrupt(&run);
+    let mut rest = String::new();
+    err.read_to_string(&mut rest).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(second.elapsed() < Duration::from_secs(1), "{:?}", second.elapsed());
+    for says in [
+        "1 warp polls memory at 0x10000000 (value 0)",
+        "stopped before that cycle: the last writes are not known",
+    ] {
+        assert!(rest.contains(says), "{rest}");
+    }
+}
+
 #[test]
 fn every_program_that_hangs_is_tested_and_listed() {
     let folder = format!("{}/tests/hangs", env!("CARGO_MANIFEST_DIR"));
@@ -190,9 +297,10 @@ fn every_program_that_hangs_is_tested_and_listed() {
     let names: Vec<String> = names
         .filter_map(|name| Some(name.to_str()?.strip_suffix(".toml")?.to_owned()))
         .collect();
-    assert_eq!(names.len(), HANGS.len());
+    assert_eq!(names.len(), HANGS.len() + INTERRUPTED.len());
     for name in names {
-        assert!(HANGS.iter().any(|(tested, _)| *tested == name), "{name}: add its text");
+        let mut tested = HANGS.iter().chain(&INTERRUPTED);
+        assert!(tested.any(|(tested, _)| *tested == name), "{name}: add its text");
         assert!(readme.contains(&format!("| `{name}` |")), "{name}: describe it");
     }
 }

@@ -1,6 +1,6 @@
 //! Error texts for wrong input.
 
-use crate::{FILL, assert_fails, run_error, run_text, scenario, warpwave};
+use crate::{FILL, assert_fails, run_error, run_text, scenario, warpwave, warpwave_in};
 
 #[test]
 fn unknown_names_are_refused_with_the_nearest_name() {
@@ -176,6 +176,10 @@ fn pipe_is_read_to_its_end_and_an_oversized_sparse_file_is_refused_at_once() {
     let answer = warpwave(&["check", pipe.to_str().unwrap()]);
     writer.join().unwrap();
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+
+    let answer = warpwave_in(folder.path(), &["run", "saxpy", "--gpu", "pipe"]);
+    let says = ["no preset `pipe`, and this is no regular file; a preset file is named by its path, ending in .toml"];
+    assert_fails(&answer, 2, &says);
 
     let huge = folder.path().join("huge.ptx");
     std::fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();

@@ -227,6 +227,97 @@ st.global.u32 [%x+4], %t;";
 }
 
 #[test]
+fn poll_that_counts_its_turns_stands_still() {
+    let body = "
+mov.u32 %n, 0;
+SPIN:
+add.u32 %n, %n, 1;
+ld.volatile.global.u32 %t, [%x+4];
+setp.eq.u32 %p, %t, 0;
+@%p bra SPIN;
+st.global.u32 [%x], %n;";
+    let says = ["standstill", "4 warps poll memory at 0x10000004 (value 0) in line 11"];
+    for gpu in ["tiny", "m2070", "v100-sxm2"] {
+        let set = ["gigathread.standstill_cycles=10000"];
+        assert_fails(&run_with(body, [2, 64], gpu, &set), 4, &says);
+    }
+}
+
+/// Loops that count and poll, and end. The first warp sets the flag in three of them.
+const POLLS_THAT_END: [&str; 4] = [
+    // The flag is set during a turn that has loaded it. The next turn sees the flag, 100,000 cycles later.
+    "
+mov.u32 %t, %tid.x;
+setp.lt.u32 %p, %t, 32;
+@%p bra SET;
+mov.u32 %n, 0;
+SPIN:
+ld.volatile.global.u32 %t, [%x];
+add.u32 %n, %n, 1;
+nanosleep.u32 100000;
+setp.eq.u32 %p, %t, 0;
+@%p bra SPIN;
+st.global.u32 [%x+4], %n;
+ret;
+SET:
+nanosleep.u32 5000;
+mov.u32 %t, 1;
+st.volatile.global.u32 [%x], %t;",
+    // The flag is set after 200,000 cycles without a store.
+    "
+mov.u32 %t, %tid.x;
+mov.u32 %n, 0;
+setp.lt.u32 %p, %t, 32;
+@%p bra COUNT;
+SPIN:
+add.u32 %n, %n, 1;
+ld.volatile.global.u32 %t, [%x];
+setp.eq.u32 %p, %t, 0;
+@%p bra SPIN;
+st.global.u32 [%x+4], %n;
+ret;
+COUNT:
+nanosleep.u32 1000;
+add.u32 %n, %n, 1;
+setp.lt.u32 %p, %n, 200;
+@%p bra COUNT;
+st.volatile.global.u32 [%x], %n;",
+    // The loop gives up after 300 turns.
+    "
+.reg .pred %late;
+mov.u32 %n, 0;
+SPIN:
+ld.volatile.global.u32 %t, [%x];
+add.u32 %n, %n, 1;
+setp.eq.u32 %p, %t, 0;
+setp.lt.and.u32 %p, %n, 300, %p;
+@%p bra SPIN;
+st.global.u32 [%x+4], %n;",
+    // The loop adds up what it polls.
+    "
+mov.u32 %n, 0;
+mov.u32 %t, 1;
+st.volatile.global.u32 [%x], %t;
+SPIN:
+ld.volatile.global.u32 %t, [%x];
+add.u32 %n, %n, %t;
+setp.lt.u32 %p, %n, 300;
+@%p bra SPIN;
+st.global.u32 [%x+4], %n;",
+];
+
+#[test]
+fn polls_that_end_late_do_not_stand_still() {
+    for (body, gpu) in POLLS_THAT_END
+        .into_iter()
+        .flat_map(|body| [(body, "tiny"), (body, "m2070")])
+    {
+        let answer = run_with(body, [1, 64], gpu, &["gigathread.standstill_cycles=10000"]);
+        assert_eq!(answer.code, 0, "{gpu}: {body}\n{}", answer.err);
+    }
+}
+
+#[test]
 fn loop_that_loads_without_a_branch_on_the_value_is_no_poll_at_the_cycle_limit() {
     let body = "
 mov.u32 %n, 1000000;

@@ -454,22 +454,6 @@ fn plain_reduction_of_a_wrong_size_or_address_traps() {
     }
 }
 
-/// PTX ISA, `mbarrier.init`: the count is from 1 to 2^20 - 1.
-#[test]
-fn mbarrier_with_a_count_out_of_range_traps() {
-    for count in [0, 1 << 20] {
-        let init = format!("mbarrier.init.shared.b64 [%s], {count};");
-        let text = format!(
-            "{HEAD}.entry k(.param .u64 in) {{\n.reg .b32 %s;\n.shared .align 8 .b64 bar;\nmov.u32 %s, bar;\n{init}\nret;\n}}\n"
-        );
-        let line = 1 + text.lines().position(|line| line == init).expect("the init") as u32;
-        Kernel::of(&text)
-            .sizes(1, 1)
-            .input(&[1; 16])
-            .traps(TrapKind::Trapped, line);
-    }
-}
-
 /// A constant address beyond the constants of the module traps, as one in a register does.
 #[test]
 fn load_beyond_the_constants_traps() {

@@ -146,7 +146,7 @@ fn in_space(space: Space, address: u64) -> (Space, u64) {
 }
 
 /// The loop around an instruction: to the first branch back to it or before it, at most `reach` instructions ahead.
-fn loop_around(program: &Program, at: usize, reach: usize) -> Option<RangeInclusive<usize>> {
+pub(super) fn loop_around(program: &Program, at: usize, reach: usize) -> Option<RangeInclusive<usize>> {
     let code = program.code();
     let is_latch = |inst: &Inst| inst.op == Opcode::Bra && inst.target as usize <= at;
     let latch = at + code[at..].iter().take(reach).position(is_latch)?;

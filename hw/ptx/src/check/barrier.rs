@@ -1,7 +1,7 @@
-//! Barriers: forms, barrier numbers and thread counts of `bar` and `barrier`.
+//! Barriers: forms, barrier numbers and thread counts of `bar` and `barrier`, and the count of `mbarrier.init`.
 //!
 //! [`fault`] finds forms that the PTX ISA does not have, and immediate numbers and counts out of range. A number or count in a
-//! register is checked when the instruction runs.
+//! register is checked when the instruction runs. That of an mbarrier in a register is not checked.
 
 use super::Value;
 use crate::ast::{Instruction, Name};
@@ -11,12 +11,18 @@ use warpwave_isa::lane::WARP_SIZE;
 
 const ACTIONS: &[&str] = &[".sync", ".arrive", ".red", ".wait"];
 
+/// Largest count of an mbarrier (PTX ISA, `mbarrier.init`).
+const MBARRIER_COUNT: i128 = (1 << 20) - 1;
+
 /// Returns the finding for a malformed barrier instruction.
 pub(super) fn fault(instruction: &Instruction<'_>, operands: &[Value<'_>]) -> Option<Diagnostic> {
-    if !["bar", "barrier"].contains(&instruction.opcode.text) {
+    let bar = Bar { instruction, operands };
+    if bar.opcode() == "mbarrier" {
+        return bar.mbarrier_count();
+    }
+    if !["bar", "barrier"].contains(&bar.opcode()) {
         return None;
     }
-    let bar = Bar { instruction, operands };
     if let Some(finding) = bar.action() {
         return Some(finding);
     }
@@ -157,6 +163,19 @@ impl<'a> Bar<'_, 'a> {
             Diagnostic::malformed(operation.span, message).help(format!("write `{}{ty}`", operation.text))
         };
         self.at_most_one(OPERATIONS).or_else(|| (!self.has(ty)).then(untyped))
+    }
+
+    /// Checks the count of `mbarrier.init addr, count`.
+    fn mbarrier_count(&self) -> Option<Diagnostic> {
+        let Some(&Value::Int(count)) = self.operands.get(1).filter(|_| self.has(".init")) else {
+            return None;
+        };
+        let finding = || {
+            let span = self.instruction.operands[1].span;
+            Diagnostic::malformed(span, format!("an mbarrier cannot wait for {count} arrivals"))
+                .help(format!("write a count from 1 to {MBARRIER_COUNT}"))
+        };
+        (!(1..=MBARRIER_COUNT).contains(&count)).then(finding)
     }
 
     fn number(&self, operand: usize) -> Option<Diagnostic> {

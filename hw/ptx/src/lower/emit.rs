@@ -38,6 +38,8 @@ pub(super) fn run(
         registers: allocation.count,
         shared_bytes: layout.shared_bytes,
         local_bytes,
+        stack_bytes: layout.stack_bytes(),
+        recursive: layout.recursive_functions(),
         params: layout.params.clone(),
         variables: layout.variables.clone(),
         module_variables: layout.module_variables(),

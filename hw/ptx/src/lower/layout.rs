@@ -143,6 +143,18 @@ impl<'m> Layout<'m> {
         self.recursive.contains(name)
     }
 
+    /// Returns the names of the functions that can call themselves, sorted.
+    pub fn recursive_functions(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.recursive.iter().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Returns the bytes of the stack.
+    pub fn stack_bytes(&self) -> u32 {
+        if self.has_stack() { STACK_BYTES } else { 0 }
+    }
+
     /// True if the kernel needs a stack: for recursion, or for memory that a function allocates.
     pub fn has_stack(&self) -> bool {
         self.module.uses_stack || !self.recursive.is_empty()

@@ -86,6 +86,10 @@ impl<'a> Parser<'a> {
             Some(".branchtargets") => {
                 self.next();
                 let targets = self.list(b';', |parser| parser.word("a label"))?;
+                if targets.is_empty() {
+                    let finding = Diagnostic::malformed(label.span, "`.branchtargets` without a label");
+                    return Err(finding.help("write the labels that the branch may take"));
+                }
                 Ok(Statement::Targets(label, targets))
             }
             Some(".calltargets") => {

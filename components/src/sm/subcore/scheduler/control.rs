@@ -11,6 +11,9 @@ use crate::proto::warp::WarpEvent;
 use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::ClusterState;
 
+/// Longest sleep in nanoseconds: 1 ms (PTX ISA, `nanosleep`).
+const LONGEST_SLEEP: u32 = 1_000_000;
+
 impl Scheduler {
     /// Executes the control instruction at `pc` in `lanes`. `a` and `b` are its operands, `count` is the number of lanes whose predicate
     /// holds. In the lanes of `apart`, operand A differs from `a`.
@@ -109,7 +112,7 @@ impl Scheduler {
             Opcode::Nanosleep if !lanes.is_empty() => {
                 flow.step();
                 // `a` is in nanoseconds. kHz times nanoseconds are millionths of a cycle.
-                let cycles = u64::from(a) * u64::from(self.config.core_khz) / 1_000_000;
+                let cycles = u64::from(a.min(LONGEST_SLEEP)) * u64::from(self.config.core_khz) / 1_000_000;
                 warp.pause(WarpState::Sleeping, now + cycles.max(1));
                 state.resuming |= 1 << slot;
             }

@@ -88,10 +88,7 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
         let mem = self.mbarrier_operand(form, 0)?;
-        // PTX ISA: a count is from 1 to 2^20 - 1. A count in a register is not tested.
-        if matches!(form.operand(1)?, Value::Int(count) if !(1..=i128::from(COUNT)).contains(count)) {
-            self.emit(Op::machine(Opcode::Trap));
-        }
+        // `check::barrier` refuses an immediate count out of range. A count in a register is not tested.
         let count = self.src32(form, 1)?;
         // One product puts the count into both fields.
         let state = Op::machine(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
