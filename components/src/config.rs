@@ -22,7 +22,8 @@ pub use memory::{
 pub use pipe::{I2fPipe, N_PIPES, PIPE_NAMES, PIPES, PipePreset, PipeRow, PipeTiming, Pipes, pipe_row};
 pub use sm::OUTSIDE_L1;
 pub use sm::{
-    Barrier, Constant, Fence, L1, Lsu, Reconvergence, SchedulerPolicy, Shared, SlotRelease, Sm, Tlb, Tma, WritePolicy,
+    Barrier, CarveoutTakes, Constant, Fence, L1, Lsu, Reconvergence, SchedulerPolicy, Shared, SlotRelease, Sm, Tlb,
+    Tma, WritePolicy,
 };
 
 use std::ops::Range;

@@ -82,15 +82,15 @@ impl Tags {
         self.shape.ways
     }
 
-    /// Invalidates every line, and uses `sets` sets from now on. Their number never exceeds that of the first shape.
-    pub(crate) fn resize(&mut self, sets: usize, replacement: &NewReplacement) {
-        let ways = self.shape.ways;
+    /// Invalidates every line, and has `shape` from now on. It has no more lines than the first shape.
+    pub(crate) fn resize(&mut self, shape: Shape, replacement: &NewReplacement) {
         // The arrays by way keep their size: a smaller cache uses their first part.
-        self.shape.sets = sets.clamp(1, self.index.slots() / ways);
+        debug_assert!(shape.sets * shape.ways <= self.index.slots());
+        self.shape = shape;
         self.index.clear();
         self.valid.fill(false);
-        // A policy knows its number of sets, so a new one starts without history.
-        self.replacement = replacement(self.shape.sets, ways);
+        // A policy knows its sets and ways, so a new one starts without history.
+        self.replacement = replacement(shape.sets, shape.ways);
     }
 
     /// The way of `line`, if the cache holds it.

@@ -193,16 +193,15 @@ fn check_carveouts(config: &GpuConfig, faults: &mut Faults) {
         largest.saturating_sub(limits.shared_reserved_per_block),
         "the largest of `limits.shared_carveouts` less `limits.shared_reserved_per_block`",
     );
-    // The L1 has whole sets beside each carve-out.
-    let set_bytes = u64::from(l1.line) * u64::from(l1.associativity);
+    // The L1 has whole sets, or whole ways of all sets, beside each carve-out.
+    let (part, name) = l1.carveout_part();
     // A larger carve-out has been refused above.
     for &carveout in carveouts.iter().filter(|&&carveout| carveout < l1.size) {
         let rule = format_args!(
-            "be a multiple of `sm.l1.line` x `sm.l1.associativity` beyond the carve-out {carveout} of \
-             `limits.shared_carveouts` ({set_bytes})"
+            "be a multiple of {name} beyond the carve-out {carveout} of `limits.shared_carveouts` ({part})"
         );
-        let whole_sets = u64::from(config.l1_bytes(carveout)).is_multiple_of(set_bytes);
-        faults.require(whole_sets, entry!(config.sm.l1.size), rule);
+        let is_whole = u64::from(config.l1_bytes(carveout)).is_multiple_of(part);
+        faults.require(is_whole, entry!(config.sm.l1.size), rule);
     }
 }
 

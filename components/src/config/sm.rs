@@ -219,8 +219,10 @@ pub struct L1 {
     pub line: u32,
     /// Bytes of a sector. The model has 32.
     pub sector: u32,
-    /// Ways of a set. Sets = L1 bytes / line / associativity.
+    /// Ways of a set beside the carve-out 0. Sets beside it = size / line / associativity.
     pub associativity: u32,
+    /// What the carve-out takes from the L1: sets or ways.
+    pub carveout_takes: CarveoutTakes,
     /// Policy that chooses the victim in a full set.
     pub replacement: ReplacementPolicy,
     /// Effect of a store on its line.
@@ -241,6 +243,36 @@ pub struct L1 {
     pub store_queue: u32,
     /// Depth of the response queue to the LSU, packets. While it is full, the L1 takes no packet from the crossbar.
     pub return_queue: u32,
+}
+
+impl L1 {
+    /// The smallest part that a carve-out can take, in bytes, and its name in keys.
+    pub(super) fn carveout_part(&self) -> (u64, &'static str) {
+        let set = u64::from(self.line) * u64::from(self.associativity);
+        match self.carveout_takes {
+            CarveoutTakes::Sets => (set, "`sm.l1.line` x `sm.l1.associativity`"),
+            // A way of every set.
+            CarveoutTakes::Ways => {
+                let sets = u64::from(self.size).checked_div(set).unwrap_or(1).max(1);
+                (sets * u64::from(self.line), "`sm.l1.size` / `sm.l1.associativity`")
+            }
+        }
+    }
+}
+
+/// What the carve-out for shared memory takes from the L1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CarveoutTakes {
+    /// Whole sets. The others keep `associativity` ways.
+    Sets,
+    /// The same number of ways from each set.
+    Ways,
+}
+
+impl CarveoutTakes {
+    /// Both choices.
+    pub const ALL: [CarveoutTakes; 2] = [Self::Sets, Self::Ways];
 }
 
 /// Effect of a store on the lines of the L1. Every store also goes to the L2.

@@ -311,6 +311,7 @@ fn l1_config(config: &GpuConfig, sm: u16, map: &Arc<AddressMap>) -> l1::Config {
         sm,
         bytes: l1.size,
         associativity: l1.associativity,
+        carveout_takes: l1.carveout_takes,
         replacement: l1.replacement.new_replacement(),
         write_policy: l1.write_policy,
         // The preset counts from issue to dependent issue, the L1 only its own stages.

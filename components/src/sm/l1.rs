@@ -77,7 +77,7 @@ use warpwave_isa::inst::CacheOp;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tag_stage::{TagStage, TagState};
 use crate::cache::tags::Shape;
-use crate::config::{self, Check, WritePolicy};
+use crate::config::{self, CarveoutTakes, Check, WritePolicy};
 use crate::proto::mem::{Packet, PacketKind, SECTORS};
 use crate::proto::noc::AddressMap;
 use crate::proto::pool::PacketPool;
@@ -96,8 +96,10 @@ pub struct Config {
     /// Capacity after a reset, in bytes. A [`PacketKind::Invalidate`] also sets the capacity: the array less the carve-out for shared
     /// memory.
     pub bytes: u32,
-    /// Ways of a set.
+    /// Ways of a set, with `bytes` bytes.
     pub associativity: u32,
+    /// What a smaller capacity takes from the L1: sets or ways.
+    pub carveout_takes: CarveoutTakes,
     /// Replacement policy.
     pub replacement: NewReplacement,
     /// Effect of a store on its line.
@@ -186,8 +188,9 @@ struct State {
 
 impl State {
     fn new(config: &Config) -> Self {
+        let shape = Shape::new(config.bytes, config.associativity);
         State {
-            lines: Lines::new(Shape::new(config.bytes, config.associativity), &config.replacement),
+            lines: Lines::new(shape, config.carveout_takes, &config.replacement),
             mshr: Mshr::new(config.mshr_sectors, config.mshr_targets, config.mshr_merges),
             tag: TagStage::new(),
             lookups: Lookups::new(config.tag_banks),

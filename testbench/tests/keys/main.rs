@@ -47,7 +47,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 19] = [
+const PROBES: [Probe; 20] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -117,6 +117,11 @@ const PROBES: [Probe; 19] = [
     },
     Probe {
         base: &[],
+        look: |config| scenario("sgemm_tiled", config),
+    },
+    Probe {
+        // An L1 of 16 KiB, smaller than the data.
+        base: &[("limits.shared_carveouts", "[49152]")],
         look: |config| scenario("sgemm_tiled", config),
     },
     Probe {

@@ -1,6 +1,6 @@
 //! The text of each fault, one by one, and numbers at and beyond each bound.
 
-use crate::config::{GpuConfig, RefreshMode};
+use crate::config::{CarveoutTakes, GpuConfig, RefreshMode};
 use crate::preset;
 
 fn tiny() -> GpuConfig {
@@ -189,6 +189,18 @@ fn carveout_that_leaves_no_whole_l1_sets_is_named() {
     let found = faults(|gpu| gpu.limits.shared_carveouts = vec![0, 512, 49_152]);
     let expected = "`sm.l1.size` is 65536: it must be a multiple of \
         `sm.l1.line` x `sm.l1.associativity` beyond the carve-out 512 of `limits.shared_carveouts` (1024)";
+    assert_eq!(found, [expected]);
+}
+
+#[test]
+fn carveout_that_leaves_part_of_a_way_is_named() {
+    let found = faults(|gpu| {
+        gpu.sm.l1.carveout_takes = CarveoutTakes::Ways;
+        gpu.sm.l1.associativity = 32;
+        gpu.limits.shared_carveouts = vec![0, 1024, 49_152];
+    });
+    let expected = "`sm.l1.size` is 65536: it must be a multiple of \
+        `sm.l1.size` / `sm.l1.associativity` beyond the carve-out 1024 of `limits.shared_carveouts` (2048)";
     assert_eq!(found, [expected]);
 }
 

@@ -1,13 +1,14 @@
 //! The lines of the L1: tags, valid sectors, bytes.
 //!
-//! The set of a line is its number modulo the number of sets. A line is allocated with its first valid sectors. No line is dirty: every
-//! store goes on to the L2.
+//! The set of a line is its number modulo the number of sets. The carve-out for shared memory takes sets or ways ([`CarveoutTakes`]). A line
+//! is allocated with its first valid sectors. No line is dirty: every store goes on to the L2.
 
 use warpwave_hw::invariant::Invariants;
 
 use crate::cache::line_store::LineStore;
 use crate::cache::replacement::NewReplacement;
 use crate::cache::tags::{Shape, Tags};
+use crate::config::CarveoutTakes;
 use crate::proto::mem::{ALL_SECTORS, LINE};
 
 /// All lines of one L1, addressed by way.
@@ -16,37 +17,64 @@ pub(super) struct Lines {
     /// The valid sectors of each way with a valid tag. Each lookup reads them with the tag.
     sectors: Box<[u8]>,
     bytes: LineStore,
-    /// Ways of a set.
-    ways: usize,
+    /// Sets and ways without a carve-out.
+    whole: Shape,
+    /// What a smaller L1 has fewer of.
+    carveout_takes: CarveoutTakes,
     /// Makes a new policy when the L1 changes its size.
     replacement: NewReplacement,
 }
 
 impl Lines {
     /// An empty cache.
-    pub(super) fn new(shape: Shape, replacement: &NewReplacement) -> Self {
+    pub(super) fn new(shape: Shape, carveout_takes: CarveoutTakes, replacement: &NewReplacement) -> Self {
         let ways = shape.sets * shape.ways;
         Lines {
             tags: Tags::new(shape, replacement),
             sectors: vec![0; ways].into(),
             bytes: LineStore::new(ways),
-            ways: shape.ways,
+            whole: shape,
+            carveout_takes,
             replacement: replacement.clone(),
         }
     }
 
     /// Invalidates every line, and holds `bytes` bytes from now on. They never exceed those of the first shape.
     pub(super) fn resize(&mut self, bytes: u32) {
-        self.tags.resize(bytes as usize / LINE / self.ways, &self.replacement);
+        let (lines, Shape { sets, ways }) = (bytes as usize / LINE, self.whole);
+        let shape = match self.carveout_takes {
+            CarveoutTakes::Sets => Shape {
+                sets: (lines / ways).clamp(1, sets),
+                ways,
+            },
+            CarveoutTakes::Ways => Shape {
+                sets,
+                ways: (lines / sets).clamp(1, ways),
+            },
+        };
+        self.tags.resize(shape, &self.replacement);
     }
 
-    /// Each line has a tag of its own, and at least one valid sector.
+    /// Each line has a tag of its own in the set of its number, and at least one valid sector.
     pub(super) fn invariants(&self, check: &mut Invariants) {
         self.tags.invariants(check);
         let ways = (0..self.tags.sets()).flat_map(|set| self.tags.ways_of(set));
         let illegal =
             ways.filter(|&way| self.tags.line(way).is_some() && !(1..=ALL_SECTORS).contains(&self.sectors[way]));
         check.equal("lines without valid sectors", illegal.count() as u64, 0);
+        let ways = (0..self.tags.sets()).flat_map(|set| self.tags.ways_of(set));
+        let misplaced = ways.filter(|&way| {
+            let line = self.tags.line(way);
+            line.is_some_and(|line| self.set_of(line) != self.tags.set_of(way))
+        });
+        check.equal("lines in the set of another", misplaced.count() as u64, 0);
+    }
+
+    /// The set of a line.
+    #[inline]
+    fn set_of(&self, line: u32) -> usize {
+        // Not a mask: the carve-out for shared memory leaves any number of sets.
+        line as usize % self.tags.sets()
     }
 
     /// The way and the valid sectors of a line, if it is present.
@@ -67,9 +95,10 @@ impl Lines {
     pub(super) fn install(&mut self, line: u32, sectors: u8, from: &[u8; LINE]) -> bool {
         let mut evicts = false;
         let way = self.tags.find(line).unwrap_or_else(|| {
-            // Not a mask: the carve-out for shared memory leaves any number of sets.
-            let set = line as usize % self.tags.sets();
-            let way = self.tags.victim(set, |_| true).expect("every line of the L1 may leave");
+            let way = self
+                .tags
+                .victim(self.set_of(line), |_| true)
+                .expect("every line of the L1 may leave");
             evicts = self.tags.insert(way, line).is_some();
             // The valid sectors were those of the victim.
             self.sectors[way] = 0;
@@ -107,7 +136,15 @@ mod tests {
     const NO_BYTES: [u8; LINE] = [0; LINE];
 
     fn lines(bytes: u32, ways: u32) -> Lines {
-        Lines::new(Shape::new(bytes, ways), &ReplacementPolicy::Lru.new_replacement())
+        lines_less(CarveoutTakes::Sets, bytes, ways)
+    }
+
+    fn lines_less(takes: CarveoutTakes, bytes: u32, ways: u32) -> Lines {
+        Lines::new(
+            Shape::new(bytes, ways),
+            takes,
+            &ReplacementPolicy::Lru.new_replacement(),
+        )
     }
 
     /// Installs a line. Returns true if this evicts another.
@@ -214,5 +251,47 @@ mod tests {
             (100..108).all(|line| !install(&mut lines, line)),
             "never above the first size"
         );
+    }
+
+    #[test]
+    fn carveout_that_takes_ways_leaves_every_set_its_share() {
+        let mut lines = lines_less(CarveoutTakes::Ways, 2048, 4); // 4 sets of 4 ways
+        lines.resize(1024);
+        assert!((100..108).all(|line| !install(&mut lines, line)), "4 sets of 2 ways");
+        assert!(install(&mut lines, 108), "set 0 has lines 100 and 104");
+        assert!(lines.find(100).is_none() && lines.find(104).is_some());
+        lines.resize(1 << 20);
+        assert!((100..116).all(|line| !install(&mut lines, line)));
+        assert!(install(&mut lines, 116), "never above the first size");
+    }
+
+    #[test]
+    fn l1_of_four_sets_holds_a_whole_ring_beside_each_carveout_and_no_set_exceeds_its_ways() {
+        let mut lines = lines_less(CarveoutTakes::Ways, 131_072, 256);
+        // The carve-outs 8 KiB, 96 KiB and 0 leave these lines and ways of 4 sets.
+        for (bytes, held, ways) in [(122_880, 960, 240), (32_768, 256, 64), (131_072, 1024, 256)] {
+            lines.resize(bytes);
+            for stride in [1u32, 2, 4, 8] {
+                // A power of two beyond 4 sets leaves the others empty: 4 lines apart use one set.
+                let fits = held / stride.min(4);
+                lines.resize(bytes);
+                let mut install = |n| install(&mut lines, 5000 + n * stride);
+                assert!((0..fits).all(|n| !install(n)), "{bytes} bytes, stride {stride}");
+                assert!(install(fits), "{bytes} bytes, stride {stride}");
+            }
+            assert_eq!(lines.tags.ways(), ways);
+            assert!(Invariants::broken(|check| lines.invariants(check)).is_empty());
+        }
+    }
+
+    #[test]
+    fn line_in_a_wrong_set_breaks_an_invariant() {
+        let mut lines = lines(1024, 2); // 4 sets
+        let way = lines.tags.victim(2, |_| true).unwrap();
+        lines.tags.insert(way, 101);
+        lines.sectors[way] = 1;
+        let broken = Invariants::broken(|check| lines.invariants(check));
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        assert!(broken[0].contains("lines in the set of another"), "{broken:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of an L1 alone. The test acts as LSU and crossbar.
 
 use super::*;
-use crate::config::{self, Check, ReplacementPolicy};
+use crate::config::{self, CarveoutTakes, Check, ReplacementPolicy};
 use crate::proto::mem::{LINE, Stage};
 use crate::test_ports::{Packets, add, all, line, load, run, store, wire};
 
@@ -27,6 +27,7 @@ fn config() -> Config {
         sm: 3,
         bytes: 1024,
         associativity: 2,
+        carveout_takes: CarveoutTakes::Sets,
         replacement: ReplacementPolicy::Lru.new_replacement(),
         write_policy: WritePolicy::WriteThrough,
         latency: LATENCY as u32,

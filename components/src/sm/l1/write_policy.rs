@@ -49,7 +49,7 @@ fn valid_sectors(lines: &Lines, line: u32, packet: &Packet) -> Option<(usize, u8
 mod tests {
     use super::*;
     use crate::cache::tags::Shape;
-    use crate::config::ReplacementPolicy;
+    use crate::config::{CarveoutTakes, ReplacementPolicy};
     use crate::proto::mem::{LINE, PacketKind};
 
     /// Stores sevens to 4 bytes of sector 1 and to all of sector 2, first in line 5, then in line 6. Line 5 has valid zeros in sectors 0
@@ -62,7 +62,11 @@ mod tests {
             bytes: [7; LINE],
             ..Packet::blank()
         };
-        let mut lines = Lines::new(Shape::new(1024, 2), &ReplacementPolicy::Lru.new_replacement());
+        let mut lines = Lines::new(
+            Shape::new(1024, 2),
+            CarveoutTakes::Sets,
+            &ReplacementPolicy::Lru.new_replacement(),
+        );
         lines.install(5, 0b0011, &[0; LINE]);
         policy.store(&mut lines, 5, &packet);
         policy.store(&mut lines, 6, &packet);
