@@ -29,6 +29,9 @@ pub use silicon::write_plan;
 /// Limit of warp instructions, and of cycles. Every generated program needs fewer.
 const LIMIT: u64 = 4_000_000;
 
+/// Invariants are checked in one of this number of programs.
+const CHECKED: u64 = 4;
+
 /// The configurations of [`MACHINES`], each with the SMs of one TPC.
 static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     let small = |name: &&'static str| {
@@ -49,7 +52,7 @@ fn machine(name: &str) -> GpuConfig {
 ///
 /// # Panics
 /// If the program does not compile, or does not end on both. If they leave different bytes in memory. If the race detector finds a race or
-/// a read of unwritten bytes. The program has none.
+/// a read of unwritten bytes. The program has none. If an invariant of the machine is broken, in a fourth of the programs.
 ///
 /// ```
 /// use warpwave::oracle;
@@ -68,6 +71,9 @@ pub fn random_programs(program: RandomProgram) {
         Ok(memory) => memory,
         Err((_, error)) => fails(format!("without time: {error}")),
     };
+    if program.seed.is_multiple_of(CHECKED) {
+        bench.gpu_mut().check_invariants();
+    }
     let options = Options {
         threads: 1,
         max_cycles: Some(LIMIT),
