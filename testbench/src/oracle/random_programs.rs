@@ -29,9 +29,6 @@ pub use silicon::write_plan;
 /// Limit of warp instructions, and of cycles. Every generated program needs fewer.
 const LIMIT: u64 = 4_000_000;
 
-/// Invariants are checked in one of this number of programs.
-const CHECKED: u64 = 4;
-
 /// The configurations of [`MACHINES`], each with the SMs of one TPC.
 static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     let small = |name: &&'static str| {
@@ -43,6 +40,12 @@ static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     MACHINES.iter().map(small).collect()
 });
 
+/// True if the invariants of the machine are checked. A check reads every line of the L2, so a large machine is checked less often.
+fn is_checked(program: &RandomProgram, config: &GpuConfig) -> bool {
+    let one_of = if config.l2.size <= 1 << 20 { 4 } else { 32 };
+    program.seed.is_multiple_of(one_of)
+}
+
 /// The configuration of a machine.
 fn machine(name: &str) -> GpuConfig {
     CONFIGS[name].clone()
@@ -52,7 +55,7 @@ fn machine(name: &str) -> GpuConfig {
 ///
 /// # Panics
 /// If the program does not compile, or does not end on both. If they leave different bytes in memory. If the race detector finds a race or
-/// a read of unwritten bytes. The program has none. If an invariant of the machine is broken, in a fourth of the programs.
+/// a read of unwritten bytes. The program has none. If an invariant of the machine is broken, in the programs that check it.
 ///
 /// ```
 /// use warpwave::oracle;
@@ -71,7 +74,7 @@ pub fn random_programs(program: RandomProgram) {
         Ok(memory) => memory,
         Err((_, error)) => fails(format!("without time: {error}")),
     };
-    if program.seed.is_multiple_of(CHECKED) {
+    if is_checked(&program, &config) {
         bench.gpu_mut().check_invariants();
     }
     let options = Options {
