@@ -15,6 +15,7 @@ mod factory;
 mod fault;
 mod gpc;
 mod hang;
+mod invariants;
 mod launch_log;
 mod memory;
 mod sm;
@@ -34,7 +35,7 @@ use thiserror::Error;
 use warpwave_hw::clock::{Clock, Pause, Stop};
 use warpwave_hw::component::Component;
 use warpwave_hw::error::SimError;
-use warpwave_hw::invariant::Invariants;
+use warpwave_hw::link::audit::LinkAudit;
 use warpwave_hw::link::fault::{FaultKind, LinkCheck};
 use warpwave_hw::link::{InPort, OutPort};
 use warpwave_hw::time::Cycle;
@@ -75,9 +76,10 @@ pub struct Gpu {
     faulty_links: Vec<(String, FaultKind)>,
     /// Why the latest launch hangs, if it does.
     hang: Option<Hang>,
-    checks_invariants: bool,
     /// True while a cancelled launch may run on to find what its warps poll.
     explains_cancel: fn() -> bool,
+    /// The audits of all links, in a run that checks invariants.
+    audits: Option<Vec<LinkAudit>>,
 }
 
 /// First and last cycle of a launch.
@@ -165,8 +167,8 @@ impl Gpu {
             faults: Vec::new(),
             faulty_links: Vec::new(),
             hang: None,
-            checks_invariants: false,
             explains_cancel: || false,
+            audits: None,
             config,
         }
     }
@@ -199,12 +201,6 @@ impl Gpu {
     /// The clock, to set threads and quantum, and to watch components.
     pub fn clock_mut(&mut self) -> &mut Clock {
         &mut self.clock
-    }
-
-    /// Checks the invariants of every component after each window of later launches, and at their ends. A broken one panics with path,
-    /// cycle and values.
-    pub fn check_invariants(&mut self) {
-        self.checks_invariants = true;
     }
 
     /// Lets a cancelled launch run on while `goes_on` is true, for about 1,500 cycles at most. Then [`Gpu::hang`] says what its warps poll.
@@ -285,11 +281,7 @@ impl Gpu {
             if let Some(GridEvent::Trap(trap)) = self.events.recv(self.clock.now()) {
                 return Err(LaunchError::Trap(trap));
             }
-            if self.checks_invariants {
-                let now = self.clock.now();
-                self.components()
-                    .for_each(|component| assert_invariants(component, now));
-            }
+            self.assert_invariants_at_rest();
             // Messages that were in flight at the end have arrived now.
             result = self.fault_report(None).map_or(result, Err);
         }
@@ -326,13 +318,13 @@ impl Gpu {
         let mut spins = SpinSearch::new(start, if limit <= cycles.end { limit } else { Cycle::NEVER });
         let mut standstill = None;
         let stop = loop {
-            let checks = self.checks_invariants;
+            let audits = self.audits.as_deref();
             // The clock also pauses to search for a standstill or spins, and where a sample begins. A pause changes no cycle.
             let until = end.min(search.next()).min(spins.next());
             let until = begin.as_ref().map_or(until, |_| until.min(cycles.start.max(start)));
             let stop = self.clock.run_observed(until, |pause| {
-                if checks {
-                    pause.each_component(&mut |component| assert_invariants(component, pause.now()));
+                if let Some(audits) = audits {
+                    invariants::assert_invariants(pause, audits);
                 }
                 event = self.events.recv(pause.now());
                 cancelled |= !each_quantum(pause);
@@ -473,16 +465,5 @@ impl Gpu {
         let next = Cycle(self.clock.now().0.next_multiple_of(LAUNCH_ALIGNMENT) + LAUNCH_ALIGNMENT);
         self.events.clear();
         self.clock.reset(next);
-    }
-}
-
-/// Panics if an invariant of a component is broken.
-fn assert_invariants(component: &dyn Component, now: Cycle) {
-    let broken = Invariants::broken(|check| component.invariants(check));
-    if let Some(first) = broken.first() {
-        panic!(
-            "{}: before cycle {now} an invariant is broken: {first}",
-            component.path()
-        );
     }
 }

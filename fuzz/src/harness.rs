@@ -11,7 +11,7 @@
 //! # The contract
 //! - When the world has sent all and got all, the component is quiescent. Then it sends nothing more, even when it is ticked.
 //! - Cycles of messages, and counters, are the same with and without idle-skipping, for either tick order, and after one reset or two.
-//! - Counters never fall.
+//! - Counters never fall, and invariants hold: at the end of each run, and after each window of a run without idle-skipping.
 
 mod ports;
 
@@ -22,6 +22,7 @@ use std::any::Any;
 use arbitrary::Arbitrary;
 use warpwave_hw::clock::{Clock, Stop};
 use warpwave_hw::component::{Activity, Component};
+use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -213,7 +214,8 @@ impl Machine {
         };
         let (components, world) = build(&wiring);
         assert_eq!(components.len(), n, "one component for each slot");
-        for (slot, component) in wiring.components.iter().zip(components) {
+        for (slot, mut component) in wiring.components.iter().zip(components) {
+            component.arm_invariants();
             tile.fill_boxed(slot, component);
         }
         let path = Path::root("world");
@@ -252,8 +254,8 @@ impl Machine {
         self.clock.tiles_mut()[0].set_skipping(true);
     }
 
-    /// Checks the end of a run: the components are quiescent, and the world finds nothing wrong. Returns true, or panics.
-    fn is_done<W: World>(&self, cycles: u64) -> bool {
+    /// Checks the end of a run: the components are quiescent, their invariants hold, and the world finds nothing wrong.
+    fn check_end<W: World>(&self, cycles: u64) {
         let (components, world) = self.parts::<W>();
         if let Some(component) = components.iter().find(|component| !component.is_quiescent()) {
             panic!(
@@ -262,8 +264,11 @@ impl Machine {
                 waits(components)
             );
         }
+        let now = self.clock.now();
+        components
+            .iter()
+            .for_each(|component| check_invariants(component.as_ref(), now));
         world.check_end();
-        true
     }
 
     /// Runs to the end, then ticks the idle machine.
@@ -278,7 +283,7 @@ impl Machine {
             paths(components, |_, component| !component.is_quiescent()),
             waits(components)
         );
-        self.is_done::<W>(end);
+        self.check_end::<W>(end);
         // After the end, so that a component that acts on ticks alone is found.
         self.tick_idle::<W>();
         self.results::<W>()
@@ -300,7 +305,7 @@ impl Machine {
         );
     }
 
-    /// Runs every cycle without idle-skipping, until the world has ended. Checks that counters grow.
+    /// Runs every cycle without idle-skipping, until the world has ended. Checks counters and invariants after each window.
     fn run_unskipped<W: World>(&mut self, end: u64) -> Results {
         self.clock.tiles_mut()[0].set_skipping(false);
         let mut last: Vec<Counters> = Vec::new();
@@ -308,6 +313,7 @@ impl Machine {
             let mut now = Vec::new();
             // The world is one more component, and has no counters.
             pause.each_component(&mut |component| {
+                check_invariants(component, pause.now());
                 let counters = Counters::of(component);
                 if let Some(before) = last.get(now.len()) {
                     before.check_growth(&counters, component.path());
@@ -317,8 +323,19 @@ impl Machine {
             last = now;
             false
         });
-        self.is_done::<W>(end);
+        self.check_end::<W>(end);
         self.results::<W>()
+    }
+}
+
+/// Panics if an invariant of a component is broken.
+fn check_invariants(component: &dyn Component, now: Cycle) {
+    let broken = Invariants::broken(|check| component.invariants(check));
+    if let Some(first) = broken.first() {
+        panic!(
+            "{}: before cycle {now} an invariant is broken: {first}",
+            component.path()
+        );
     }
 }
 

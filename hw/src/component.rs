@@ -67,6 +67,10 @@ pub trait Component: Warm + Any + Send {
     /// Offers the ends of its links to an observer.
     fn ports(&mut self, _observer: &mut dyn LinkObserver) {}
 
+    /// Creates the state that some of its invariants need, such as a second account of its messages. A run that checks invariants calls it
+    /// once, before the first cycle.
+    fn arm_invariants(&mut self) {}
+
     /// Checks the invariants of its state, between two ticks.
     fn invariants(&self, _check: &mut Invariants) {}
 

@@ -23,7 +23,7 @@ impl Invariants {
         invariants.0
     }
 
-    /// Checks that two numbers are equal.
+    /// Checks that two numbers are equal. `what` is formatted only if they are not: give it as `format_args!`.
     pub fn equal(&mut self, what: impl Display, found: u64, expected: u64) {
         if found != expected {
             self.0.push(format!("{what}: {found}, not {expected}"));
@@ -35,6 +35,11 @@ impl Invariants {
         if found > most {
             self.0.push(format!("{what}: {found}, at most {most}"));
         }
+    }
+
+    /// Checks that another check has found no violation.
+    pub fn none(&mut self, violation: Option<impl Display>) {
+        self.0.extend(violation.map(|violation| violation.to_string()));
     }
 
     /// Checks that every bit of `mask` is set in `all`.

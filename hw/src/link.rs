@@ -24,6 +24,7 @@ mod sideband;
 pub(crate) mod stamp;
 
 pub mod arrivals;
+pub mod audit;
 pub mod delay;
 pub mod fault;
 pub mod monitor;

@@ -248,7 +248,8 @@ struct Machine {
 impl Machine {
     fn new<C: Component + 'static>(build: &impl Fn(&mut Rig) -> C, mode: &Mode) -> Machine {
         let mut rig = Rig::new();
-        let component = build(&mut rig);
+        let mut component = build(&mut rig);
+        component.arm_invariants();
         rig.tile.fill(&rig.slot, component);
         let mut tile = rig.tile.build();
         tile.set_skipping(mode.skip);

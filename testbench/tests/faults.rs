@@ -67,6 +67,29 @@ fn run((scenario, gpu): Case, link: &str, kind: FaultKind) -> (Run, bool) {
     (run, acted)
 }
 
+#[test]
+fn audit_of_a_link_finds_a_doubled_message_without_the_check_of_the_fault() {
+    let scenario = builtin::load("saxpy").unwrap();
+    for link in ["gpu.gpc[0].sm[0].subcore[0].fp32.in", "gpu.l2_slice[0].request"] {
+        let mut bench = bench(&scenario, "tiny");
+        bench.gpu_mut().check_invariants();
+        let fault = Fault {
+            kind: FaultKind::Duplicate,
+            from: FROM,
+            cycles: 40,
+            seed: 7,
+        };
+        let injected = bench.gpu_mut().inject(link, fault);
+        injected.unwrap_or_else(|error| panic!("{error}"));
+        let run = bench.run(OPTIONS, &mut |_| true);
+        let Some((_, LaunchError::Fault(report))) = run.stopped else {
+            panic!("{link}: {:?}", run.stopped);
+        };
+        let broken = report.broken.expect("the audit breaks the run");
+        assert!(broken.starts_with(&format!("{link}: before cycle ")), "{broken}");
+    }
+}
+
 /// Counts the ends of each link.
 #[derive(Default)]
 struct Ends(BTreeMap<String, u32>);

@@ -63,6 +63,11 @@ impl LineIndex {
         self.tags.len()
     }
 
+    /// Number of slots with a line, for a check.
+    pub(crate) fn n_lines(&self) -> usize {
+        self.tags.iter().filter(|tag| tag.line != NO_LINE).count()
+    }
+
     /// Removes all lines.
     pub(crate) fn clear(&mut self) {
         self.tags.fill(FREE);

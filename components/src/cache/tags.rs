@@ -59,15 +59,17 @@ impl Tags {
 
     /// A way is valid exactly if it has a line, and no line is in two ways.
     pub(crate) fn invariants(&self, check: &mut Invariants) {
-        let mut wrong = 0;
-        for set in 0..self.shape.sets {
-            for way in self.ways_of(set) {
-                let is_valid = self.valid[set * self.shape.ways + self.position(way).1];
-                let line = self.line(way);
-                wrong += u64::from(is_valid != line.is_some() || line.is_some_and(|line| self.find(line) != Some(way)));
-            }
-        }
-        check.equal("ways with a wrong line", wrong, 0);
+        let is_wrong = |&way: &usize| self.line(way).is_none_or(|line| self.find(line) != Some(way));
+        let wrong = self.valid_ways().filter(is_wrong).count();
+        check.equal("ways with a wrong line", wrong as u64, 0);
+        let valid = self.valid.count_ones() as u64;
+        check.equal("lines of all ways", self.index.n_lines() as u64, valid);
+    }
+
+    /// The valid ways, set by set.
+    pub(crate) fn valid_ways(&self) -> impl Iterator<Item = usize> {
+        let ways = self.shape.ways;
+        self.valid.iter_ones().map(move |at| self.number(at / ways, at % ways))
     }
 
     /// Sets in use.
@@ -188,6 +190,22 @@ impl Tags {
 mod tests {
     use super::*;
     use crate::config::ReplacementPolicy;
+
+    #[test]
+    fn way_without_a_line_and_line_without_a_way_are_reported() {
+        let broken = |tags: &Tags| Invariants::broken(|check| tags.invariants(check));
+        let policy = ReplacementPolicy::Lru.new_replacement();
+        let mut tags = Tags::new(Shape { sets: 4, ways: 2 }, &policy);
+        let way = tags.victim(1, |_| true).expect("a set without lines");
+        tags.insert(way, 7);
+        assert_eq!(broken(&tags), [""; 0]);
+        assert_eq!(tags.valid_ways().collect::<Vec<_>>(), [way]);
+        tags.valid.fill(false);
+        assert_eq!(broken(&tags), ["lines of all ways: 1, not 0"]);
+        tags.valid.fill(true);
+        let expected = ["ways with a wrong line: 7, not 0", "lines of all ways: 1, not 8"];
+        assert_eq!(broken(&tags), expected);
+    }
 
     #[test]
     fn full_set_gives_up_one_of_its_ways_with_each_policy_and_number_of_ways() {

@@ -74,7 +74,7 @@ impl MissTargets {
         check.equal("targets", self.used.len() as u64, full.count() as u64);
         for (n, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.packet.is_some()) {
             check.equal(
-                format!("sectors that target {n} waits for"),
+                format_args!("sectors that target {n} waits for"),
                 u64::from(slot.missing != 0),
                 1,
             );

@@ -184,10 +184,10 @@ impl Component for ClusterBarrier {
         for entry in &self.state.entries {
             let (cluster, all) = (entry.cluster, u64::from(entry.all()));
             let (arrived, ended) = (u64::from(entry.arrived), u64::from(entry.ended));
-            check.within(format!("arrived CTAs of cluster {cluster}"), arrived, all);
-            check.within(format!("ended CTAs of cluster {cluster}"), ended, arrived);
+            check.within(format_args!("arrived CTAs of cluster {cluster}"), arrived, all);
+            check.within(format_args!("ended CTAs of cluster {cluster}"), ended, arrived);
             check.equal(
-                format!("complete barriers of cluster {cluster}"),
+                format_args!("complete barriers of cluster {cluster}"),
                 (arrived == all).into(),
                 0,
             );

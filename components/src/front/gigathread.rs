@@ -459,7 +459,7 @@ impl Component for GigaThread {
             // fewer of them.
             let turnover = self.state.freeing.n_of(sm) as u64;
             let limit = u64::from(running.grid.ctas_per_sm).max(turnover);
-            check.at_most(format!("CTAs of SM {sm}"), n.into(), limit);
+            check.at_most(format_args!("CTAs of SM {sm}"), n.into(), limit);
         }
     }
 

@@ -54,7 +54,7 @@ use warpwave_hw::probe::{Probe, count_width};
 use warpwave_hw::stats::Report;
 use warpwave_hw::time::{Cycle, Domain};
 
-use super::checker::CommandObserver;
+use super::checker::TimingChecker;
 use super::layout::Layout;
 use super::queue::{Entry, NextCommand, Queue, RowState};
 use super::refresh::Refresh;
@@ -107,8 +107,8 @@ pub struct Channel {
     row_policy: RowPolicy,
     /// Table from a mask of sectors to the mask of the bursts that hold them.
     bursts: [u8; 1 << SECTORS],
-    /// Sees every command, if set.
-    observer: Option<Box<dyn CommandObserver>>,
+    /// Checks every command, in a run that checks invariants.
+    checker: Option<Box<TimingChecker>>,
     state: State,
 }
 
@@ -195,7 +195,7 @@ impl Channel {
             },
             row_policy: RowPolicy::new(hbm),
             bursts: std::array::from_fn(|sectors| bursts(sectors as u8, hbm.burst_bytes as usize / SECTOR)),
-            observer: None,
+            checker: None,
             state: State::new(&config),
             request_arrivals,
             path,
@@ -432,7 +432,7 @@ impl Component for Channel {
     fn reset(&mut self) {
         self.slices.iter_mut().for_each(|ports| ports.requests.clear());
         self.state = State::new(&self.config);
-        self.observer.iter_mut().for_each(|observer| observer.reset());
+        self.checker.iter_mut().for_each(|checker| checker.reset());
     }
 
     fn is_quiescent(&self) -> bool {
@@ -466,9 +466,17 @@ impl Component for Channel {
         self.slices.show(observer);
     }
 
-    /// Each request is ready or waits for an older one of its line, in the set of its bank. The queue keeps its depth.
+    fn arm_invariants(&mut self) {
+        self.checker = Some(Box::new(TimingChecker::new(&self.config.hbm)));
+    }
+
+    /// Each request is ready or waits for an older one of its line, in the set of its bank. The queue keeps its depth. Commands keep the
+    /// timing table of the standard.
     fn invariants(&self, check: &mut Invariants) {
         self.state.queue.invariants(self.config.hbm.queue_depth, check);
+        let violation = self.checker.as_ref().and_then(|checker| checker.violation());
+        let cycle = |edge| self.config.clock.cycle_of(edge);
+        check.none(violation.map(|violation| format!("command of cycle {}: {violation}", cycle(violation.edge))));
     }
 
     fn stats(&self, report: &mut dyn Report) {

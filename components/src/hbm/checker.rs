@@ -24,6 +24,8 @@
 
 use std::collections::VecDeque;
 
+use thiserror::Error;
+
 use crate::config::Hbm;
 
 /// A command on the buses of a channel.
@@ -60,13 +62,14 @@ pub enum BusCommand {
     },
 }
 
-/// An observer of the commands of a channel, with their edges of the command clock.
-pub trait CommandObserver: Send {
-    /// Sees a command at the edge at which it is on its bus.
-    fn command(&mut self, edge: u64, command: BusCommand);
-
-    /// The channel returns to the state before its first command.
-    fn reset(&mut self);
+/// A broken rule, with the edge of the command that broke it.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("edge {edge}: {what}")]
+pub struct Violation {
+    /// The edge of the command clock.
+    pub edge: u64,
+    /// The command, and the rule or the state that forbids it.
+    pub what: String,
 }
 
 /// A command of the past.
@@ -78,7 +81,7 @@ struct Recent {
     check: u32,
 }
 
-/// The checker of one channel. It panics at the first violation.
+/// The checker of one channel. It keeps the first violation.
 pub struct TimingChecker {
     hbm: Hbm,
     /// The open row of each bank.
@@ -89,7 +92,7 @@ pub struct TimingChecker {
     bursts: u64,
     /// Edges after which no command constrains another.
     reach: u64,
-    commands: u64,
+    violation: Option<Violation>,
 }
 
 impl TimingChecker {
@@ -107,16 +110,39 @@ impl TimingChecker {
             recent: VecDeque::new(),
             bursts: 0,
             reach: u64::from(longest.into_iter().max().unwrap_or(0).max(turnaround)) + 2,
-            commands: 0,
+            violation: None,
         }
     }
 
-    /// Number of commands checked.
-    pub fn n_commands(&self) -> u64 {
-        self.commands
+    /// The first violation since construction or reset.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
     }
 
-    fn check_state(&mut self, edge: u64, command: BusCommand) {
+    /// Forgets every command: all banks are closed.
+    pub fn reset(&mut self) {
+        self.rows.fill(None);
+        self.recent.clear();
+        self.bursts = 0;
+        self.violation = None;
+    }
+
+    /// Checks a command at the edge at which it is on its bus.
+    pub fn command(&mut self, edge: u64, command: BusCommand) {
+        // Commands too old for any rule.
+        while self.recent.pop_front_if(|old| old.edge + self.reach < edge).is_some() {}
+        let what = (self.state_fault(command))
+            .or_else(|| self.bus_fault(edge, command))
+            .or_else(|| self.timing_fault(edge, command));
+        if let Some(what) = what {
+            self.violation.get_or_insert(Violation { edge, what });
+        }
+        let check = self.check_bits(command);
+        self.recent.push_back(Recent { edge, command, check });
+    }
+
+    /// Enters the new state of the bank. Returns the fault of a command in a state that does not allow it.
+    fn state_fault(&mut self, command: BusCommand) -> Option<String> {
         let is_legal = match command {
             // `replace` and `take` also enter the new state of the bank.
             BusCommand::Activate { bank, row } => self.rows[bank as usize].replace(row).is_none(),
@@ -125,7 +151,7 @@ impl TimingChecker {
             BusCommand::Refresh => self.rows.iter().all(Option::is_none),
             BusCommand::RefreshBank { bank } => self.rows[bank as usize].is_none(),
         };
-        assert!(is_legal, "edge {edge}: {command:?} in a state that does not allow it");
+        (!is_legal).then(|| format!("{command:?} in a state that does not allow it"))
     }
 
     /// Edges of the check bits that follow this command.
@@ -181,16 +207,28 @@ impl TimingChecker {
         }
     }
 
-    /// Checks that no other command is on the bus of this command.
-    fn check_buses(&self, edge: u64, command: BusCommand) {
+    /// The fault of a command whose bus has another command.
+    fn bus_fault(&self, edge: u64, command: BusCommand) -> Option<String> {
         let same_edge = self.recent.iter().rev().take_while(|other| other.edge == edge);
         let mut same_bus = same_edge.filter(|other| is_column(other.command) == is_column(command));
         // The precharges before a refresh are one command to all banks.
         let is_precharge = |command| matches!(command, BusCommand::Precharge { .. });
-        let other = same_bus.find(|other| !(is_precharge(other.command) && is_precharge(command)));
-        if let Some(other) = other {
-            panic!("edge {edge}: {command:?} and {:?} are on one bus", other.command);
-        }
+        let other = same_bus.find(|other| !(is_precharge(other.command) && is_precharge(command)))?;
+        Some(format!("{command:?} and {:?} are on one bus", other.command))
+    }
+
+    /// The fault of a command that comes too early after another.
+    fn timing_fault(&self, edge: u64, command: BusCommand) -> Option<String> {
+        self.recent.iter().find_map(|before| {
+            let (at, earlier) = (before.edge, before.command);
+            if at > edge {
+                return Some(format!("{command:?} after {earlier:?} of edge {at}"));
+            }
+            let (least, rule) = self.least(before, command);
+            let edges = edge - at;
+            (edges < u64::from(least))
+                .then(|| format!("{command:?} comes {edges} edges after {earlier:?}, and {rule} is {least}"))
+        })
     }
 }
 
@@ -204,34 +242,6 @@ fn burst(hbm: &Hbm) -> u32 {
     hbm.burst_bytes.div_ceil(hbm.bus_bytes_per_command_cycle)
 }
 
-impl CommandObserver for TimingChecker {
-    fn reset(&mut self) {
-        self.rows.fill(None);
-        self.recent.clear();
-        self.bursts = 0;
-    }
-
-    fn command(&mut self, edge: u64, command: BusCommand) {
-        self.commands += 1;
-        // Commands too old for any rule.
-        while self.recent.pop_front_if(|old| old.edge + self.reach < edge).is_some() {}
-        self.check_state(edge, command);
-        self.check_buses(edge, command);
-        for before in &self.recent {
-            let (at, earlier) = (before.edge, before.command);
-            assert!(at <= edge, "edge {edge}: {command:?} after {earlier:?} of edge {at}");
-            let (least, rule) = self.least(before, command);
-            assert!(
-                edge - at >= u64::from(least),
-                "edge {edge}: {command:?} comes {} edges after {earlier:?}, and {rule} is {least}",
-                edge - at
-            );
-        }
-        let check = self.check_bits(command);
-        self.recent.push_back(Recent { edge, command, check });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,9 +251,8 @@ mod tests {
     fn checked(commands: &[(u64, BusCommand)]) -> Option<String> {
         let hbm = preset::load("tiny", &[]).expect("tiny is built in").config.hbm;
         let mut checker = TimingChecker::new(&hbm);
-        let run = std::panic::AssertUnwindSafe(|| commands.iter().for_each(|&(edge, c)| checker.command(edge, c)));
-        let panic = std::panic::catch_unwind(run).err()?;
-        panic.downcast_ref::<String>().cloned()
+        commands.iter().for_each(|&(edge, c)| checker.command(edge, c));
+        checker.violation().map(ToString::to_string)
     }
 
     #[test]

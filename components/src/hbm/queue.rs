@@ -103,10 +103,18 @@ impl Queue {
         check.equal("writes", self.n_writes as u64, is_write.count() as u64);
         for (n, entry) in self.entries.iter().enumerate() {
             let bank = entry.location.bank as usize;
-            check.equal(format!("bank of entry {n}"), u64::from(self.bank_of[n]), bank as u64);
-            check.equal(format!("bank bit of entry {n}"), self.of_bank[bank] >> n & 1, 1);
+            check.equal(
+                format_args!("bank of entry {n}"),
+                u64::from(self.bank_of[n]),
+                bank as u64,
+            );
+            check.equal(format_args!("bank bit of entry {n}"), self.of_bank[bank] >> n & 1, 1);
             let follows = self.entries[..n].iter().any(|older| older.location == entry.location);
-            check.equal(format!("held bit of entry {n}"), self.held >> n & 1, follows.into());
+            check.equal(
+                format_args!("held bit of entry {n}"),
+                self.held >> n & 1,
+                follows.into(),
+            );
         }
     }
 

@@ -239,16 +239,26 @@ impl Lines {
         state.fetch = entry.unwrap_or(NO_FETCH);
     }
 
-    /// Checks that copies are clean, and the counts of those in flight.
+    /// Checks the tags, the dirty sectors, that copies are clean, and the counts of copies in flight.
     pub(super) fn invariants(&self, check: &mut Invariants) {
-        let mut in_flight = 0;
-        for way in 0..self.states.len() {
+        self.tags.invariants(check);
+        let (mut in_flight, mut without_bytes, mut in_clean_sets) = (0, 0, 0);
+        for way in self.tags.valid_ways() {
             let state = &self.states[way];
-            if state.is_copy && self.tags.line(way).is_some() {
-                check.equal(format!("dirty sectors of the copy in way {way}"), state.dirty.into(), 0);
+            let is_empty = |&sector: &usize| state.dirty >> sector & 1 == 1 && state.valid[sector] == 0;
+            without_bytes += (0..SECTORS).filter(is_empty).count() as u64;
+            in_clean_sets += u64::from(state.dirty != 0 && !self.dirty_sets[state.set as usize]);
+            if state.is_copy {
+                check.equal(
+                    format_args!("dirty sectors of the copy in way {way}"),
+                    state.dirty.into(),
+                    0,
+                );
                 in_flight += u64::from(state.fetch != NO_FETCH);
             }
         }
+        check.equal("dirty sectors without a valid byte", without_bytes, 0);
+        check.equal("dirty lines in clean sets", in_clean_sets, 0);
         let counted = self.copies_in_flight.iter().map(|&n| u64::from(n)).sum();
         check.equal("copies in flight", counted, in_flight);
     }
@@ -337,6 +347,20 @@ mod tests {
         assert_eq!(lines.bytes(0)[32..35], [0x22, 0x11, 0x22]);
         assert_eq!((lines.full(0), lines.dirty(0)), (0b0010, 0b0010));
         assert_eq!(lines.bytes(0)[0], 0, "another sector does not change");
+    }
+
+    #[test]
+    fn dirty_line_in_a_clean_set_and_dirty_sector_without_a_byte_are_reported() {
+        let broken = |lines: &Lines| Invariants::broken(|check| lines.invariants(check));
+        let mut lines = lines(1024, 2);
+        let way = insert(&mut lines, 5, 0);
+        lines.write(way, 0b0010, 0b10 << 32, &[0x11; LINE]);
+        assert_eq!(broken(&lines), [""; 0]);
+        lines.states[way].dirty = 0b0110;
+        assert_eq!(broken(&lines), ["dirty sectors without a valid byte: 1, not 0"]);
+        lines.states[way].dirty = 0b0010;
+        lines.dirty_sets.fill(false);
+        assert_eq!(broken(&lines), ["dirty lines in clean sets: 1, not 0"]);
     }
 
     #[test]

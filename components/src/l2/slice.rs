@@ -437,13 +437,13 @@ impl Component for Slice {
         self.ports.show(observer);
     }
 
-    /// MSHRs: sectors in flight are counted, and each target waits for one. Copies of far lines are clean.
+    /// MSHRs: sectors in flight are counted, and each target waits for one. A line has one way. A dirty sector has a valid byte and is in a
+    /// dirty set. Copies of far lines are clean.
     fn invariants(&self, check: &mut Invariants) {
         self.state.mshr.invariants(check);
+        self.state.lines.invariants(check);
         if let Some(twin) = &self.state.twin {
             twin.invariants(check);
-            // Without a twin no line is a copy, so these checks would find nothing.
-            self.state.lines.invariants(check);
         }
     }
 

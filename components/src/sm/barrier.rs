@@ -95,12 +95,12 @@ impl Barriers {
         for (number, barrier) in self.0.iter().enumerate() {
             let waiting = barrier.waiting.count_ones();
             check.at_most(
-                format!("warps that wait at barrier {number}"),
+                format_args!("warps that wait at barrier {number}"),
                 waiting.into(),
                 barrier.arrived.into(),
             );
             check.equal(
-                format!("warps at barrier {number} and another one"),
+                format_args!("warps at barrier {number} and another one"),
                 barrier.waiting & all,
                 0,
             );

@@ -263,7 +263,11 @@ impl Component for ConstantCache {
     fn invariants(&self, check: &mut Invariants) {
         for (n, delay) in self.state.delays.iter().enumerate() {
             let in_order = delay.iter().zip(delay.iter().skip(1)).all(|(a, b)| a.0 <= b.0);
-            check.equal(format!("fills of requester {n} out of order"), u64::from(!in_order), 0);
+            check.equal(
+                format_args!("fills of requester {n} out of order"),
+                u64::from(!in_order),
+                0,
+            );
         }
         let stats = &self.state.stats;
         let found = stats.requests_hit + stats.requests_merged;

@@ -396,11 +396,11 @@ impl Component for CtaManager {
         for cta in ctas.iter().flatten() {
             let (index, warps) = (cta.index, cta.grid.warps());
             check.at_most(
-                format!("started warps of CTA {index}"),
+                format_args!("started warps of CTA {index}"),
                 cta.started.into(),
                 warps.into(),
             );
-            check.at_most(format!("live warps of CTA {index}"), cta.live.into(), warps.into());
+            check.at_most(format_args!("live warps of CTA {index}"), cta.live.into(), warps.into());
             // Live warps without the `warps - started` ones that have no slot yet.
             running += u64::from(cta.started + cta.live).saturating_sub(warps.into());
             cta.barriers.invariants(warps, check);

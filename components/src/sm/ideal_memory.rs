@@ -267,7 +267,7 @@ impl Component for IdealMemory {
                 .iter()
                 .zip(delays.iter().skip(1))
                 .filter(|((a, _), (b, _))| a > b);
-            check.equal(format!("packets of port {n} out of order"), late.count() as u64, 0);
+            check.equal(format_args!("packets of port {n} out of order"), late.count() as u64, 0);
         }
     }
 

@@ -4,5 +4,7 @@ pub mod math;
 
 pub mod branch;
 
+mod account;
+
 #[cfg(test)]
 mod tests;

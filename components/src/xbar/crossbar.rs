@@ -409,7 +409,7 @@ impl Component for Crossbar {
         for (n, output) in self.state.outputs.iter().enumerate() {
             let is_requested = self.state.requested[n];
             check.equal(
-                format!("request bit of output {n}"),
+                format_args!("request bit of output {n}"),
                 is_requested.into(),
                 (output.arbiter.n_requests() > 0).into(),
             );

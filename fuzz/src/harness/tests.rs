@@ -17,6 +17,10 @@ enum Fault {
     KeepsCount,
     /// After a reset, a counter falls with each tick.
     CountFalls,
+    /// After its first tick an invariant is broken.
+    BreaksInvariant,
+    /// After a reset, an invariant is broken until the unit has ticked 60 times. That is before the end of a run in which it always ticks.
+    BreaksInvariantEarly,
 }
 
 /// A component without messages.
@@ -50,12 +54,21 @@ impl Component for Unit {
 
     fn probe(&self, _: &mut dyn Probe) {}
 
+    fn invariants(&self, check: &mut Invariants) {
+        let broken = match self.fault {
+            Fault::BreaksInvariant => self.ticks > 0,
+            Fault::BreaksInvariantEarly => self.resets > 0 && self.ticks < 60,
+            _ => false,
+        };
+        check.equal("entries", broken.into(), 0);
+    }
+
     fn stats(&self, report: &mut dyn Report) {
         let value = match self.fault {
             Fault::CountsTicks => self.ticks,
             Fault::KeepsCount => self.resets,
             Fault::CountFalls if self.resets > 0 => 1000 - self.ticks.min(1000),
-            Fault::None | Fault::NeverRests | Fault::CountFalls => 0,
+            _ => 0,
         };
         report.count("events", value);
     }
@@ -121,4 +134,15 @@ fn counter_that_a_reset_keeps_is_named() {
 fn counter_that_falls_is_named() {
     let found = panic_of(Fault::CountFalls, SecondRun::NoSkip);
     assert!(found.starts_with("third: counter events falls"), "{found}");
+}
+
+#[test]
+fn broken_invariant_is_named_at_the_end_of_a_run_and_after_a_window() {
+    let found = panic_of(Fault::BreaksInvariant, SecondRun::None);
+    // A window has 32 cycles.
+    let expected = "third: before cycle 32 an invariant is broken: entries: 1, not 0";
+    assert_eq!(found, expected);
+    let found = panic_of(Fault::BreaksInvariantEarly, SecondRun::NoSkip);
+    assert!(found.starts_with("third: before cycle "), "{found}");
+    assert!(found.ends_with("an invariant is broken: entries: 1, not 0"), "{found}");
 }

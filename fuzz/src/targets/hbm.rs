@@ -7,7 +7,6 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use warpwave_components::config::{DramScheduler, Hbm, Mapping, RefreshMode, RowPolicy, Timing};
 use warpwave_components::hbm::channel::{Channel, Config, SlicePorts};
-use warpwave_components::hbm::checker::TimingChecker;
 use warpwave_components::proto::mem::{LINE, Packet};
 use warpwave_components::proto::noc::AddressMap;
 use warpwave_components::storage::Storage;
@@ -237,8 +236,7 @@ pub fn check(input: Input) {
             clock: input.clock,
             map: Arc::new(AddressMap::new(1, 1)),
         };
-        let mut channel = Channel::new(Path::root("channel"), config, ports.collect(), storage.clone());
-        channel.observe(Box::new(TimingChecker::new(&hbm)));
+        let channel = Channel::new(Path::root("channel"), config, ports.collect(), storage.clone());
         let mut world = Slices {
             requests: input.requests.clone(),
             storage,

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::audit::LinkAudit;
 use super::fault::FaultyLink;
 use super::monitor::Monitor;
 pub use super::payload::Payload;
@@ -60,6 +61,11 @@ pub trait LinkObserver {
     fn fault(&mut self, _end: &LinkEnd<'_>) -> Option<FaultyLink> {
         None
     }
+
+    /// The audit of this end's link. `None` for a link without an audit.
+    fn audit(&mut self, _end: &LinkEnd<'_>) -> Option<LinkAudit> {
+        None
+    }
 }
 
 /// A monitor that logs the events of one end.
@@ -110,6 +116,9 @@ impl<T: Payload> Show for OutPort<T> {
         if let Some(faulty) = observer.fault(&end) {
             self.inject(faulty);
         }
+        if let Some(audit) = observer.audit(&end) {
+            self.watch(audit.end());
+        }
     }
 
     fn clear_inputs(&mut self) {}
@@ -129,6 +138,9 @@ impl<T: Payload> Show for InPort<T> {
         }
         if let Some(faulty) = observer.fault(&end) {
             self.check(faulty.check);
+        }
+        if let Some(audit) = observer.audit(&end) {
+            self.watch(audit.end());
         }
     }
 

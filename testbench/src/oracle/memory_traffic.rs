@@ -43,6 +43,12 @@ const MOST_REQUESTS: usize = 4000;
 /// Cycle limit. Traffic that has not ended by then is stuck.
 const LIMIT: Cycle = Cycle(20_000_000);
 
+/// Invariants are checked for one of this number of inputs.
+const CHECKED: u64 = 4;
+
+/// Cycles between two checks of invariants.
+const CHECK_EVERY: u64 = 256;
+
 /// The input: the shape of a machine, and requests. SM after SM takes one request in turn.
 #[derive(Arbitrary, Clone, Debug)]
 pub struct MemoryTraffic {
@@ -256,7 +262,7 @@ impl Shape {
 /// Runs the traffic on a machine of its shape and checks the guarantees.
 ///
 /// # Panics
-/// If a guarantee is broken.
+/// If a guarantee is broken. If an invariant of the machine is broken, for a fourth of the inputs.
 ///
 /// ```
 /// use warpwave::oracle;
@@ -285,8 +291,12 @@ struct Summary {
 fn check(input: &MemoryTraffic) -> Result<Summary, String> {
     let traffic = Traffic::new(input);
     // Requests are a function of the seed, so both machines get the same traffic.
+    let mut plain = Machine::new(&traffic);
+    if input.seed.is_multiple_of(CHECKED) {
+        plain.gpu.check_invariants();
+    }
     let mut reached = Reached::default();
-    let (plain, ends) = Machine::new(&traffic).run(&traffic, None, &mut reached)?;
+    let (plain, ends) = plain.run(&traffic, None, &mut reached)?;
     let mut other = Machine::new(&traffic);
     // The second machine differs in every way that must not matter.
     let clock = other.gpu.clock_mut();
@@ -381,7 +391,15 @@ impl Machine {
     }
 
     fn run_until_quiet(&mut self, end: Option<Cycle>) -> Result<Cycle, String> {
-        let stop = self.gpu.clock_mut().run(end.unwrap_or(LIMIT), |_| false);
+        let end_or_limit = end.unwrap_or(LIMIT);
+        let stop = loop {
+            let until = (self.gpu.clock().now() + CHECK_EVERY).min(end_or_limit);
+            let stop = self.gpu.clock_mut().run(until, |_| false);
+            self.gpu.assert_invariants();
+            if stop != Stop::Limit || self.gpu.clock().now() >= end_or_limit {
+                break stop;
+            }
+        };
         let unquiet = self.gpu.components().find(|component| !component.is_quiescent());
         match (stop, unquiet) {
             (Stop::Idle, None) => Ok(self.gpu.clock().now()),

@@ -54,11 +54,17 @@ impl RandomProgram {
     }
 }
 
+/// True if the invariants of the machine are checked. A check reads every line of the L2, so a large machine is checked less often.
+fn is_checked(program: &RandomProgram, config: &GpuConfig) -> bool {
+    let one_of = if config.l2.size <= 1 << 20 { 4 } else { 32 };
+    program.seed.is_multiple_of(one_of)
+}
+
 /// Runs a program on a small machine and on the reference.
 ///
 /// # Panics
 /// If the program does not compile, or does not end on both. If they leave different bytes in memory. If the race detector finds a race or
-/// a read of unwritten bytes. The program has none.
+/// a read of unwritten bytes. The program has none. If an invariant of the machine is broken, in the programs that check it.
 ///
 /// ```
 /// use warpwave::oracle;
@@ -77,6 +83,9 @@ pub fn random_programs(program: RandomProgram) -> Reached {
         Ok(memory) => memory,
         Err((_, error)) => fails(format!("without time: {error}")),
     };
+    if is_checked(&program, &config) {
+        bench.gpu_mut().check_invariants();
+    }
     let options = Options {
         threads: 1,
         max_cycles: Some(LIMIT),

@@ -2,7 +2,7 @@
 
 use super::burst::transfer;
 use super::{Channel, Delayed};
-use crate::hbm::checker::{BusCommand, CommandObserver};
+use crate::hbm::checker::{BusCommand, TimingChecker};
 use crate::hbm::queue::RowState;
 use crate::hbm::refresh::Waiting;
 use crate::proto::mem::Purpose;
@@ -24,30 +24,25 @@ impl Command {
     pub(super) const NAMES: [&str; 6] = ["none", "activate", "precharge", "read", "write", "refresh"];
 }
 
-/// Shows a command to the observer, if one is set.
+/// Shows a command to the checker, if the channel has one.
 #[inline]
-pub(super) fn show_command(observer: &mut Option<Box<dyn CommandObserver>>, edge: u64, command: BusCommand) {
-    if let Some(observer) = observer {
-        observer.command(edge, command);
+pub(super) fn show_command(checker: &mut Option<Box<TimingChecker>>, edge: u64, command: BusCommand) {
+    if let Some(checker) = checker {
+        checker.command(edge, command);
     }
 }
 
 impl Channel {
-    /// Shows every command from now on to an observer, such as the [`checker`](crate::hbm::checker).
-    pub fn observe(&mut self, observer: Box<dyn CommandObserver>) {
-        self.observer = Some(observer);
-    }
-
     /// Does the due refreshes. Returns the one that must wait, if one must.
     pub(super) fn refresh(&mut self, edge: u64) -> Option<Waiting> {
         let state = &mut self.state;
-        let observer = &mut self.observer;
+        let checker = &mut self.checker;
         let queue = &mut state.queue;
         let mut show = |edge, command| {
             if let BusCommand::Precharge { bank } = command {
                 queue.row_changed(bank, None);
             }
-            show_command(observer, edge, command);
+            show_command(checker, edge, command);
         };
         let waiting = state.refresh.catch_up(edge, &mut state.timers, &mut show);
         if state.refresh.uses_row_bus(edge) {
@@ -121,7 +116,7 @@ impl Channel {
             Command::Write => BusCommand::Write { bank },
             _ => BusCommand::Read { bank },
         };
-        show_command(&mut self.observer, edge, shown);
+        show_command(&mut self.checker, edge, shown);
         edge + 1
     }
 
@@ -165,7 +160,7 @@ impl Channel {
             state.stats.activates += 1;
             state.row_command = Command::Activate;
             state.row_from = 0;
-            show_command(&mut self.observer, edge, BusCommand::Activate { bank, row });
+            show_command(&mut self.checker, edge, BusCommand::Activate { bank, row });
         }
         edge + 1
     }
@@ -178,6 +173,6 @@ impl Channel {
         state.stats.precharges += 1;
         state.row_command = Command::Precharge;
         state.row_from = 0;
-        show_command(&mut self.observer, edge, BusCommand::Precharge { bank: bank as u32 });
+        show_command(&mut self.checker, edge, BusCommand::Precharge { bank: bank as u32 });
     }
 }

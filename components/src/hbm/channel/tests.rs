@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::{DramScheduler, Mapping, RefreshMode, RowPolicy as Rows, Timing};
-use crate::hbm::checker::TimingChecker;
 use crate::storage::BASE;
 use crate::test_ports::{all, run, wire};
 
@@ -89,8 +88,10 @@ impl Bench {
         let (responses, from_channel): (Vec<_>, Vec<_>) = (0..slices).map(|_| wire()).unzip();
         let ports = requests.into_iter().zip(responses);
         let ports = ports.map(|(requests, responses)| SlicePorts { requests, responses });
+        let mut channel = Channel::new(Path::root("channel"), config, ports.collect(), storage.clone());
+        channel.arm_invariants();
         Bench {
-            channel: Channel::new(Path::root("channel"), config, ports.collect(), storage.clone()),
+            channel,
             storage,
             now: Cycle::ZERO,
             requests: to_channel,
@@ -100,6 +101,11 @@ impl Bench {
 
     fn run_until(&mut self, end: u64) {
         run(&mut self.channel, &mut self.now, end);
+        assert_eq!(self.broken(), [""; 0]);
+    }
+
+    fn broken(&self) -> Vec<String> {
+        Invariants::broken(|check| self.channel.invariants(check))
     }
 
     /// Runs the channel for `cycles` cycles.
@@ -341,8 +347,6 @@ fn refresh_waits_for_trp_after_a_precharge_and_for_trc_after_an_activate() {
         }),
         1,
     );
-    let checker = TimingChecker::new(&bench.channel.config.hbm);
-    bench.channel.observe(Box::new(checker));
     bench.run_until(activated - 2);
     bench.send(0, read(0, 0b0001, 0));
     bench.run_until(closed + 1);
@@ -363,21 +367,40 @@ fn refreshes_of_an_idle_channel_close_the_row_and_delay_no_read() {
     assert_eq!(bench.channel.state.refresh.n_done(), 3);
 }
 
+#[test]
+fn command_that_breaks_a_rule_is_a_broken_invariant_with_cycle_and_rule() {
+    let mut bench = Bench::new(config(), 1);
+    // The rule of the checker is one edge longer than the timing of the channel.
+    let timing = Timing { t_rcd: 15, ..TIMING };
+    bench.channel.checker = Some(Box::new(TimingChecker::new(&Hbm { timing, ..HBM })));
+    bench.send(0, read(0, 0b0001, 0));
+    run(&mut bench.channel, &mut bench.now, 100);
+    // Accepted in cycle 1, activated in cycle 2, read 14 edges later.
+    let [broken] = &bench.broken()[..] else {
+        panic!("{:?}", bench.broken());
+    };
+    assert!(
+        broken.starts_with("command of cycle 16: edge 16: Read { bank: "),
+        "{broken}"
+    );
+    assert!(broken.contains(" comes 14 edges after Activate { bank: "), "{broken}");
+    assert!(broken.ends_with(", and tRCD is 15"), "{broken}");
+    bench.channel.reset();
+    assert_eq!(bench.broken(), [""; 0]);
+}
+
 /// A channel that refreshes one bank after the other: bank n at 500 x (n + 1), since eight banks share 4,000 edges.
 fn single_bank() -> Bench {
     let refresh = RefreshMode::SingleBank;
     let mapping = Mapping::Modulo;
-    let mut bench = Bench::new(
+    Bench::new(
         with(Hbm {
             refresh,
             mapping,
             ..HBM
         }),
         1,
-    );
-    let checker = TimingChecker::new(&bench.channel.config.hbm);
-    bench.channel.observe(Box::new(checker));
-    bench
+    )
 }
 
 /// The first line in a bank of `single_bank`.

@@ -58,9 +58,7 @@ impl Lines {
     /// Each line has a tag of its own in the set of its number, and at least one valid sector.
     pub(super) fn invariants(&self, check: &mut Invariants) {
         self.tags.invariants(check);
-        let ways = (0..self.tags.sets()).flat_map(|set| self.tags.ways_of(set));
-        let illegal =
-            ways.filter(|&way| self.tags.line(way).is_some() && !(1..=ALL_SECTORS).contains(&self.sectors[way]));
+        let illegal = (self.tags.valid_ways()).filter(|&way| !(1..=ALL_SECTORS).contains(&self.sectors[way]));
         check.equal("lines without valid sectors", illegal.count() as u64, 0);
         let ways = (0..self.tags.sets()).flat_map(|set| self.tags.ways_of(set));
         let misplaced = ways.filter(|&way| {

@@ -21,6 +21,7 @@ use warpwave_hw::time::Cycle;
 use warpwave_isa::lane::LaneMask;
 use warpwave_isa::opcode::Opcode;
 
+use super::account::Account;
 use crate::proto::warp::{Resolved, SLOT_WIDTH, WarpInst};
 
 /// The links of a branch unit.
@@ -39,6 +40,8 @@ warpwave_hw::show_ports!(Ports: input, resolved, spent);
 pub struct BranchUnit {
     path: Path,
     ports: Ports,
+    /// Account of the instructions inside, in a run that checks invariants.
+    account: Option<Account>,
     state: State,
 }
 
@@ -59,6 +62,7 @@ impl BranchUnit {
         BranchUnit {
             path,
             ports,
+            account: None,
             state: State::default(),
         }
     }
@@ -146,13 +150,18 @@ impl Component for BranchUnit {
         self.ports.show(observer);
     }
 
-    /// No result without an instruction.
+    fn arm_invariants(&mut self) {
+        let account = Account::default();
+        self.ports.input.watch(account.entry());
+        self.ports.resolved.watch(account.exit());
+        self.account = Some(account);
+    }
+
+    /// Results leave in the order of entry. Instructions inside = instructions in the stages.
     fn invariants(&self, check: &mut Invariants) {
-        check.at_most(
-            "instructions in the stages",
-            self.state.stages.len() as u64,
-            self.state.instructions,
-        );
+        if let Some(account) = &self.account {
+            account.invariants(self.state.stages.len(), check);
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -34,6 +34,7 @@ use warpwave_isa::exec::execute;
 use warpwave_isa::inst::VoteMode;
 use warpwave_isa::opcode::Opcode;
 
+use super::account::Account;
 use crate::proto::warp::{SLOT_WIDTH, WarpInst};
 
 /// The links of a pipe.
@@ -63,6 +64,8 @@ pub struct MathPipe {
     ports: Ports,
     /// Cycles of MATCH.ANY for each value beyond the first.
     match_per_value: u32,
+    /// Account of the instructions inside, in a run that checks invariants.
+    account: Option<Account>,
     state: State,
 }
 
@@ -83,6 +86,7 @@ impl MathPipe {
             path,
             ports,
             match_per_value: 0,
+            account: None,
             state: State::default(),
         }
     }
@@ -189,13 +193,21 @@ impl Component for MathPipe {
         self.ports.show(observer);
     }
 
-    /// No result without an instruction.
+    fn arm_invariants(&mut self) {
+        let account = Account::default();
+        self.ports.input.watch(account.entry());
+        self.ports.output.watch(account.exit());
+        if let Some(group) = &mut self.ports.group {
+            group.watch(account.bypass());
+        }
+        self.account = Some(account);
+    }
+
+    /// Results leave in the order of entry. Instructions inside = instructions in the stages.
     fn invariants(&self, check: &mut Invariants) {
-        check.at_most(
-            "instructions in the stages",
-            self.state.stages.len() as u64,
-            self.state.stats.instructions,
-        );
+        if let Some(account) = &self.account {
+            account.invariants(self.state.stages.len(), check);
+        }
     }
 
     fn stats(&self, report: &mut dyn Report) {

@@ -374,7 +374,11 @@ impl Component for Dispatch {
     fn invariants(&self, check: &mut Invariants) {
         for (slot, start) in self.state.warps.iter().enumerate() {
             let named = start.as_ref().map_or(slot, |start| usize::from(start.warp));
-            check.equal(format!("slot of the warp in slot {slot}"), named as u64, slot as u64);
+            check.equal(
+                format_args!("slot of the warp in slot {slot}"),
+                named as u64,
+                slot as u64,
+            );
         }
         let latched = self
             .state

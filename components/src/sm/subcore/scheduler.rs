@@ -54,6 +54,7 @@ mod control;
 mod evaluate;
 mod guard_timers;
 mod issue;
+mod ledger;
 mod ready;
 mod receive;
 // Outputs: counters, waveform signals, and the stall reasons for the report of a deadlock.
@@ -82,6 +83,7 @@ use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
 use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::{Warp, Warps};
 use guard_timers::GuardTimers;
+use ledger::Ledger;
 use ready::{N_READY_GROUPS, Ready};
 use view::LastTick;
 
@@ -153,6 +155,8 @@ pub struct Scheduler {
     log: Log,
     /// The policy, and the age of each warp.
     selector: WarpSelector,
+    /// A second account of warps and instructions, in a run that checks invariants.
+    ledger: Option<Box<Ledger>>,
     state: State,
 }
 
@@ -253,6 +257,7 @@ impl Scheduler {
             state: State::new(&config),
             arrivals,
             log: Log::default(),
+            ledger: None,
             path,
             config,
             ports,
@@ -364,6 +369,9 @@ impl Component for Scheduler {
     fn reset(&mut self) {
         self.state = State::new(&self.config);
         self.selector.clear();
+        if self.ledger.is_some() {
+            self.arm_invariants();
+        }
         self.ports.clear_inputs();
     }
 
@@ -381,8 +389,13 @@ impl Component for Scheduler {
         self.ports.show(observer);
     }
 
-    /// Credits: here + queued = depth. A warp is ready if it has no stall reason. Each live lane is in one group. A pending write has an
-    /// instruction in flight. Variable latencies are among the pending writes.
+    fn arm_invariants(&mut self) {
+        self.ledger = Some(Box::new(Ledger::new(self.config.warps)));
+    }
+
+    /// Credits: here + queued = depth. A warp is ready if it has no stall reason. Each live lane is in one group. A pending register or
+    /// predicate has exactly one writer in flight. Dependency barriers count their results in flight. Each cycle of a warp is charged to
+    /// one state. A math pipe keeps its issue interval.
     fn invariants(&self, check: &mut Invariants) {
         let State { warps, ready, .. } = &self.state;
         check.at_most(
@@ -402,26 +415,23 @@ impl Component for Scheduler {
         check.within("ready warps", ready.warps, warps.resident());
         ready.invariants(check);
         self.state.immediate.invariants(check);
+        if let Some(ledger) = &self.ledger {
+            ledger.invariants(&self.state, check);
+        }
         for (slot, warp) in self.resident_warps() {
             let is_ready = ready.warps >> slot & 1;
             check.equal(
-                format!("ready bit of slot {slot}"),
+                format_args!("ready bit of slot {slot}"),
                 is_ready,
                 warp.stall.is_none().into(),
             );
             check.equal(
-                format!("constant miss of slot {slot}"),
+                format_args!("constant miss of slot {slot}"),
                 self.state.immediate.waiting >> slot & 1,
                 u64::from(warp.stall == Some(WarpState::ImcMiss)),
             );
-            warp.board.invariants(slot, warp.in_flight.into(), check);
-            check.at_most(
-                format!("loads in flight of slot {slot}"),
-                warp.loads.into(),
-                warp.in_flight.into(),
-            );
             check.equal(
-                format!("lanes of slot {slot} not in exactly one control-flow group"),
+                format_args!("lanes of slot {slot} not in exactly one control-flow group"),
                 warp.flow.misplaced_lanes().0.into(),
                 0,
             );

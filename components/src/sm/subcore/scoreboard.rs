@@ -58,6 +58,17 @@ impl Pending {
         self.predicates &= !inst.pred_defs;
     }
 
+    /// Number of writes that are pending in both.
+    fn n_shared(&self, other: &Pending) -> u64 {
+        let both = self.words().zip(other.words());
+        both.map(|(own, other)| u64::from((own & other).count_ones())).sum()
+    }
+
+    /// The registers in four words, then the predicates.
+    fn words(&self) -> impl Iterator<Item = u64> {
+        self.registers.0.into_iter().chain([u64::from(self.predicates)])
+    }
+
     #[inline]
     fn conflicts_with(&self, inst: &Predecoded) -> bool {
         self.registers.intersects(&inst.touches) || self.predicates & inst.pred_touches != 0
@@ -103,26 +114,28 @@ impl Scoreboard {
         (self.all.registers.0, self.all.predicates)
     }
 
-    /// A pending write belongs to an instruction in flight. Writes with a variable latency are among all writes.
-    pub fn invariants(&self, slot: usize, in_flight: u64, check: &mut Invariants) {
-        let is_pending = self.all != Pending::default();
-        check.at_most(
-            format!("pending writes of slot {slot} without an instruction"),
-            is_pending.into(),
-            in_flight,
-        );
-        for part in [&self.long, &self.short] {
-            for (mask, all) in part.registers.0.iter().zip(self.all.registers.0) {
-                check.within(format!("pending registers of slot {slot}"), *mask, all);
-            }
-            let (mask, all) = (part.predicates.into(), self.all.predicates.into());
-            check.within(format!("pending predicates of slot {slot}"), mask, all);
+    /// Checks that the pending writes are those of `owners`, the instructions in flight, and that each has one owner. Dependency barriers
+    /// may have several.
+    pub fn check_owners<'a>(&self, slot: usize, owners: impl Iterator<Item = &'a Predecoded>, check: &mut Invariants) {
+        let mut owned = Scoreboard::default();
+        for inst in owners {
+            let mut writes = Pending::default();
+            writes.add(inst);
+            let shared = writes.n_shared(&owned.all);
+            check.equal(format_args!("writes of slot {slot} with two owners"), shared, 0);
+            owned.issue(inst, Cycle::ZERO);
         }
-        check.at_most(
-            format!("results with a dependency barrier of slot {slot}"),
-            self.barriers.in_flight(),
-            in_flight,
-        );
+        let sets = [
+            ("pending", &self.all, &owned.all),
+            ("long", &self.long, &owned.long),
+            ("short", &self.short, &owned.short),
+        ];
+        for (name, found, expected) in sets {
+            for (found, expected) in found.words().zip(expected.words()) {
+                check.equal(format_args!("{name} writes of slot {slot}"), found, expected);
+            }
+        }
+        self.barriers.check_owners(slot, &owned.barriers, check);
     }
 
     /// Clears the results of an instruction.
@@ -355,5 +368,62 @@ mod tests {
         // A barrier without a result from behind the L1 is a short wait.
         board.issue(&loads[1], Cycle::ZERO);
         assert_eq!(board.stall_reason(&reader), Some(WarpState::ShortScoreboard));
+    }
+
+    /// What the board says of its owners.
+    fn broken(board: &Scoreboard, owners: &[Predecoded]) -> Vec<String> {
+        Invariants::broken(|check| board.check_owners(3, owners.iter(), check))
+    }
+
+    #[test]
+    fn pending_write_has_exactly_one_owner() {
+        let (first, second) = (fixed(&add(4, 1)), fixed(&add(5, 1)));
+        let mut board = Scoreboard::default();
+        board.issue(&first, Cycle::ZERO);
+        board.issue(&second, Cycle::ZERO);
+        assert_eq!(broken(&board, &[first, second]), [""; 0]);
+        // R4 and R5 are bits 4 and 5.
+        assert_eq!(broken(&board, &[second]), ["pending writes of slot 3: 48, not 32"]);
+        let found = broken(&board, &[first, second, first]);
+        assert_eq!(found, ["writes of slot 3 with two owners: 1, not 0"]);
+        board.release(&first);
+        assert_eq!(
+            broken(&board, &[first, second]),
+            ["pending writes of slot 3: 32, not 48"]
+        );
+    }
+
+    #[test]
+    fn kind_of_a_pending_write_is_that_of_its_owner() {
+        let short = predecoded(&compare(2), ResultWait::Short);
+        let mut board = Scoreboard::default();
+        board.issue(&short, Cycle::ZERO);
+        assert_eq!(broken(&board, &[short]), [""; 0]);
+        let found = broken(&board, &[predecoded(&compare(2), ResultWait::Long)]);
+        let expected = ["long writes of slot 3: 0, not 4", "short writes of slot 3: 4, not 0"];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn dependency_barrier_counts_its_owners() {
+        let barriers = ResultBarriers {
+            write: Some(2),
+            wait: 0,
+        };
+        let loads = [8, 9].map(|dst| with_barriers(&add(dst, 1), ResultWait::Long, barriers));
+        let mut board = Scoreboard::default();
+        loads.iter().for_each(|load| board.issue(load, Cycle::ZERO));
+        assert_eq!(broken(&board, &loads), [""; 0]);
+        board.barriers.free(&loads[0]);
+        assert_eq!(
+            broken(&board, &loads),
+            ["results with dependency barrier 2 of slot 3: 1, not 2"]
+        );
+        board.barriers.free(&loads[0]);
+        let found = broken(&board, &loads);
+        assert!(
+            found.contains(&"held dependency barriers of slot 3: 0, not 4".to_owned()),
+            "{found:?}"
+        );
     }
 }

@@ -146,6 +146,9 @@ impl Scheduler {
                 self.charge_stall(slot, state, at);
             }
             self.emit(at, slot, EventKind::End);
+            if let Some(ledger) = &mut self.ledger {
+                ledger.end(slot, at);
+            }
             self.selector.remove(slot);
             let state = &mut self.state;
             state.exited &= !(1 << slot);

@@ -152,6 +152,9 @@ impl Scheduler {
         let group = inst.group;
         // A control instruction writes no register, and the branch unit's result moves the program counter.
         if inst.target != IssueTarget::BranchUnit {
+            if let Some(ledger) = &mut self.ledger {
+                ledger.issue(slot, pc, inst, now);
+            }
             warp.board.issue(inst, now + u64::from(self.config.guard_latency));
             warp.flow.step();
         }

@@ -72,16 +72,16 @@ impl Ready {
         let mut all = 0;
         for (pipe, &group) in self.groups.iter().enumerate() {
             check.equal(
-                format!("warps of group {pipe}"),
+                format_args!("warps of group {pipe}"),
                 self.counts[pipe].into(),
                 group.count_ones().into(),
             );
             check.equal(
-                format!("bit of group {pipe}"),
+                format_args!("bit of group {pipe}"),
                 (self.pipes >> pipe & 1).into(),
                 (group != 0).into(),
             );
-            check.equal(format!("warps of group {pipe} and another one"), group & all, 0);
+            check.equal(format_args!("warps of group {pipe} and another one"), group & all, 0);
             all |= group;
         }
         check.equal("warps of all groups", all, self.warps);

@@ -93,6 +93,9 @@ impl Scheduler {
             IssueTarget::Fence => warp.at_fence = false,
             _ => {}
         }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.release(slot, release.pc());
+        }
         warp.board.release(inst);
         warp.in_flight -= 1;
         warp.end(group, release.group());
@@ -106,6 +109,9 @@ impl Scheduler {
         let (grid, block, index) = (start.grid.id, start.block, start.index);
         self.emit(now, slot, EventKind::Start { grid, block, index });
         self.selector.add(slot);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.start(slot, now);
+        }
         let state = &mut self.state;
         state.warps.start(start, now, state.stats.instructions);
         // Fetches in flight for the slot's earlier warp are dropped.

@@ -336,6 +336,28 @@ const WAITS: &str = "IADD3 R2, PT, R5, R6, RZ, PT
     FADD R5, R0, R4
     EXIT";
 
+/// A scheduler with a warp of [`WAITS`], stalled for its load. No result has come.
+pub(super) fn resident() -> Scheduler {
+    let ((mut to_command, command), (event, _events)) = (wire(), wire());
+    let ((issue, _issued), (_releases, release)) = (wire(), wire());
+    let ((_to_resolved, resolved), (_acks, ack)) = (wire(), wire());
+    let ports = Ports {
+        command,
+        event,
+        issue,
+        release,
+        resolved,
+        ack,
+        constant: None,
+    };
+    let policy = SchedulerPolicy::GreedyThenOldest;
+    let mut scheduler = Scheduler::new(Path::root("scheduler"), config(policy), ports);
+    scheduler.arm_invariants();
+    to_command.send(Cycle(9), start(0, &grid(WAITS, 1)));
+    run(&mut scheduler, &mut Cycle(9), 60);
+    scheduler
+}
+
 #[test]
 fn active_cycles_of_a_running_scheduler_are_those_since_its_warp_started() {
     let grid = grid(WAITS, 1);

@@ -3,6 +3,7 @@
 //! The compiler gives each result of variable latency one of six barriers. Issue counts it up, write-back counts it down. An instruction
 //! waits until every barrier that it names is at zero. Results that share a barrier may return in any order, so a reader waits for all.
 
+use warpwave_hw::invariant::Invariants;
 use warpwave_isa::control::DEP_BARRIERS;
 
 use crate::proto::predecoded::Predecoded;
@@ -53,8 +54,26 @@ impl Barriers {
         self.long & inst.waits != 0
     }
 
-    /// Results in flight that hold a barrier.
-    pub fn in_flight(&self) -> u64 {
-        self.counts.iter().map(|&count| u64::from(count)).sum()
+    /// Checks that counts and held barriers equal `owned`. A barrier stays long until it is free.
+    pub fn check_owners(&self, slot: usize, owned: &Barriers, check: &mut Invariants) {
+        for (n, (&found, &expected)) in self.counts.iter().zip(&owned.counts).enumerate() {
+            check.equal(
+                format_args!("results with dependency barrier {n} of slot {slot}"),
+                found.into(),
+                expected.into(),
+            );
+        }
+        check.equal(
+            format_args!("held dependency barriers of slot {slot}"),
+            self.held.into(),
+            owned.held.into(),
+        );
+        for (mask, all) in [(owned.long, self.long), (self.long, self.held)] {
+            check.within(
+                format_args!("long dependency barriers of slot {slot}"),
+                mask.into(),
+                all.into(),
+            );
+        }
     }
 }
