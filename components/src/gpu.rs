@@ -188,7 +188,8 @@ impl Gpu {
         self.latest
     }
 
-    /// Why the latest launch hangs: a deadlock, or a standstill. After the cycle limit or a cancel: what its warps poll. `None` for any other end.
+    /// Why the latest launch hangs: a deadlock, or a standstill. After the cycle limit or a cancel: what its warps poll. `None` for any
+    /// other end.
     pub fn hang(&self) -> Option<&Hang> {
         self.hang.as_ref()
     }
@@ -444,7 +445,8 @@ impl Gpu {
         waits
     }
 
-    /// Explains a launch at the limit of cycles, or after a cancel: what its warps poll, in which loops they stay, then what each component waits for.
+    /// Explains a launch at the limit of cycles, or after a cancel. First come polls and loops of its warps, then what each component waits
+    /// for.
     fn explain_spins(&mut self, loops: Vec<(u32, String)>, spins: &Polls) -> Vec<String> {
         let n_sms = self.config.n_sms() as usize;
         let hang = Hang::explain_spins(&self.clock.tiles()[1..=n_sms], spins, loops);

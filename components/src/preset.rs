@@ -176,24 +176,24 @@ impl Origin {
         if name.ends_with(".toml") || name.contains(std::path::is_separator) {
             return Ok(Self::File(folder.join(name)));
         }
-        if let Ok(found) = fs::metadata(folder.join(name)) {
+        let (begins, name) = (
+            names().into_iter().filter(|known| known.starts_with(name)),
+            name.to_owned(),
+        );
+        let begins: Vec<_> = begins.map(str::to_owned).collect();
+        if !begins.is_empty() {
+            return Err(PresetError::Unknown { name, nearest: begins });
+        }
+        if let Ok(found) = fs::metadata(folder.join(&name)) {
             let kind = match found.file_type() {
                 kind if kind.is_file() => "a file without that ending",
                 kind if kind.is_dir() => "a folder",
                 _ => "no regular file",
             };
-            let name = name.to_owned();
             return Err(PresetError::NoPresetFile { name, kind });
         }
-        let begins: Vec<_> = names().into_iter().filter(|known| known.starts_with(name)).collect();
-        let nearest = match begins.as_slice() {
-            [] => nearest(name, names().into_iter()),
-            begins => begins.iter().map(|&known| known.to_owned()).collect(),
-        };
-        Err(PresetError::Unknown {
-            name: name.to_owned(),
-            nearest,
-        })
+        let nearest = nearest(&name, names().into_iter());
+        Err(PresetError::Unknown { name, nearest })
     }
 
     /// Name in messages, unique for each file.

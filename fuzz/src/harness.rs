@@ -21,8 +21,7 @@ use std::any::Any;
 
 use arbitrary::Arbitrary;
 use warpwave_hw::clock::{Clock, Stop};
-use warpwave_hw::component::{Activity, Component};
-use warpwave_hw::invariant::Invariants;
+use warpwave_hw::component::{Activity, Component, assert_invariants_of};
 use warpwave_hw::link::{InPort, LinkConfig, OutPort, link};
 use warpwave_hw::path::Path;
 use warpwave_hw::probe::Probe;
@@ -265,9 +264,9 @@ impl Machine {
             );
         }
         let now = self.clock.now();
-        components
-            .iter()
-            .for_each(|component| check_invariants(component.as_ref(), now));
+        for component in components {
+            assert_invariants_of(component.as_ref(), now);
+        }
         world.check_end();
     }
 
@@ -313,7 +312,7 @@ impl Machine {
             let mut now = Vec::new();
             // The world is one more component, and has no counters.
             pause.each_component(&mut |component| {
-                check_invariants(component, pause.now());
+                assert_invariants_of(component, pause.now());
                 let counters = Counters::of(component);
                 if let Some(before) = last.get(now.len()) {
                     before.check_growth(&counters, component.path());
@@ -325,17 +324,6 @@ impl Machine {
         });
         self.check_end::<W>(end);
         self.results::<W>()
-    }
-}
-
-/// Panics if an invariant of a component is broken.
-fn check_invariants(component: &dyn Component, now: Cycle) {
-    let broken = Invariants::broken(|check| component.invariants(check));
-    if let Some(first) = broken.first() {
-        panic!(
-            "{}: before cycle {now} an invariant is broken: {first}",
-            component.path()
-        );
     }
 }
 

@@ -77,3 +77,8 @@ pub trait Component: Warm + Any + Send {
     /// Describes what it waits for, in sentences for the report of a deadlock.
     fn waits(&self, _say: &mut dyn FnMut(String)) {}
 }
+
+/// Panics if an invariant of a component is broken before cycle `now`.
+pub fn assert_invariants_of(component: &dyn Component, now: Cycle) {
+    Invariants::assert_unbroken(now, || component.path().clone(), |check| component.invariants(check));
+}

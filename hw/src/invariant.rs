@@ -2,6 +2,9 @@
 
 use std::fmt::Display;
 
+use crate::path::Path;
+use crate::time::Cycle;
+
 /// Collects the broken invariants of a component.
 ///
 /// ```
@@ -21,6 +24,13 @@ impl Invariants {
         let mut invariants = Invariants::default();
         checks(&mut invariants);
         invariants.0
+    }
+
+    /// Panics if a check before cycle `now` finds a violation, with path, cycle and values.
+    pub fn assert_unbroken(now: Cycle, path: impl FnOnce() -> Path, checks: impl FnOnce(&mut Invariants)) {
+        if let Some(first) = Invariants::broken(checks).first() {
+            panic!("{}: before cycle {now} an invariant is broken: {first}", path());
+        }
     }
 
     /// Checks that two numbers are equal. `what` is formatted only if they are not: give it as `format_args!`.

@@ -56,8 +56,9 @@ impl Reached {
         let mut counts = BTreeMap::new();
         for inst in program.code() {
             let text = inst.to_string();
-            let words = text.split_whitespace().filter(|word| !word.starts_with('@'));
-            *counts.entry(words.take(1).collect::<String>()).or_insert(0) += 1;
+            // A guard comes before the mnemonic.
+            let mnemonic = text.split_whitespace().find(|word| !word.starts_with('@'));
+            *counts.entry(mnemonic.unwrap_or_default().to_owned()).or_insert(0) += 1;
         }
         for (mnemonic, count) in counts {
             self.note(mnemonic, count);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use warpwave_hw::clock::Pause;
-use warpwave_hw::component::Component;
+use warpwave_hw::component::assert_invariants_of;
 use warpwave_hw::invariant::Invariants;
 use warpwave_hw::link::audit::LinkAudit;
 use warpwave_hw::link::wires::{LinkEnd, LinkEventLog, LinkObserver, Show};
@@ -66,7 +66,8 @@ impl Gpu {
     pub fn assert_invariants(&self) {
         let Some(audits) = &self.audits else { return };
         let now = self.clock.now();
-        self.components().for_each(|component| assert_component(component, now));
+        self.components()
+            .for_each(|component| assert_invariants_of(component, now));
         assert_links(now, audits);
     }
 
@@ -74,7 +75,7 @@ impl Gpu {
     pub(super) fn assert_invariants_at_rest(&self) {
         self.assert_invariants();
         for audit in self.audits.iter().flatten() {
-            assert_unbroken(self.clock.now(), || audit.path(), |check| audit.at_rest(check));
+            Invariants::assert_unbroken(self.clock.now(), || audit.path(), |check| audit.at_rest(check));
         }
     }
 }
@@ -82,22 +83,12 @@ impl Gpu {
 /// Panics if an invariant is broken between two windows.
 pub(super) fn assert_invariants(pause: &Pause<'_>, audits: &[LinkAudit]) {
     let now = pause.now();
-    pause.each_component(&mut |component| assert_component(component, now));
+    pause.each_component(&mut |component| assert_invariants_of(component, now));
     assert_links(now, audits);
 }
 
 fn assert_links(now: Cycle, audits: &[LinkAudit]) {
     for audit in audits {
-        assert_unbroken(now, || audit.path(), |check| audit.invariants(check));
-    }
-}
-
-fn assert_component(component: &dyn Component, now: Cycle) {
-    assert_unbroken(now, || component.path().clone(), |check| component.invariants(check));
-}
-
-fn assert_unbroken(now: Cycle, path: impl FnOnce() -> Path, checks: impl FnOnce(&mut Invariants)) {
-    if let Some(first) = Invariants::broken(checks).first() {
-        panic!("{}: before cycle {now} an invariant is broken: {first}", path());
+        Invariants::assert_unbroken(now, || audit.path(), |check| audit.invariants(check));
     }
 }

@@ -36,6 +36,7 @@ use crate::config::GpuConfig;
 use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::Scheduler;
+use crate::sm::subcore::scheduler::longest_sleep;
 use crate::sm::subcore::warp::Warp;
 
 /// Counters that grow when a launch makes progress.
@@ -62,7 +63,7 @@ const STRIDE: u64 = 97;
 /// Samples of a period, unless sleeps need more.
 const SAMPLES: u32 = 2048;
 
-/// Sleeps of the longest time, 1 ms each, that a period holds: a poll returns to its first state after two.
+/// Sleeps of the longest time that a period holds: a poll returns to its first state after two.
 const SLEEPS: u64 = 3;
 
 /// Samples between two sums of the counters of progress. A sum takes the host longer than a sample. Another sum precedes each verdict.
@@ -129,8 +130,7 @@ impl StandstillSearch {
         let period = u64::from(config.gigathread.standstill_cycles);
         StandstillSearch {
             period,
-            // A core clock of n kHz has n cycles in 1 ms.
-            most_samples: SAMPLES.max((SLEEPS * u64::from(config.clocks.core_khz) / STRIDE) as u32),
+            most_samples: SAMPLES.max((SLEEPS * longest_sleep(config.clocks.core_khz) / STRIDE) as u32),
             progress: 0,
             since: start,
             next: if period == 0 { Cycle::NEVER } else { start + period },
@@ -203,8 +203,8 @@ impl StandstillSearch {
         self.suspects.clear();
     }
 
-    /// Compares the state of each warp with its first one, or stores the first ones. Returns true if every
-    /// warp must return once more: a warp may have begun to wait at a barrier, or was found in a closed loop.
+    /// Compares the state of each warp with its first one, or stores the first ones. Returns true if every warp must return once more.
+    /// That is so if a warp may have begun to wait at a barrier, or was found in a closed loop.
     fn sample(&mut self, subcores: &[Subcore<'_>]) -> bool {
         if self.samples == 0 {
             self.suspects = each_warp(subcores)
@@ -263,8 +263,8 @@ impl Suspect {
         }
     }
 
-    /// Compares the warp with its first state. Returns true if returns of other warps count no more: the warp has begun to wait at a barrier,
-    /// where its first state is then this one, or its loop is found to be closed.
+    /// Compares the warp with its first state. Returns true if every warp must return once more: this one has begun to wait at a barrier,
+    /// or its loop is found to be closed. The begin of a wait becomes its first state.
     fn look(&mut self, warp: &Warp, file: &RegFile) -> bool {
         let was_endless = self.is_endless;
         let is_closed = self.look_at_turn(warp, file);

@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use warpwave_hw::invariant::Invariants;
+
 use super::*;
 
 /// How a component breaks the contract.

@@ -75,8 +75,8 @@ pub fn repeat(
     };
     let mut writes = LastWrites::of(&hang.polled);
     let patience = if is_interrupted { PATIENCE } else { Duration::MAX };
-    if !follow(&mut second, run, (end, patience), &mut writes, wave.as_mut()) {
-        let text = "\n  the repeated run was stopped before that cycle: the last writes are not known".to_owned();
+    if let Some(cut) = follow(&mut second, run, (end, patience), &mut writes, wave.as_mut()) {
+        let text = format!("\n  {cut} stopped the repeated run before that cycle: the last writes are not known");
         return Ok(SecondRun { text, wave: None });
     }
     let text = writes.found().map(|(address, write)| {
@@ -101,16 +101,16 @@ fn unrecorded<'h>(hang: &'h Hang, args: &args::Run, has_record: bool) -> Option<
         .map(String::as_str)
 }
 
-/// Runs up to cycle `end`. Returns false if Ctrl-C or the end of `patience` came first.
+/// Runs up to cycle `end`. Returns what stopped it before that cycle: Ctrl-C, or the end of `patience`.
 fn follow(
     second: &mut Bench<'_>,
     run: &Run,
     (end, patience): (Cycle, Duration),
     writes: &mut LastWrites,
     mut wave: Option<&mut Wave>,
-) -> bool {
+) -> Option<&'static str> {
     // A second press counts after an interrupt, any press after another hang.
-    let (begin, before, mut is_cut) = (Instant::now(), u32::from(is_stopped()), false);
+    let (begin, before, mut cut) = (Instant::now(), u32::from(is_stopped()), None);
     // No limit: the closure below stops the run at `end`.
     let options = Options {
         threads: run.threads,
@@ -118,10 +118,15 @@ fn follow(
     };
     second.run_with_events(options, &mut [writes], &mut |progress| {
         let is_written = wave.as_mut().is_none_or(|wave| wave.collect(progress.now));
-        is_cut = progress.now < end && (presses() > before || begin.elapsed() > patience);
-        is_written && progress.now < end && !is_cut
+        cut = match () {
+            () if progress.now >= end => None,
+            () if presses() > before => Some("Ctrl-C"),
+            () if begin.elapsed() > patience => Some("the limit of time"),
+            () => None,
+        };
+        is_written && progress.now < end && cut.is_none()
     });
-    !is_cut
+    cut
 }
 
 /// The buffer with an address, in brackets.

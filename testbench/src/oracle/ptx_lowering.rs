@@ -12,7 +12,7 @@ use warpwave_ptx::{Diagnostic, OPTIONAL_PASSES, PassSet, VALUE_PASS};
 
 use super::Reached;
 use super::draw::one_of;
-use super::random_programs::{RandomProgram, scenario};
+use super::random_programs::RandomProgram;
 use crate::bench;
 use crate::host::Placement;
 use crate::reference::{self, Memory};
@@ -46,7 +46,7 @@ pub struct PtxLowering {
 /// ```
 pub fn ptx_lowering(input: PtxLowering) -> Reached {
     let mut config = preset::load("tiny", &[]).expect("a built-in preset").config;
-    let mut scenario = scenario(&input.program);
+    let mut scenario = input.program.scenario();
     // The naive lowering first, with the default reconvergence and no limit of registers.
     scenario.skipped_passes = passes(u16::MAX);
     let Some(expected) = buffers(&scenario, &config, &mut Reached::default()) else {

@@ -23,7 +23,6 @@ use crate::bench::{Bench, Options};
 use crate::lockstep;
 use crate::reference::Checks;
 use crate::scenario::Scenario;
-pub(super) use generate::scenario;
 use program::MACHINES;
 pub use program::RandomProgram;
 pub use silicon::write_plan;
@@ -45,7 +44,7 @@ static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
 impl RandomProgram {
     /// The program as a scenario with one launch.
     pub fn scenario(&self) -> Scenario {
-        scenario(self)
+        generate::scenario(self)
     }
 
     /// The machine that the program was drawn for: a preset with one TPC.
@@ -71,7 +70,7 @@ fn is_checked(program: &RandomProgram, config: &GpuConfig) -> bool {
 /// oracle::replay(b"any bytes make a program", oracle::random_programs);
 /// ```
 pub fn random_programs(program: RandomProgram) -> Reached {
-    let scenario = scenario(&program);
+    let scenario = program.scenario();
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
     let config = program.config();
     let mut bench = match Bench::new(&scenario, config.clone()) {

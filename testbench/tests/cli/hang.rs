@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::{Answer, assert_fails, warpwave, warpwave_in};
 
@@ -273,15 +273,13 @@ fn second_interrupt_ends_the_search_for_the_last_writes() {
         note,
         "note: repeats the run for the last writes, at most 5 s; Ctrl-C ends it\n"
     );
-    let second = Instant::now();
     interrupt(&run);
     let mut rest = String::new();
     err.read_to_string(&mut rest).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(130));
-    assert!(second.elapsed() < Duration::from_secs(1), "{:?}", second.elapsed());
     for says in [
         "1 warp polls memory at 0x10000000 (value 0)",
-        "stopped before that cycle: the last writes are not known",
+        "Ctrl-C stopped the repeated run before that cycle: the last writes are not known",
     ] {
         assert!(rest.contains(says), "{rest}");
     }

@@ -63,9 +63,9 @@ pub(in crate::gpu) fn turn(slot: usize, warp: &Warp, file: &RegFile) -> Option<T
         is_known && taken == repeats
     };
     // This turn has passed the branches before the program counter. A later drop of L1 lines may change what other warps read.
-    let has_dropped = code[pc..=*body.end()].iter().all(|inst| inst.op != Opcode::CctlIvall);
+    let drops_lines = code[pc..=*body.end()].iter().any(|inst| inst.op == Opcode::CctlIvall);
     let mut branches = (pc..=*body.end()).filter(|&at| code[at].op == Opcode::Bra);
-    let is_decided = has_dropped && branches.all(stays);
+    let is_decided = !drops_lines && branches.all(stays);
     Some(if is_decided { Turn::Stays } else { Turn::Runs })
 }
 
@@ -84,7 +84,8 @@ fn closed_loop(program: &Program, pc: usize) -> Option<RangeInclusive<usize>> {
     program.code().get(pc)?;
     let body = loop_around(program, pc, REACH)?;
     let (code, decoded) = (&program.code()[body.clone()], &program.decoded()[body.clone()]);
-    // What the loop writes, less what the instructions so far have computed from words of this turn.
+    // Registers and predicates that may hold values of an earlier turn. At first the loop's results are in the sets. Each result of this
+    // turn leaves them.
     let mut registers = decoded
         .iter()
         .fold(RegSet::default(), |all, inst| all.union(&inst.defs));

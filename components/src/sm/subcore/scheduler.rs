@@ -82,6 +82,7 @@ use crate::sm::subcore::immediate::{self, Immediate};
 use crate::sm::subcore::policy::{SchedulingPolicy, WarpSelector};
 use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::{Warp, Warps};
+pub(crate) use control::longest_sleep;
 use guard_timers::GuardTimers;
 use ledger::Ledger;
 use ready::{N_READY_GROUPS, Ready};

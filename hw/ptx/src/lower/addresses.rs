@@ -1,9 +1,9 @@
 //! Address arithmetic: folds it into instructions that include it.
 //!
-//! Constants added to an address become the displacement of the access, also through later sums (`displacement`). `mul.wide` and `add.s64` become one IMAD.WIDE,
-//! `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. From compute capability 9.0 on, `add` and `min` or `max` become one
-//! VIADDMNMX, and two `min` or `max` one VIMNMX3. Unread results are left for `dce`. The pass needs code after `copy_prop` with
-//! whole 64-bit values.
+//! Constants added to an address become the displacement of the access, also through later sums (`displacement`). `mul.wide` and
+//! `add.s64` become one IMAD.WIDE, `mul.lo` and `add` one IMAD, `shl` and `add` one LEA. From compute capability 9.0 on, `add` and `min`
+//! or `max` become one VIADDMNMX, and two `min` or `max` one VIMNMX3. Unread results are left for `dce`. The pass needs code after
+//! `copy_prop` with whole 64-bit values.
 
 mod displacement;
 

@@ -4,7 +4,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::generate::scenario;
 use super::{LIMIT, RandomProgram};
 use crate::bench::{Bench, Options};
 use crate::lockstep;
@@ -38,7 +37,7 @@ const EXACT: [(&str, &str); 11] = [
 pub fn write_plan(program: &RandomProgram, folder: &Path, name: &str) -> io::Result<bool> {
     let mut program = program.clone();
     program.machine = "h100-sxm5";
-    let mut scenario = scenario(&program);
+    let mut scenario = program.scenario();
     if scenario.ptx.contains("tex.") {
         return Ok(false);
     }

@@ -14,6 +14,17 @@ use crate::sm::subcore::warp::ClusterState;
 /// Longest sleep in nanoseconds: 1 ms (PTX ISA, `nanosleep`).
 const LONGEST_SLEEP: u32 = 1_000_000;
 
+/// Cycles of a sleep of `ns` nanoseconds, with a core clock in kHz.
+fn sleep_cycles(ns: u32, core_khz: u32) -> u64 {
+    // kHz times nanoseconds are millionths of a cycle.
+    u64::from(ns.min(LONGEST_SLEEP)) * u64::from(core_khz) / 1_000_000
+}
+
+/// Cycles of the longest sleep, with a core clock in kHz.
+pub(crate) fn longest_sleep(core_khz: u32) -> u64 {
+    sleep_cycles(LONGEST_SLEEP, core_khz)
+}
+
 impl Scheduler {
     /// Executes the control instruction at `pc` in `lanes`. `a` and `b` are its operands, `count` is the number of lanes whose predicate
     /// holds. In the lanes of `apart`, operand A differs from `a`.
@@ -111,8 +122,8 @@ impl Scheduler {
             // Without lanes nothing sleeps: the warp steps on, as in the last arm.
             Opcode::Nanosleep if !lanes.is_empty() => {
                 flow.step();
-                // `a` is in nanoseconds. kHz times nanoseconds are millionths of a cycle.
-                let cycles = u64::from(a.min(LONGEST_SLEEP)) * u64::from(self.config.core_khz) / 1_000_000;
+                // `a` is in nanoseconds.
+                let cycles = sleep_cycles(a, self.config.core_khz);
                 warp.pause(WarpState::Sleeping, now + cycles.max(1));
                 state.resuming |= 1 << slot;
             }

@@ -336,11 +336,11 @@ const WAITS: &str = "IADD3 R2, PT, R5, R6, RZ, PT
     FADD R5, R0, R4
     EXIT";
 
-/// A scheduler with a warp of [`WAITS`], stalled for its load. No result has come.
-pub(super) fn resident() -> Scheduler {
-    let ((mut to_command, command), (event, _events)) = (wire(), wire());
-    let ((issue, _issued), (_releases, release)) = (wire(), wire());
-    let ((_to_resolved, resolved), (_acks, ack)) = (wire(), wire());
+/// A scheduler, the end of the link of its commands, and the ends of its other links.
+fn alone() -> (Scheduler, OutPort<WarpCommand>, impl Sized) {
+    let ((to_command, command), (event, events)) = (wire(), wire());
+    let ((issue, issued), (releases, release)) = (wire(), wire());
+    let ((to_resolved, resolved), (acks, ack)) = (wire(), wire());
     let ports = Ports {
         command,
         event,
@@ -351,7 +351,14 @@ pub(super) fn resident() -> Scheduler {
         constant: None,
     };
     let policy = SchedulerPolicy::GreedyThenOldest;
-    let mut scheduler = Scheduler::new(Path::root("scheduler"), config(policy), ports);
+    let scheduler = Scheduler::new(Path::root("scheduler"), config(policy), ports);
+    let others = (events, issued, releases, to_resolved, acks);
+    (scheduler, to_command, others)
+}
+
+/// A scheduler with a warp of [`WAITS`], stalled for its load. No result has come.
+pub(super) fn resident() -> Scheduler {
+    let (mut scheduler, mut to_command, _others) = alone();
     scheduler.arm_invariants();
     to_command.send(Cycle(9), start(0, &grid(WAITS, 1)));
     run(&mut scheduler, &mut Cycle(9), 60);
@@ -361,20 +368,7 @@ pub(super) fn resident() -> Scheduler {
 #[test]
 fn active_cycles_of_a_running_scheduler_are_those_since_its_warp_started() {
     let grid = grid(WAITS, 1);
-    let ((mut to_command, command), (event, _events)) = (wire(), wire());
-    let ((issue, _issued), (_releases, release)) = (wire(), wire());
-    let ((_to_resolved, resolved), (_acks, ack)) = (wire(), wire());
-    let ports = Ports {
-        command,
-        event,
-        issue,
-        release,
-        resolved,
-        ack,
-        constant: None,
-    };
-    let policy = SchedulerPolicy::GreedyThenOldest;
-    let mut scheduler = Scheduler::new(Path::root("scheduler"), config(policy), ports);
+    let (mut scheduler, mut to_command, _others) = alone();
     to_command.send(Cycle(9), start(0, &grid));
     let mut now = Cycle(9);
     // The warp starts in the tick of cycle 10. Cycles 10 to `until` - 1 are active.

@@ -6,7 +6,8 @@
 //!   LD [x]
 //! ```
 //!
-//! Compilers keep one address per tile, and a matrix load adds the lane's part to each. Then all sums become equal, and `cse` leaves one.
+//! Compilers keep one address per tile, and a matrix load adds the lane's part to each. Without the constants all sums are equal, and
+//! `cse` leaves one.
 //! A constant moves only if every reader of the sum is an access, or a sum with such readers.
 
 use super::{Context, MAX_DISPLACEMENT, address_slot};
