@@ -17,6 +17,7 @@
 mod cache;
 mod chains;
 mod clusters;
+mod copies;
 mod deviations;
 mod families;
 mod kept;

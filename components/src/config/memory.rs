@@ -113,11 +113,13 @@ pub enum Mapping {
     Hash,
     /// The remainder: consecutive numbers in turn.
     Modulo,
+    /// A permutation of each aligned block of 4,096 numbers, then the hash: as uneven as chance within a block.
+    Scatter,
 }
 
 impl Mapping {
     /// All mappings.
-    pub const ALL: [Mapping; 2] = [Self::Hash, Self::Modulo];
+    pub const ALL: [Mapping; 3] = [Self::Hash, Self::Modulo, Self::Scatter];
 }
 
 /// Policy that chooses the request that a memory channel serves next.

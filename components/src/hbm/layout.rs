@@ -44,7 +44,7 @@ impl Layout {
         let row = rest / per_group;
         // A stream with a distance of a power of two would stay in one bank without the hash.
         let rotation = match self.mapping {
-            Mapping::Hash => (u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32,
+            Mapping::Hash | Mapping::Scatter => (u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32,
             Mapping::Modulo => 0,
         };
         // The remainder of the rotation turns the bank in its group, the quotient turns the group.

@@ -13,10 +13,12 @@
 mod hash;
 mod interleave;
 mod modulo;
+mod scatter;
 
 pub use hash::Hash;
 pub use interleave::Interleave;
 pub use modulo::Modulo;
+pub use scatter::Scatter;
 
 use super::mem::{Crossing, LINE};
 use crate::config::{FarLines, GpuConfig, Mapping};
@@ -141,7 +143,12 @@ impl AddressMap {
 
     /// The interleave of the lines of a slice over `n` sets. It maps [`Home::local`].
     pub fn sets(&self, n: u32) -> Interleave {
-        Interleave::new(self.mappings.l2, n)
+        // A slice spreads its lines over the sets evenly in any case.
+        let mapping = match self.mappings.l2 {
+            Mapping::Scatter => Mapping::Hash,
+            mapping => mapping,
+        };
+        Interleave::new(mapping, n)
     }
 
     /// Number of groups.

@@ -1,8 +1,8 @@
-//! Microbenchmarks of clusters and bulk copies.
+//! Microbenchmarks of clusters.
 
 use super::chains::{spans_in, steps_in};
-use super::kernels::{Timed, sink, target};
-use super::lab::{Spans, slope};
+use super::kernels::{Timed, sink};
+use super::lab::Spans;
 use super::{Lab, Point};
 use crate::gpu::GpuError;
 
@@ -50,41 +50,4 @@ fn load(lab: &Lab, gpu: &str, size: u32, distance: u32, of: fn(&Spans) -> f64) -
     };
     let step = "ld.shared::cluster.u32 %r5, [%r4]; add.u32 %r4, %r4, %r5;";
     spans_in(lab, (gpu, &timed), step, (size.into(), 1), Some(size), [32, 96], of)
-}
-
-/// GB/s of bulk copies from memory: `y` CTAs, each copies `x` KB, waits, and copies the next.
-pub(super) fn bulk(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
-    let (bytes, ctas) = (point.x() * 1024, point.y());
-    let mut ghz = 0.0;
-    // On silicon the short run copies 256 MB, far more than the L2 holds.
-    let short = if lab.is_real() { (256 << 20) / (bytes * ctas) } else { 4 };
-    let cycles = slope([short, 3 * short], |copies| {
-        let mut bench = lab.bench(&point.gpu, &copy_text(&point.gpu, bytes, ctas, copies))?;
-        ghz = bench.core_ghz();
-        let source = bench.zeros::<u8>((bytes * ctas) as usize * (copies as usize + 1))?;
-        bench.cycles("k", (ctas, 1), &[&source])
-    })?;
-    Ok(f64::from(bytes * ctas) / cycles * ghz)
-}
-
-fn copy_text(gpu: &str, bytes: u32, ctas: u32, copies: u32) -> String {
-    let (version, target) = target(gpu);
-    let stride = bytes * ctas;
-    format!(
-        ".version {version}\n.target {target}\n.address_size 64\n\
-         .visible .entry k(.param .u64 src)\n{{\n\
-         .shared .align 128 .b8 sm[{bytes}]; .shared .align 8 .b64 bar;\n\
-         .reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %rd<20>;\n\
-         ld.param.u64 %rd1, [src]; cvta.to.global.u64 %rd1, %rd1;\n\
-         mov.u32 %r1, sm; mov.u32 %r2, bar; mov.u32 %r3, %ctaid.x; mul.wide.u32 %rd2, %r3, {bytes}; add.s64 %rd1, %rd1, %rd2;\n\
-         mbarrier.init.shared.b64 [%r2], 1; mov.u32 %r4, 0; mov.u32 %r5, 0;\n\
-         next:\n\
-         mbarrier.arrive.expect_tx.shared.b64 %rd4, [%r2], {bytes};\n\
-         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], {bytes}, [%r2];\n\
-         wait:\n\
-         mbarrier.try_wait.parity.shared.b64 %p1, [%r2], %r5; @!%p1 bra wait;\n\
-         xor.b32 %r5, %r5, 1; add.s64 %rd1, %rd1, {stride}; add.u32 %r4, %r4, 1;\n\
-         setp.lt.u32 %p2, %r4, {copies}; @%p2 bra next;\n\
-         ret;\n}}\n"
-    )
 }

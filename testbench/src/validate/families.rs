@@ -1,6 +1,6 @@
 //! The families, from one instruction to whole kernels.
 
-use super::{ErrorLimits, Family, cache, chains, clusters, memory, scenarios, tensor};
+use super::{ErrorLimits, Family, cache, chains, clusters, copies, memory, scenarios, tensor};
 
 macro_rules! silicon {
     ($name:literal) => {
@@ -22,7 +22,7 @@ const fn limits_with_plateaus(median: f64, p90: f64, row: f64, plateau: f64) -> 
 }
 
 /// All families.
-pub static FAMILIES: [Family; 15] = [
+pub static FAMILIES: [Family; 16] = [
     Family {
         name: "latency",
         title: "Latency of dependent instructions",
@@ -171,6 +171,16 @@ pub static FAMILIES: [Family; 15] = [
         limits: limits(10.0, 10.0, 10.0),
         is_quick: |point| point.x() * point.y() <= 256,
         silicon: silicon!("bulk"),
-        measure: clusters::bulk,
+        measure: copies::bulk,
+    },
+    Family {
+        name: "async-copies",
+        title: "Asynchronous copies from memory",
+        x_label: "threads of a block",
+        y_label: "blocks on each SM",
+        limits: limits(10.0, 10.0, 10.0),
+        is_quick: |point| point.x() * point.y() <= 64,
+        silicon: silicon!("async-copies"),
+        measure: copies::async_copies,
     },
 ];
