@@ -335,6 +335,15 @@ pub enum Arg {
 }
 
 impl Arg {
+    /// True if the argument holds the address of a target that `is_wanted` names.
+    pub(crate) fn has_address_of(&self, is_wanted: &dyn Fn(&Target) -> bool) -> bool {
+        match self {
+            Arg::Address(to, _) => is_wanted(to),
+            Arg::Struct(fields) => fields.iter().any(|field| field.has_address_of(is_wanted)),
+            _ => false,
+        }
+    }
+
     /// Alignment in a C structure, in bytes.
     pub(crate) fn alignment(&self) -> usize {
         match self {
