@@ -174,7 +174,7 @@ mod tests {
             is_spilled[value] = true;
         }
         assert_eq!(tree.peak(), 0);
-        // A live range that is added counts again.
+        // The register is live once more.
         tree.add(&ranges[2]);
         assert_eq!(tree.peak(), 1);
         assert_eq!(tree.cheapest_at_peak(|value| is_spilled[value.0 as usize], cost), None);

@@ -1,6 +1,6 @@
 //! Recomputation: a value that one cheap operation gives needs no slot.
 //!
-//! The operation is the *recipe* of the value. It runs again before each use, and the definition goes. All its registers have a single
+//! The operation is the *recipe* of the value. It runs before each use, and the definition goes. All its registers have a single
 //! definition before their uses, so the result has the same bits. It reads no predicate and writes none.
 //!
 //! A source has to stay in its register until the last use of the value. This is worth it in two cases. The source is live at all uses
@@ -12,7 +12,7 @@ use crate::lower::graph::{Graph, Values};
 use crate::lower::live::{self, LiveRanges};
 use warpwave_isa::opcode::Opcode;
 
-/// Minimum number of values that make it worth to keep a source for them. Assumed.
+/// Minimum number of live values for which a source is kept. Assumed.
 const SHARED: usize = 3;
 
 /// Recipes of all values, by the first register of each.
@@ -266,9 +266,9 @@ mod tests {
     #[test]
     fn value_of_a_register_with_two_definitions_has_no_recipe() {
         let value = op(Opcode::Lop3, VReg(1), &[SOURCE]);
-        let again = op(Opcode::Iadd3, SOURCE, &[SOURCE]);
+        let second = op(Opcode::Iadd3, SOURCE, &[SOURCE]);
         assert!(
-            recipes(&[value, again, store(VReg(1)), store(SOURCE)], 1)
+            recipes(&[value, second, store(VReg(1)), store(SOURCE)], 1)
                 .get(VReg(1))
                 .is_none()
         );
