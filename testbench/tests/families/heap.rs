@@ -70,7 +70,7 @@ fn heap_that_is_full_gives_0() {
     Kernel::of(&text(&body)).sizes(1, 1).output(&[7 + 16]).holds();
 }
 
-/// A heap of 4,096 bytes with a head of 256 has three blocks of 1,024 bytes, of 1,008 for the caller, and then three of 256.
+/// A heap of 4,096 bytes with a head of 256 has room for three blocks of 1,024 bytes and three of 256. Each has a header of 16.
 #[test]
 fn heap_has_the_size_of_the_preset() {
     let body = format!(
