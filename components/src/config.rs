@@ -196,6 +196,8 @@ pub struct Limits {
     pub shared_reserved_per_block: u32,
     /// Sizes that shared memory can take of the unified array, bytes, ascending.
     pub shared_carveouts: Vec<u32>,
+    /// Size of the heap of device `malloc`, bytes. CUDA sets it for the process, by `cudaLimitMallocHeapSize`.
+    pub heap_bytes: u64,
 }
 
 /// The block dispatcher.

@@ -167,7 +167,7 @@ impl<'a> Bench<'a> {
     /// If the program is not valid PTX. Also if the data or a launch does not match the program or the GPU.
     pub fn new(scenario: &'a Scenario, config: GpuConfig) -> Result<Self, BenchError> {
         let module = scenario
-            .module(config.sm.reconvergence.into())
+            .module(host::compiler_options(&config))
             .map_err(BenchError::Ptx)?;
         let unmet_requirements = module.unmet_requirements(config.compute_capability());
         let gpu = Gpu::new(config);

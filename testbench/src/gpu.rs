@@ -16,7 +16,7 @@ pub use warpwave_components::gpu::{BeforeL1Ports, Factory};
 use warpwave_components::preset;
 use warpwave_hw::clock::Pause;
 use warpwave_hw::time::Cycle;
-use warpwave_ptx::{Module as Ptx, Options};
+use warpwave_ptx::Module as Ptx;
 
 use crate::bench::{LaunchRun, run_grid};
 use crate::host::{self, Placement, Workspaces};
@@ -116,11 +116,7 @@ impl Gpu {
             findings,
             text: ptx.to_owned(),
         };
-        let options = Options {
-            // Convergence barriers and a stack need different code, so the code depends on the GPU.
-            reconvergence: self.machine.config().sm.reconvergence.into(),
-            ..Options::default()
-        };
+        let options = host::compiler_options(self.machine.config());
         // `false` compiles no kernel yet: a module may have many that are never launched.
         let module = warpwave_ptx::load_with(ptx, options, |_| false).map_err(refuse)?;
         let unmet = module.unmet_requirements(self.machine.config().compute_capability());

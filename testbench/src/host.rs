@@ -29,5 +29,18 @@ pub use launch::build_grid;
 pub(crate) use memory::allocate;
 pub use memory::{Placement, Region};
 
+use warpwave_components::config::GpuConfig;
+use warpwave_ptx::Options;
+
 #[cfg(test)]
 mod tests;
+
+/// Returns the options of the compiler for a GPU.
+pub(crate) fn compiler_options(config: &GpuConfig) -> Options {
+    Options {
+        // Convergence barriers and a stack need different code.
+        reconvergence: config.sm.reconvergence.into(),
+        heap_bytes: config.limits.heap_bytes,
+        ..Options::default()
+    }
+}

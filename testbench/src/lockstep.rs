@@ -24,7 +24,7 @@ use warpwave_components::storage::Storage;
 use warpwave_isa::program::Program;
 
 use crate::bench::{self, Bench, BenchError};
-use crate::host::{Placement, Region, steps};
+use crate::host::{self, Placement, Region, steps};
 use crate::reference::{self, Checks, Findings, Memory, ReferenceError, Until};
 use crate::scenario::dtype::{Dtype, Number};
 use crate::scenario::{Buffer, Expect, Scenario};
@@ -177,7 +177,7 @@ pub fn check_memory(
 ) -> Result<Vec<CheckedLaunch>, BenchError> {
     let until = until.into();
     let module = scenario
-        .module(config.sm.reconvergence.into())
+        .module(host::compiler_options(config))
         .map_err(BenchError::Ptx)?;
     let storage = Storage::new(config.memory_bytes);
     let mut placement = Placement::new(scenario, &module, &storage).map_err(BenchError::Host)?;

@@ -62,7 +62,6 @@ pub use similar::nearest;
 
 use dtype::{Dtype, Number};
 use expr::{Binary, Node};
-use warpwave_isa::flow::Reconvergence;
 use warpwave_ptx::{Diagnostic, Module, Options, PassSet};
 
 /// A scenario, ready to run.
@@ -336,6 +335,15 @@ pub enum Arg {
 }
 
 impl Arg {
+    /// True if the argument holds the address of a target that `is_wanted` names.
+    pub(crate) fn has_address_of(&self, is_wanted: &dyn Fn(&Target) -> bool) -> bool {
+        match self {
+            Arg::Address(to, _) => is_wanted(to),
+            Arg::Struct(fields) => fields.iter().any(|field| field.has_address_of(is_wanted)),
+            _ => false,
+        }
+    }
+
     /// Alignment in a C structure, in bytes.
     pub(crate) fn alignment(&self) -> usize {
         match self {
@@ -463,15 +471,15 @@ impl Scenario {
         Draft::load(path)?.build(None)
     }
 
-    /// Loads the program for a GPU with this progress of diverged lanes. Compiles the kernels that are launched.
+    /// Loads the program with the options of a GPU. Compiles the kernels that are launched.
     ///
     /// # Errors
     /// Every malformed part of the text.
-    pub(crate) fn module(&self, reconvergence: Reconvergence) -> Result<Arc<Module>, Vec<Diagnostic>> {
+    pub(crate) fn module(&self, of_gpu: Options) -> Result<Arc<Module>, Vec<Diagnostic>> {
         let options = Options {
             max_registers: self.max_registers,
-            reconvergence,
             skipped_passes: self.skipped_passes,
+            ..of_gpu
         };
         // Other kernels of the file are not compiled: they may need what the model does not support.
         warpwave_ptx::load_with(&self.ptx, options, |kernel| self.launches_kernel(kernel))

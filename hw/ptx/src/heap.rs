@@ -9,13 +9,18 @@
 //! - A request of 0 bytes, or one that does not fit, returns 0. Among concurrent requests, one that fails may use up the rest.
 //! - `free` of 0 has no effect. `free` of another pointer that `malloc` did not return, or of a freed one, traps.
 //! - `free` releases, and the `malloc` that gives the block to another thread acquires: CUDA's are safe for threads.
+//! - [`Options::heap_bytes`](crate::Options::heap_bytes) is the size of the heap, with 256 bytes of its own data.
 //! - The heap lives as long as the module: blocks survive a launch.
 
 use crate::ast::Module;
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
-/// Size of the heap in bytes: CUDA's default.
+/// Default size of the heap in bytes, as in CUDA.
 pub const HEAP_BYTES: u64 = 8 << 20;
+
+/// Sizes that the heap can have, in bytes. Its own data take 256, and the code computes the size of a block in 32 bits.
+pub const HEAP_RANGE: RangeInclusive<u64> = 1 << 10..=1 << 30;
 
 /// Bytes before the first block.
 const HEADER_BYTES: u64 = 256;
@@ -30,7 +35,9 @@ pub(crate) const WRONG_FREE: &str = "the pointer is from `malloc`, and no other 
 const FUNCTIONS: [&str; 2] = ["malloc", "free"];
 
 /// Returns the text, with the library appended if the module declares one of its functions without a body.
-pub(crate) fn with_library<'t>(text: &'t str, module: &Module<'_>) -> Cow<'t, str> {
+///
+/// The heap has `heap_bytes`, clamped to [`HEAP_RANGE`].
+pub(crate) fn with_library<'t>(text: &'t str, module: &Module<'_>, heap_bytes: u64) -> Cow<'t, str> {
     // CUDA declares `malloc` and `free` as functions without a body.
     let is_open = |name: &str| {
         let mut named = module
@@ -43,9 +50,10 @@ pub(crate) fn with_library<'t>(text: &'t str, module: &Module<'_>) -> Cow<'t, st
     if !FUNCTIONS.into_iter().any(is_open) {
         return Cow::Borrowed(text);
     }
+    let heap_bytes = heap_bytes.clamp(*HEAP_RANGE.start(), *HEAP_RANGE.end());
     let library = include_str!("lower/routines/heap.ptx")
-        .replace("HEAP_BYTES", &HEAP_BYTES.to_string())
-        .replace("BLOCK_BYTES", &(HEAP_BYTES - HEADER_BYTES).to_string());
+        .replace("HEAP_BYTES", &heap_bytes.to_string())
+        .replace("BLOCK_BYTES", &(heap_bytes - HEADER_BYTES).to_string());
     // Behind the text, so that spans and lines of the text stay as they are.
     Cow::Owned(format!("{text}\n{library}"))
 }

@@ -161,8 +161,8 @@ pub fn load(text: &str, is_wanted: impl Fn(&str) -> bool) -> Result<Arc<Module>,
 /// The least cap on the registers of a thread. The vendor's assembler raises a smaller cap to it.
 pub const MIN_REGISTER_CAP: u8 = 16;
 
-/// Options of the compiler. Results of a kernel do not depend on them, but whether it ends may depend on `reconvergence`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Options of the compiler. Results of a kernel depend on `heap_bytes` only, but whether it ends may depend on `reconvergence`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Most registers per thread, as nvcc's `--maxrregcount`. At least [`MIN_REGISTER_CAP`]. Further values are spilled to local memory.
     /// The limits of the kernel's own directives apply too.
@@ -171,6 +171,20 @@ pub struct Options {
     pub reconvergence: Reconvergence,
     /// Passes left out. Without one, a kernel has more instructions, takes more cycles, or needs more registers.
     pub skipped_passes: PassSet,
+    /// Size of the heap of device `malloc` in bytes, clamped to [`heap::HEAP_RANGE`].
+    pub heap_bytes: u64,
+}
+
+impl Default for Options {
+    /// The values of CUDA, with all passes.
+    fn default() -> Options {
+        Options {
+            max_registers: None,
+            reconvergence: Reconvergence::default(),
+            skipped_passes: PassSet::EMPTY,
+            heap_bytes: heap::HEAP_BYTES,
+        }
+    }
 }
 
 /// Returns the module of a PTX text as [`load`] does, compiled with `options`.
@@ -195,7 +209,7 @@ pub fn load_with(
 /// Returns the errors of [`compile`], or the kernel's unsupported instructions.
 pub fn stages(text: &str, entry: &str) -> Result<Vec<(&'static str, String)>, Vec<Diagnostic>> {
     // The device heap is PTX too. A text that calls `malloc` is parsed a second time, with the heap's code behind it.
-    let text = heap::with_library(text, &parse(text)?);
+    let text = heap::with_library(text, &parse(text)?, heap::HEAP_BYTES);
     let module = parse(&text)?;
     let (checked, _) = check::check(&module);
     let layout = ModuleLayout::of(&checked, &mut Vec::new());

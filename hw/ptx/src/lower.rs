@@ -234,7 +234,7 @@ fn lower_selected(
 ) -> Result<Program, Vec<Diagnostic>> {
     code.skipped = skipped;
     code.all_diverge = skipped.contains("uniformity");
-    code.keeps_constants = skipped.contains("remat");
+    code.spills_to_memory = skipped.contains("remat");
     code.keeps_products = skipped.contains(VALUE_PASS);
     // `copy_prop 2` is left out with `copy_prop`. `contract` runs in any case: it clears its marks.
     let is_wanted = |name: &str| name == VALUE_PASS || !skipped.contains(name.split(' ').next().unwrap_or(name));

@@ -236,7 +236,7 @@ pub(crate) fn read(text: &str, options: Options, is_wanted: impl Fn(&str) -> boo
     if !directives.is_empty() {
         return Err(directives);
     }
-    match heap::with_library(text, module) {
+    match heap::with_library(text, module, options.heap_bytes) {
         Cow::Borrowed(_) => build((text, text.len()), module, &checked, options, is_wanted),
         Cow::Owned(whole) => {
             let module = parse::parse(&whole).module;

@@ -7,8 +7,8 @@
 /// `unroll` writes the iterations of a loop one after the other.
 ///
 /// The other passes put the code into a form that the machine can run. `uniformity` finds the branches on which all lanes agree. Without
-/// it, every branch reconverges at a barrier. `remat` moves a constant into a register before each use where registers run out. Without it,
-/// constants are kept in local memory, as other values are.
+/// it, every branch reconverges at a barrier. `remat` computes a cheap value before each use where registers run out. Without it, such a
+/// value is kept in local memory, as other values are.
 pub const OPTIONAL_PASSES: [&str; 13] = [
     "copy_prop",
     "addresses",

@@ -379,6 +379,37 @@ fn constant_needs_local_memory_only_without_its_pass() {
     assert!(needs_without(&text, &["copy_prop", "remat"]).spilled > 0);
 }
 
+/// Returns a kernel that computes 300 addresses before a loop, each by `address` from `%b`. Each turn loads from all of them.
+fn addresses_before_a_loop(address: impl Fn(usize) -> String) -> String {
+    let (addresses, loads): (String, String) = (0..300)
+        .map(|n| {
+            (
+                address(n),
+                format!("ld.shared.f32 %x, [%a{n}];\nadd.f32 %sum, %sum, %x;\n"),
+            )
+        })
+        .unzip();
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p, .param .u32 steps) {{\n.shared .align 16 .b8 tile[32768];\n\
+         .reg .f32 %sum, %x;\n.reg .b32 %a<300>, %b, %step, %steps;\n.reg .pred %more;\n.reg .b64 %p;\n\
+         ld.param.u64 %p, [p];\nld.param.u32 %steps, [steps];\nmov.u32 %b, %tid.x;\nmov.u32 %step, 0;\nmov.f32 %sum, 0f00000000;\n\
+         {addresses}again:\nbar.sync 0;\n{loads}add.s32 %step, %step, 1;\nsetp.lt.s32 %more, %step, %steps;\n@%more bra again;\n\
+         st.global.f32 [%p], %sum;\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn addresses_of_one_register_are_computed_before_their_uses_and_not_spilled() {
+    // ptxas 13.5 spills none of them.
+    let xor = addresses_before_a_loop(|n| format!("xor.b32 %a{n}, %b, {};\n", 64 * (n + 1)));
+    let product = addresses_before_a_loop(|n| format!("mul.lo.s32 %a{n}, %b, {};\n", 2 * n + 3));
+    let sum = addresses_before_a_loop(|n| format!("mad.lo.s32 %a{n}, %b, {}, %steps;\n", 2 * n + 3));
+    for text in [xor, product, sum] {
+        let needs = of_kernel(&allocated(&text), "k").unwrap();
+        assert_eq!(needs.spilled, 0, "{text}");
+    }
+}
+
 /// Returns a kernel that multiplies `n` pairs of tiles in shared memory. It keeps one generic address for each tile, as nvcc does.
 fn products_of_tiles(n: usize) -> String {
     let addresses: String = (0..2 * n)

@@ -58,6 +58,21 @@ impl Workspaces {
     }
 }
 
+/// Compute capability of the first GPUs with cooperative launches: 6.0 (CUDA programming guide).
+const MIN_CAPABILITY: u32 = 60;
+
+/// Checks that the GPU has cooperative launches.
+pub(super) fn check_capability(entry: &str, config: &GpuConfig) -> Result<(), HostError> {
+    if config.compute_capability() >= MIN_CAPABILITY {
+        return Ok(());
+    }
+    Err(HostError::NotCooperative {
+        entry: entry.to_owned(),
+        gpu: config.name.clone(),
+        capability: (config.cc_major, config.cc_minor),
+    })
+}
+
 /// Checks that the GPU holds all CTAs of a cooperative grid at once: each waits for all others.
 pub(super) fn check_residency(
     grid: [u32; 3],

@@ -101,9 +101,9 @@ pub enum HostError {
         /// The reference.
         name: String,
     },
-    /// An address names neither a buffer nor a variable in device memory.
+    /// An address names neither a buffer nor a variable.
     #[error(
-        "neither a buffer nor a .global variable of the program is named `{name}`{}",
+        "neither a buffer nor a .global or .const variable of the program is named `{name}`{}",
         .nearest.as_ref().map_or(String::new(), |name| format!("; did you mean `{name}`?"))
     )]
     UnknownAddress {
@@ -181,6 +181,20 @@ pub enum HostError {
         entry: String,
         /// The reason.
         fault: ClusterFault,
+    },
+    /// The GPU is older than cooperative launches.
+    #[error(
+        "kernel `{entry}` cannot be launched: a cooperative launch needs compute capability 6.0, and {gpu} has {}.{}; \
+         take another --gpu, or remove `cooperative`",
+        .capability.0, .capability.1
+    )]
+    NotCooperative {
+        /// The kernel.
+        entry: String,
+        /// The GPU.
+        gpu: String,
+        /// Its compute capability, major and minor.
+        capability: (u32, u32),
     },
     /// The GPU does not hold all CTAs of a cooperative grid at once.
     #[error("kernel `{entry}` cannot be launched: {fault}")]

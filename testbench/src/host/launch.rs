@@ -13,7 +13,7 @@ use warpwave_isa::program::{ClusterRequirement, Program, Requirements};
 use warpwave_isa::space::bank0;
 use warpwave_ptx::{ADDRESS_BANK, Module};
 
-use super::cooperative::check_residency;
+use super::cooperative::{check_capability, check_residency};
 use super::module::words;
 use super::{ClusterFault, HostError, Placement, Workspaces};
 use crate::scenario::{Arg, Image, Launch, Tiles};
@@ -54,6 +54,7 @@ pub fn build_grid(
     // The other banks hold constants and addresses of the module, equal for all launches.
     constants[0] = param_bank(launch, &program, placement)?;
     if launch.is_cooperative {
+        check_capability(program.name(), config)?;
         check_residency(launch.grid, cluster, config, &fit).map_err(|fault| HostError::NotResident {
             entry: program.name().to_owned(),
             fault,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use warpwave_components::storage::Storage;
 use warpwave_isa::exec::texture::Texture;
-use warpwave_ptx::{CONSTANTS_COPY, Module, printf};
+use warpwave_ptx::{Module, printf};
 
 use super::HostError;
 use super::module;
@@ -23,7 +23,7 @@ pub struct Placement {
     pub references: Vec<Option<Texture>>,
     /// Address of the `vprintf` buffer. `None` if the module does not call `vprintf`.
     pub print: Option<u64>,
-    /// Address of the copy of the constants. `None` if the module takes no address of one.
+    /// Address of the copy of the constants. `None` if neither the module nor the scenario takes the address of one.
     pub(super) constants: Option<u64>,
     /// Constant banks by number, in words. Each launch has its own bank 0.
     pub(super) banks: Vec<Vec<u32>>,
@@ -59,8 +59,9 @@ impl Placement {
         let given = Given {
             globals: &scenario.globals,
             pointers: &scenario.pointers,
+            takes_constants: takes_constants(scenario, program),
         };
-        let (globals, banks) = module::place(&given, program, storage, &mut regions)?;
+        let placed = module::place(&given, program, storage, &mut regions)?;
         check_offsets(scenario, &regions)?;
         // After all allocations: a pointer may lead to a buffer or variable that comes later.
         let targets = scenario.pointers.iter();
@@ -72,12 +73,12 @@ impl Placement {
         }
         Ok(Placement {
             targets,
-            globals,
-            print: module::variable_address(program, &banks, printf::BUFFER),
-            constants: module::variable_address(program, &banks, CONSTANTS_COPY),
+            globals: placed.globals,
+            print: module::variable_address(program, &placed.banks, printf::BUFFER),
+            constants: placed.copy,
             references: module::references(scenario, program, &buffers)?,
             buffers,
-            banks,
+            banks: placed.banks,
             regions,
         })
     }
@@ -88,15 +89,15 @@ impl Placement {
     /// If memory is full.
     pub fn of_module(program: &Module, storage: &Storage) -> Result<Placement, HostError> {
         let mut regions = Vec::new();
-        let (globals, banks) = module::place(&Given::default(), program, storage, &mut regions)?;
+        let placed = module::place(&Given::default(), program, storage, &mut regions)?;
         Ok(Placement {
             references: vec![None; program.references.len()],
             buffers: Vec::new(),
             targets: Vec::new(),
-            globals,
-            print: module::variable_address(program, &banks, printf::BUFFER),
-            constants: module::variable_address(program, &banks, CONSTANTS_COPY),
-            banks,
+            globals: placed.globals,
+            print: module::variable_address(program, &placed.banks, printf::BUFFER),
+            constants: placed.copy,
+            banks: placed.banks,
             regions,
         })
     }
@@ -128,9 +129,22 @@ impl Placement {
 pub(super) struct Given<'a> {
     pub globals: &'a [Buffer],
     pub pointers: &'a [Pointers],
+    /// True if an address leads to a constant.
+    pub takes_constants: bool,
 }
 
-/// The address of a target. `regions` has the buffers of the scenario, then the variables of the module.
+/// True if the scenario has the address of a constant, in initial elements or in arguments.
+fn takes_constants(scenario: &Scenario, program: &Module) -> bool {
+    let is_constant = |to: &Target| match to {
+        Target::Variable(name) => program.constants.iter().any(|constant| constant.name == *name),
+        Target::Buffer(_) => false,
+    };
+    let mut args = scenario.launches.iter().flat_map(|launch| &launch.args);
+    scenario.pointers.iter().any(|pointers| is_constant(&pointers.to))
+        || args.any(|arg| arg.has_address_of(&is_constant))
+}
+
+/// The address of a target. `regions` has the buffers of the scenario, then the module's variables.
 pub(super) fn address_of(to: &Target, regions: &[Region], n_buffers: usize) -> Result<u64, HostError> {
     match to {
         Target::Buffer(index) => Ok(regions[*index].first),

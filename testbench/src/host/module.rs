@@ -9,10 +9,18 @@ use super::HostError;
 use super::memory::{Given, Region, address_of, allocate, filled};
 use crate::scenario::{Buffer, CheckedData, Scenario};
 
-/// Addresses of the scenario's variables (`None` for constants), and the constant banks.
-type Placed = (Vec<Option<u64>>, Vec<Vec<u32>>);
+/// The placed variables of a module.
+pub(super) struct Placed {
+    /// Addresses of the scenario's variables. `None` for constants.
+    pub globals: Vec<Option<u64>>,
+    /// Address of the copy of the constants in device memory, if there is one.
+    pub copy: Option<u64>,
+    pub banks: Vec<Vec<u32>>,
+}
 
 /// Places all variables of the module, and appends the ones in device memory to `regions`.
+///
+/// A constant whose address the scenario takes is in device memory too: CUDA gives the host such an address.
 pub(super) fn place(
     given: &Given<'_>,
     module: &Module,
@@ -33,11 +41,19 @@ pub(super) fn place(
             bytes: global.bytes.len() as u64,
         });
     }
-    let mut constant = module.constant_image.clone();
-    relocate(&mut constant, &module.constant_relocations, &addresses);
-    // The scenario's bytes replace the program's after relocation, so they may overwrite addresses.
     // `regions` held the buffers of the scenario when the call began.
     let n_buffers = regions.len() - addresses.len();
+    let mut constant = module.constant_image.clone();
+    let copy = copy_of_constants(given, module, storage, &addresses)?;
+    if let Some(copy) = copy.filter(|_| given.takes_constants) {
+        regions.extend(module.constants.iter().map(|constant| Region {
+            name: constant.name.clone(),
+            first: copy + u64::from(constant.offset),
+            bytes: constant.bytes.into(),
+        }));
+    }
+    relocate(&mut constant, &module.constant_relocations, &addresses);
+    // The scenario's bytes replace the program's after relocation, so they may overwrite addresses.
     let targets = given.pointers.iter();
     let targets = targets.map(|pointers| address_of(&pointers.to, regions, n_buffers));
     let targets = targets.collect::<Result<Vec<_>, _>>()?;
@@ -47,14 +63,35 @@ pub(super) fn place(
         placed.push(overwrite(buffer, &init, module, storage, &addresses, &mut constant)?);
     }
     // The copy holds what the bank holds, with the scenario's bytes.
-    if let Some(copy) = module.globals.iter().position(|global| global.name == CONSTANTS_COPY) {
-        storage.write(addresses[copy], &constant);
+    if let Some(copy) = copy {
+        storage.write(copy, &constant);
     }
     let mut banks = vec![Vec::new(); usize::from(CONST_BANK.max(ADDRESS_BANK)) + 1];
     banks[usize::from(CONST_BANK)] = words(&constant);
     // Generated code takes the address of a variable from here: 8 bytes each, in the module's order.
     banks[usize::from(ADDRESS_BANK)] = words(&addresses.iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<_>>());
-    Ok((placed, banks))
+    Ok(Placed {
+        globals: placed,
+        copy,
+        banks,
+    })
+}
+
+/// Returns the address of the copy of the constants. The module has a copy if its code takes the address of a constant.
+fn copy_of_constants(
+    given: &Given<'_>,
+    module: &Module,
+    storage: &Storage,
+    addresses: &[u64],
+) -> Result<Option<u64>, HostError> {
+    let of_module = module.globals.iter().position(|global| global.name == CONSTANTS_COPY);
+    match of_module {
+        Some(copy) => Ok(Some(addresses[copy])),
+        None if given.takes_constants => {
+            allocate(storage, CONSTANTS_COPY, module.constant_image.len() as u64).map(Some)
+        }
+        None => Ok(None),
+    }
 }
 
 /// The image of each reference of the module.

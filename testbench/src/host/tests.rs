@@ -1,5 +1,6 @@
 //! Tests of placement and grids of small modules, against layouts computed by hand.
 
+use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 use warpwave_components::proto::launch::Grid;
 use warpwave_components::storage::Storage;
@@ -8,7 +9,7 @@ use warpwave_ptx::{ADDRESS_BANK, CONST_BANK, Module};
 
 use super::*;
 use crate::scenario::dtype::Dtype;
-use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario};
+use crate::scenario::{Arg, Buffer, Launch, Layout, Scenario, Target};
 
 const MODULE: &str = "
 .version 7.8
@@ -153,6 +154,28 @@ fn module_variables_have_addresses_and_initial_values() {
 }
 
 #[test]
+fn address_of_a_constant_leads_to_a_copy_in_device_memory() {
+    let storage = Storage::new(1 << 20);
+    let to = |offset| Arg::Address(Target::Variable("scale".to_owned()), offset);
+    let given = buffer("scale", Dtype::U32, [8u32, 10].map(u32::to_le_bytes).concat());
+    let mut scenario = scenario(vec![given]);
+    // No code of the module takes the address, so without the argument there is no copy.
+    let without = Placement::new(&scenario, &module(), &storage).unwrap();
+    scenario.launches = vec![launch(Some("k"), 32, vec![Arg::Struct(vec![to(4)])])];
+    let placement = Placement::new(&scenario, &module(), &storage).unwrap();
+    assert_eq!(without.regions.len() + 1, placement.regions.len());
+
+    let target = Target::Variable("scale".to_owned());
+    let second = placement.address_of(&target, 4).unwrap();
+    // The scenario's values, as in the constant bank.
+    assert_eq!([storage.load(second - 4), storage.load(second)], [8, 10]);
+    assert_eq!(
+        placement.address_of(&target, 9).unwrap_err().to_string(),
+        "an address is 9 bytes from the start of module variable `scale`, which has 8; give a smaller offset"
+    );
+}
+
+#[test]
 fn variable_without_init_keeps_the_bytes_of_its_program() {
     let storage = Storage::new(1 << 20);
     let unset = |name: &str, dtype, n| Buffer {
@@ -276,10 +299,14 @@ fn launch_that_does_not_match_its_kernel_is_refused() {
 
 /// A cooperative launch of `grid` blocks of one thread, on `tiny` with three SMs.
 fn cooperative(entry: &str, grid: u32, cluster: Option<u32>) -> Result<Grid, HostError> {
-    let storage = Storage::new(1 << 20);
-    let placement = Placement::new(&scenario(Vec::new()), &module(), &storage)?;
     let sms = ("topology.sms_per_tpc".to_owned(), "3".to_owned());
     let config = preset::load("tiny", &[sms]).unwrap().config;
+    cooperative_on(config, entry, grid, cluster)
+}
+
+fn cooperative_on(config: GpuConfig, entry: &str, grid: u32, cluster: Option<u32>) -> Result<Grid, HostError> {
+    let storage = Storage::new(1 << 20);
+    let placement = Placement::new(&scenario(Vec::new()), &module(), &storage)?;
     let launch = Launch {
         grid: [1, grid, 1],
         cluster: cluster.map(|n| [1, n, 1]),
@@ -312,6 +339,25 @@ fn workspaces_of_launches_share_allocations_and_no_words() {
     let all = [(); 3].map(|()| workspaces.take(&storage).unwrap());
     assert_eq!(storage.allocations().len(), 2);
     assert!(all.is_sorted_by(|a, b| a + 8 <= *b), "{all:x?}");
+}
+
+#[test]
+fn cooperative_launch_needs_compute_capability_6_0() {
+    let on = |major: u32, minor: u32| {
+        let config = preset::load("tiny", &[]).unwrap().config;
+        let config = GpuConfig {
+            cc_major: major,
+            cc_minor: minor,
+            ..config
+        };
+        cooperative_on(config, "bounded", 1, None)
+    };
+    assert!(on(6, 0).is_ok());
+    assert_eq!(
+        on(5, 3).unwrap_err().to_string(),
+        "kernel `bounded` cannot be launched: a cooperative launch needs compute capability 6.0, and tiny has 5.3; \
+         take another --gpu, or remove `cooperative`"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::Reached;
 use super::draw::one_of;
 use super::random_programs::RandomProgram;
 use crate::bench;
-use crate::host::Placement;
+use crate::host::{self, Placement};
 use crate::reference::{self, Memory};
 use crate::scenario::Scenario;
 
@@ -97,7 +97,7 @@ fn passes(bits: u16) -> PassSet {
 /// The bytes of each buffer after the launches. `None` if the program needs more registers than its limit. Notes its instructions.
 fn buffers(scenario: &Scenario, config: &GpuConfig, reached: &mut Reached) -> Option<Vec<Vec<u8>>> {
     let fails = |what: String| -> ! { panic!("{what}\nof this program:\n{}", scenario.ptx) };
-    let module = match scenario.module(config.sm.reconvergence.into()) {
+    let module = match scenario.module(host::compiler_options(config)) {
         Ok(module) => module,
         Err(findings) => fails(format!("{findings:?}")),
     };

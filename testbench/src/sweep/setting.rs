@@ -13,8 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use thiserror::Error;
-use warpwave_isa::flow::Reconvergence;
-use warpwave_ptx::{MIN_REGISTER_CAP, Module};
+use warpwave_ptx::{MIN_REGISTER_CAP, Module, Options};
 
 use crate::report::units::count;
 use crate::scenario::dtype::Number;
@@ -154,7 +153,7 @@ fn places(scenario: &Scenario, name: &str) -> Result<BTreeSet<(usize, String)>, 
     if let Some(place) = place {
         return Ok(launches.map(|launch| (launch, place.clone())).collect());
     }
-    let module = scenario.module(Reconvergence::default()).ok();
+    let module = scenario.module(Options::default()).ok();
     let place = |launch: usize| {
         let names = parameters(module.as_ref()?, &scenario.launches[launch]);
         let index = names.iter().position(|parameter| parameter == key)?;
@@ -244,8 +243,8 @@ fn set_parameter(
     (name, key): (&str, &str),
     value: &str,
 ) -> Result<(), SettingError> {
-    // Names of parameters do not depend on the code, so any reconvergence does.
-    let module = scenario.module(Reconvergence::default()).ok();
+    // Names of parameters do not depend on the code, so any options do.
+    let module = scenario.module(Options::default()).ok();
     let (mut known, mut is_found) = (Vec::new(), false);
     for launch in &mut scenario.launches[launches] {
         let names = module

@@ -70,6 +70,30 @@ fn heap_that_is_full_gives_0() {
     Kernel::of(&text(&body)).sizes(1, 1).output(&[7 + 16]).holds();
 }
 
+/// A heap of 4,096 bytes with a head of 256 has room for three blocks of 1,024 bytes and three of 256. Each has a header of 16.
+#[test]
+fn heap_has_the_size_of_the_preset() {
+    let body = format!(
+        "mov.u32 %r4, 0;\nmov.u32 %r5, 0;\nask:\n{}setp.ne.u64 %p0, %d3, 0;\n@%p0 add.u32 %r4, %r4, 1;\n\
+         {}setp.ne.u64 %p0, %d4, 0;\n@%p0 add.u32 %r4, %r4, 16;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p0, %r5, 10;\n@%p0 bra ask;\n\
+         st.global.u32 [%d1], %r4;",
+        malloc("%d3", "1008"),
+        malloc("%d4", "240")
+    );
+    // Pairs of 1,280 bytes: three take all 3,840.
+    Kernel::of(&text(&body))
+        .set(&["limits.heap_bytes=4096"])
+        .sizes(1, 1)
+        .output(&[3 + 3 * 16])
+        .holds();
+    // 256 bytes less: the third pair has no room for its small block.
+    Kernel::of(&text(&body))
+        .set(&["limits.heap_bytes=4095"])
+        .sizes(1, 1)
+        .output(&[3 + 2 * 16])
+        .holds();
+}
+
 #[test]
 fn wrong_free_traps() {
     let twice = [malloc("%d2", "100"), free("%d2"), free("%d2")].concat();

@@ -23,6 +23,9 @@ const KERNELS: &str = include_str!("kernels.ptx");
 /// A program for a GPU of compute capability 8.6.
 const FOR_8_6: &str = ".version 7.8\n.target sm_86\n.address_size 64\n.visible .entry k() { ret; }\n";
 
+/// Counts the blocks of 1,000 bytes that `malloc` returns, up to eight.
+const HEAP: &str = include_str!("heap.ptx");
+
 /// Cycle limit of a launch, for changes that make it very slow.
 const LIMIT: u64 = 80_000;
 
@@ -47,7 +50,7 @@ const ROOM: Sets = &[
 ];
 
 /// The probes, the quickest first.
-const PROBES: [Probe; 20] = [
+const PROBES: [Probe; 21] = [
     Probe {
         base: &[("limits.shared_per_block_max", "47104")],
         look: residency,
@@ -127,6 +130,10 @@ const PROBES: [Probe; 20] = [
     Probe {
         base: &[],
         look: |config| scenario("transpose_naive", config),
+    },
+    Probe {
+        base: &[("limits.heap_bytes", "4096")],
+        look: heap,
     },
 ];
 
@@ -231,6 +238,16 @@ fn two_launches(config: GpuConfig) -> Result<String, String> {
 /// Loads, stores and atomics over more lines than the caches hold.
 fn traffic(config: GpuConfig) -> Result<String, String> {
     kernel("traffic", config, (6, 192), &[132, 3]).map_err(|error| error.to_string())
+}
+
+/// Blocks of the device heap, until it is full or has given eight.
+fn heap(config: GpuConfig) -> Result<String, String> {
+    let mut gpu = Gpu::with_factory(config, &Factory::new()).map_err(|error| error.to_string())?;
+    let module = gpu.load(HEAP).unwrap();
+    let count = gpu.buffer(&[0u32]).unwrap();
+    let launched = gpu.launch(&module, "k", (1, 1), &[&count]);
+    launched.map_err(|error| error.to_string())?;
+    Ok(format!("{:?}", gpu.read(&count)))
 }
 
 /// Residency of CTAs of several shapes: threads, registers of a thread, bytes of shared memory.

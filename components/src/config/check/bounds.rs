@@ -32,6 +32,10 @@ const MAX_BUFFERED: u32 = u8::MAX as u32;
 /// Minimum of `gigathread.standstill_cycles`: longer than a store is in flight on any part.
 const SHORTEST_PERIOD: u64 = 10_000;
 
+/// Bounds of `limits.heap_bytes`. The heap's own data take 256 bytes, and the size of a block has 32 bits.
+const SMALLEST_HEAP: u64 = 1 << 10;
+const LARGEST_HEAP: u64 = 1 << 30;
+
 /// Keys that may be zero.
 const MAY_BE_ZERO: [&str; 25] = [
     "cc_minor",
@@ -111,6 +115,12 @@ pub(super) fn check_bounds(config: &GpuConfig, faults: &mut Faults) {
     faults.at_most(entry!(config.limits.max_threads_per_block), MAX_BLOCK_THREADS, why);
     let why = "a limit of the simulator";
     faults.at_most(entry!(config.limits.max_blocks_per_sm), MAX_CTAS, why);
+    faults.at_least(
+        entry!(config.limits.heap_bytes),
+        SMALLEST_HEAP,
+        "a limit of the simulator",
+    );
+    faults.at_most(entry!(config.limits.heap_bytes), LARGEST_HEAP, why);
     faults.at_most(entry!(config.sm.ibuffer_entries), MAX_BUFFERED, why);
     if let (1.., Some(&largest)) = (config.cluster.max_ctas, config.limits.shared_carveouts.last()) {
         let why = "a limit of the simulator: the bytes that a packet between SMs can name";

@@ -245,6 +245,25 @@ fn block_with_more_shared_memory_than_the_largest_carveout_is_named() {
 }
 
 #[test]
+fn heap_out_of_bounds_is_named() {
+    let found = |bytes: u64| faults(|gpu| gpu.limits.heap_bytes = bytes);
+    let rule = "a limit of the simulator";
+    assert_eq!(
+        found(1023),
+        [format!("`limits.heap_bytes` is 1023: it must be at least 1024, {rule}")]
+    );
+    let most = 1 << 30;
+    assert_eq!(
+        found(most + 1),
+        [format!(
+            "`limits.heap_bytes` is {}: it must be at most {most}, {rule}",
+            most + 1
+        )]
+    );
+    assert!(found(1024).is_empty() && found(most).is_empty());
+}
+
+#[test]
 fn interval_that_is_no_power_of_two_is_named() {
     let found = faults(|gpu| gpu.sm.pipes.fp64.interval = 3);
     assert_eq!(found, ["`sm.pipes.fp64.interval` is 3: it must be a power of two"]);

@@ -303,8 +303,8 @@ pub(crate) struct Code {
     pub keeps_loops: bool,
     /// True if no product and sum become a multiply-add.
     pub keeps_products: bool,
-    /// True if spilled constants have slots in local memory.
-    pub keeps_constants: bool,
+    /// True if every spilled value has a slot in local memory, and no operation is repeated.
+    pub spills_to_memory: bool,
     /// Progress of diverged lanes on the GPU.
     pub reconvergence: Reconvergence,
 }

@@ -29,6 +29,12 @@ pub(super) fn overlap(a: &[(u32, u32)], b: &[(u32, u32)]) -> bool {
     false
 }
 
+/// True if a register is live at this time.
+pub(super) fn contains(ranges: &[(u32, u32)], time: u32) -> bool {
+    let next = &ranges[ranges.partition_point(|range| range.1 <= time)..];
+    next.first().is_some_and(|range| range.0 <= time)
+}
+
 /// Returns the maximum number of registers that are live at the same time.
 pub(super) fn peak(ranges: &[LiveRanges]) -> usize {
     let end = ranges
@@ -58,6 +64,24 @@ pub(super) fn merge(times: &mut LiveRanges, more: &[(u32, u32)]) {
     let last = times.partition_point(|range| range.0 <= ends).max(first);
     let between = [&times[first..last], more].concat();
     times.splice(first..last, sorted(between));
+}
+
+/// Returns the times of `all` that are outside `taken`.
+pub(super) fn without(all: &[(u32, u32)], taken: &[(u32, u32)]) -> LiveRanges {
+    let mut rest = LiveRanges::new();
+    for &(mut start, end) in all {
+        let later = &taken[taken.partition_point(|range| range.1 <= start)..];
+        for &(from, to) in later.iter().take_while(|range| range.0 < end) {
+            if start < from {
+                rest.push((start, from));
+            }
+            start = to;
+        }
+        if start < end {
+            rest.push((start, end));
+        }
+    }
+    rest
 }
 
 /// Sorts ranges and merges adjacent ones.
@@ -282,5 +306,20 @@ mod tests {
         assert_eq!(times, [(0, 6), (7, 9), (20, 21)]);
         merge(&mut times, &[]);
         assert_eq!(times, [(0, 6), (7, 9), (20, 21)]);
+    }
+
+    #[test]
+    fn times_without_others_are_the_gaps_between_them() {
+        assert_eq!(without(&[(1, 4), (6, 9)], &[]), [(1, 4), (6, 9)]);
+        assert_eq!(without(&[(1, 4), (6, 9)], &[(1, 9)]), []);
+        // The others start before, lie within, and end after.
+        assert_eq!(
+            without(&[(2, 20)], &[(0, 4), (6, 8), (10, 11), (18, 30)]),
+            [(4, 6), (8, 10), (11, 18)]
+        );
+        assert_eq!(
+            without(&[(2, 4), (8, 12)], &[(4, 8), (9, 10)]),
+            [(2, 4), (8, 9), (10, 12)]
+        );
     }
 }

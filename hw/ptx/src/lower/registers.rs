@@ -62,13 +62,18 @@ struct Bundle {
     slots: [LiveRanges; MAX_GROUP_WIDTH],
     /// Registers, with their slots.
     vregs: Vec<(VReg, usize)>,
-    /// Required alignments: slot and power of two.
+    /// Number of slots up to the last register.
+    width: usize,
+    /// Required alignments, each once: slot and power of two.
     aligned: Vec<(usize, usize)>,
+    /// Place among bundles that start at the same time.
+    rank: usize,
 }
 
 impl Bundle {
-    fn width(&self) -> usize {
-        self.vregs.iter().map(|&(_, slot)| slot + 1).max().unwrap_or(0)
+    fn add(&mut self, vreg: VReg, slot: usize) {
+        self.vregs.push((vreg, slot));
+        self.width = self.width.max(slot + 1);
     }
 
     fn alignment(&self) -> usize {
@@ -116,12 +121,13 @@ impl Bundles {
             }
             let mut bundle = Bundle {
                 aligned: vec![(0, usize::from(words).next_power_of_two())],
+                rank: bundles.bundles.len(),
                 ..Bundle::default()
             };
             for n in 0..words {
                 let member = vreg.offset(n);
                 bundle.slots[usize::from(n)] = std::mem::take(&mut ranges[member.0 as usize]);
-                bundle.vregs.push((member, n.into()));
+                bundle.add(member, n.into());
                 bundles.positions[member.0 as usize] = Some((bundles.bundles.len(), n.into()));
             }
             bundles.bundles.push(bundle);
@@ -151,19 +157,29 @@ impl Bundles {
         let Some((shift_a, shift_b)) = self.fit(a, slot_a, b, slot_b) else {
             return;
         };
+        let rank = self.bundles[a].rank;
+        // The smaller one moves, so that thousands of joins to one bundle take no quadratic time.
+        let (kept, shift_kept, moved, shift_moved) = match self.bundles[a].vregs.len() < self.bundles[b].vregs.len() {
+            true => (b, shift_b, a, shift_a),
+            false => (a, shift_a, b, shift_b),
+        };
         // The emptied bundle has width 0, and `orders` leaves it out.
-        let merged = std::mem::take(&mut self.bundles[b]);
-        self.shift(a, shift_a);
-        let bundle = &mut self.bundles[a];
+        let merged = std::mem::take(&mut self.bundles[moved]);
+        self.shift(kept, shift_kept);
+        let bundle = &mut self.bundles[kept];
+        bundle.rank = rank;
         for (slot, ranges) in merged.slots.iter().enumerate().filter(|(_, ranges)| !ranges.is_empty()) {
-            live::merge(&mut bundle.slots[slot + shift_b], ranges);
+            live::merge(&mut bundle.slots[slot + shift_moved], ranges);
         }
-        bundle
-            .aligned
-            .extend(merged.aligned.iter().map(|&(slot, align)| (slot + shift_b, align)));
+        for (slot, align) in merged.aligned {
+            let needed = (slot + shift_moved, align);
+            if !bundle.aligned.contains(&needed) {
+                bundle.aligned.push(needed);
+            }
+        }
         for (vreg, slot) in merged.vregs {
-            bundle.vregs.push((vreg, slot + shift_b));
-            self.positions[vreg.0 as usize] = Some((a, slot + shift_b));
+            bundle.add(vreg, slot + shift_moved);
+            self.positions[vreg.0 as usize] = Some((kept, slot + shift_moved));
         }
     }
 
@@ -174,8 +190,7 @@ impl Bundles {
         (first_slot..MAX_BUNDLE_WIDTH)
             .map(|slot| (slot - slot_a, slot - slot_b))
             .find(|&(shift_a, shift_b)| {
-                let narrow =
-                    first.width() + shift_a <= MAX_BUNDLE_WIDTH && second.width() + shift_b <= MAX_BUNDLE_WIDTH;
+                let narrow = first.width + shift_a <= MAX_BUNDLE_WIDTH && second.width + shift_b <= MAX_BUNDLE_WIDTH;
                 let shifted = |bundle: &Bundle, shift: usize| {
                     bundle
                         .aligned
@@ -203,7 +218,11 @@ impl Bundles {
 
     /// Moves the registers of a bundle up by `by` slots.
     fn shift(&mut self, bundle: usize, by: usize) {
+        if by == 0 {
+            return;
+        }
         let shifted = &mut self.bundles[bundle];
+        shifted.width += by;
         shifted.slots.rotate_right(by);
         for (slot, _) in &mut shifted.aligned {
             *slot += by;
@@ -250,13 +269,11 @@ impl Bundles {
 
     /// Returns the bundles in order of time, and in order of width.
     fn orders(&self) -> [Vec<usize>; 2] {
-        let mut by_time: Vec<usize> = (0..self.bundles.len())
-            .filter(|&n| self.bundles[n].width() > 0)
-            .collect();
-        by_time.sort_by_key(|&n| self.bundles[n].start());
+        let mut by_time: Vec<usize> = (0..self.bundles.len()).filter(|&n| self.bundles[n].width > 0).collect();
+        by_time.sort_by_key(|&n| (self.bundles[n].start(), self.bundles[n].rank));
         let mut by_width = by_time.clone();
         // Wide bundles first, while aligned registers are free. Bundles of one width stay in order of time.
-        by_width.sort_by_key(|&n| MAX_GROUP_WIDTH - self.bundles[n].width().next_power_of_two());
+        by_width.sort_by_key(|&n| MAX_GROUP_WIDTH - self.bundles[n].width.next_power_of_two());
         [by_time, by_width]
     }
 
@@ -272,7 +289,7 @@ impl Bundles {
                 // There is a free place at the latest after all taken registers.
                 base += bundle.alignment();
             }
-            count = count.max(base + bundle.width());
+            count = count.max(base + bundle.width);
             if count > limit {
                 return None;
             }

@@ -2,15 +2,18 @@
 //!
 //! Each spilled register has a slot in local memory after the kernel's variables. It is stored after every definition, under the
 //! same guard, and loaded before every use. A definition that also writes a predicate may overwrite its guard. Its slot is loaded before
-//! it, and stored in all lanes. A constant has no slot: it is moved into a register before every use. The new registers
-//! for these loads, stores and moves live for one operation, and are never spilled.
+//! it, and stored in all lanes. A value that one cheap operation gives has no slot: [`recompute`] repeats the operation before every
+//! use. The new registers for these loads, stores and operations live for one operation, and are never spilled.
 
 mod pressure;
+mod recompute;
 
 use super::code::{Arg, Bits, BlockId, Code, Op, VGuard, VReg};
-use super::graph::{Graph, Values};
-use super::live::LiveRanges;
+use super::dce;
+use super::graph::Graph;
+use super::live::{self, LiveRanges};
 use pressure::PressureTree;
+use recompute::{Recipe, Recipes};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,8 +46,8 @@ impl SpillSlots {
         let mut tree = PressureTree::of(ranges);
         // Spills at least one value, or the caller would try the same code again.
         let limit = limit.min(tree.peak().checked_sub(1)?);
-        let constants = constants(code, graph);
-        let costs = costs(code, graph, &constants);
+        let recipes = Recipes::of(code, graph, ranges);
+        let costs = costs(code, graph, &recipes);
         let cost = |value: VReg| costs[value.0 as usize];
         let mut candidates = self.candidates(code);
         // Descending costs: the tree takes the cheapest from the end.
@@ -54,23 +57,32 @@ impl SpillSlots {
                 tree.add_candidate(value, &ranges[vreg]);
             }
         }
-        let mut spilled: Vec<VReg> = Vec::new();
-        let mut is_spilled = vec![false; code.groups.len()];
-        while tree.peak() > limit {
-            let Some(value) = tree.cheapest_at_peak(&is_spilled, cost) else {
+        let mut round = Round {
+            recipes: &recipes,
+            roles: vec![Role::Free; code.groups.len()],
+            ranges: ranges.to_vec(),
+            tree,
+        };
+        let mut n_spilled = 0;
+        while round.tree.peak() > limit {
+            let is_settled = |value: VReg| round.roles[value.0 as usize] != Role::Free;
+            let Some(value) = round.tree.cheapest_at_peak(is_settled, cost) else {
                 break;
             };
-            for vreg in members(code, value) {
-                tree.remove(&ranges[vreg]);
+            round.spill(code, value);
+            if round.roles[value.0 as usize] == Role::Stored {
+                self.add_slot(code, value);
             }
-            is_spilled[value.0 as usize] = true;
-            spilled.push(value);
+            n_spilled += 1;
         }
-        for &value in spilled.iter().filter(|value| constants[value.0 as usize].is_none()) {
-            self.add_slot(code, value);
+        let is_recomputed = |vreg: VReg| round.roles.get(vreg.0 as usize) == Some(&Role::Recomputed);
+        for block in 0..code.blocks.len() {
+            recipes.rewrite(code, block, is_recomputed);
+            self.rewrite_block(code, block);
         }
-        self.rewrite(code, &is_spilled, &constants);
-        (!spilled.is_empty()).then_some(limit)
+        // Constants that only recipes read now have no reader.
+        dce::run(code);
+        (n_spilled > 0).then_some(limit)
     }
 
     /// Returns the values without a slot, by their first registers. Registers created by spilling are no values.
@@ -87,24 +99,14 @@ impl SpillSlots {
         self.local_bytes = at + bytes;
     }
 
-    fn rewrite(&self, code: &mut Code, is_spilled: &[bool], constants: &[Option<Arg>]) {
-        for block in 0..code.blocks.len() {
-            rematerialize(code, block, is_spilled, constants);
-            self.rewrite_block(code, block, is_spilled);
-        }
-    }
-
     /// Loads spilled values before each use, and stores them after each definition.
-    fn rewrite_block(&self, code: &mut Code, block: BlockId, is_spilled: &[bool]) {
+    fn rewrite_block(&self, code: &mut Code, block: BlockId) {
         let ops = std::mem::take(&mut code.blocks[block].ops);
         let mut out = Vec::with_capacity(ops.len());
         for mut op in ops {
             let shape = op.shape();
             for (slot, &words) in shape.src.iter().enumerate().filter(|(_, words)| **words > 0) {
-                let Some(offset) = op.src[slot]
-                    .as_vreg()
-                    .and_then(|vreg| self.slot_of(code, vreg, is_spilled))
-                else {
+                let Some(offset) = op.src[slot].as_vreg().and_then(|vreg| self.slot_of(code, vreg)) else {
                     continue;
                 };
                 let temp = code.new_group(words);
@@ -115,7 +117,7 @@ impl SpillSlots {
             let dst_offset = op
                 .dst
                 .filter(|_| shape.dst > 0)
-                .and_then(|vreg| self.slot_of(code, vreg, is_spilled));
+                .and_then(|vreg| self.slot_of(code, vreg));
             let Some(offset) = dst_offset else {
                 out.push(op);
                 continue;
@@ -136,88 +138,102 @@ impl SpillSlots {
         code.blocks[block].ops = out;
     }
 
-    /// Returns the spill slot of a register; `None` if it is not spilled now.
-    fn slot_of(&self, code: &Code, vreg: VReg, is_spilled: &[bool]) -> Option<u32> {
+    /// Returns the spill slot of a register; `None` if it has none.
+    fn slot_of(&self, code: &Code, vreg: VReg) -> Option<u32> {
         let first = code.groups[vreg.0 as usize].0;
-        // Registers created by this pass have no entry and stay.
-        let has_slot = is_spilled.get(first.0 as usize).copied().unwrap_or(false);
-        let slot = self.slots.get(&first).filter(|_| has_slot)?;
-        Some(slot + 4 * (vreg.0 - first.0))
+        Some(self.slots.get(&first)? + 4 * (vreg.0 - first.0))
     }
 }
 
-/// Returns the source of each register that holds a constant, if all registers of its group do.
-fn constants(code: &Code, graph: &Graph) -> Vec<Option<Arg>> {
-    let values = Values::of(code, graph);
-    let constant = |vreg: VReg| {
-        let op = values.definition(code, vreg).filter(|op| op.is(Opcode::Mov))?;
-        let is_constant = matches!(op.src[0].bits, Bits::Zero | Bits::Imm(_) | Bits::Const { .. });
-        is_constant.then_some(op.src[0])
-    };
-    if code.keeps_constants {
-        return vec![None; code.groups.len()];
-    }
-    let vregs = (0..code.groups.len() as u32).map(VReg);
-    vregs
-        .map(|vreg| {
-            let (first, words) = code.groups[vreg.0 as usize];
-            let is_whole = (0..words).all(|n| constant(first.offset(n)).is_some());
-            constant(vreg).filter(|_| is_whole)
-        })
-        .collect()
+/// Role of a value in one round of spilling.
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    /// The value may still be spilled.
+    Free,
+    /// Its recipe runs before each use.
+    Recomputed,
+    /// It is the source of such a recipe, so it stays in its register.
+    Kept,
+    /// It has a slot.
+    Stored,
 }
 
-/// Moves each spilled constant into new registers before its uses, and drops its definition.
-fn rematerialize(code: &mut Code, block: BlockId, is_spilled: &[bool], constants: &[Option<Arg>]) {
-    let ops = std::mem::take(&mut code.blocks[block].ops);
-    let mut out = Vec::with_capacity(ops.len());
-    for mut op in ops {
-        // Registers created by spilling have no entry.
-        let spilled_constant = |code: &Code, vreg: VReg| {
-            let constant = constants.get(vreg.0 as usize).copied().flatten()?;
-            is_spilled[code.groups[vreg.0 as usize].0.0 as usize].then_some(constant)
+/// The choices of one round.
+struct Round<'r> {
+    recipes: &'r Recipes,
+    /// Role of each value, by its first register.
+    roles: Vec<Role>,
+    /// Live ranges. A kept value is live as long as the values that are computed from it.
+    ranges: Vec<LiveRanges>,
+    tree: PressureTree,
+}
+
+impl Round<'_> {
+    fn role(&mut self, code: &Code, vreg: VReg) -> &mut Role {
+        &mut self.roles[code.groups[vreg.0 as usize].0.0 as usize]
+    }
+
+    /// Spills a value: by its recipe if the sources stay in registers, otherwise with a slot.
+    fn spill(&mut self, code: &Code, value: VReg) {
+        for vreg in members(code, value) {
+            self.tree.remove(&self.ranges[vreg]);
+        }
+        let Some(kept) = self.kept_sources(code, value) else {
+            *self.role(code, value) = Role::Stored;
+            return;
         };
-        // Every use gets a move of its own, so the definition has no reader.
-        if op.dst.is_some_and(|vreg| spilled_constant(code, vreg).is_some()) {
-            continue;
-        }
-        let shape = op.shape();
-        for (slot, &words) in shape.src.iter().enumerate().filter(|(_, words)| **words > 0) {
-            let Some(vreg) = op.src[slot].as_vreg() else { continue };
-            let sources: Option<Vec<Arg>> = (0..words).map(|n| spilled_constant(code, vreg.offset(n))).collect();
-            let Some(sources) = sources else { continue };
-            let temp = code.new_group(words);
-            for (n, source) in (0..words).zip(sources) {
-                let mut copy = Op::machine(Opcode::Mov).dst(temp.offset(n)).src(&[source]);
-                copy.line = op.line;
-                out.push(copy);
+        *self.role(code, value) = Role::Recomputed;
+        for source in kept {
+            *self.role(code, source) = Role::Kept;
+            for vreg in members(code, value) {
+                let added = live::without(&self.ranges[vreg], &self.ranges[source.0 as usize]);
+                self.tree.add(&added);
+                live::merge(&mut self.ranges[source.0 as usize], &added);
             }
-            op.src[slot].bits = Bits::VReg(temp);
         }
-        out.push(op);
     }
-    code.blocks[block].ops = out;
+
+    /// Returns the registers that the recipe of a value keeps; `None` if this round has spilled one of them.
+    fn kept_sources(&mut self, code: &Code, value: VReg) -> Option<Vec<VReg>> {
+        let recipe = self.recipes.get(value)?;
+        let mut kept = Vec::with_capacity(recipe.kept.len());
+        for &source in &recipe.kept {
+            let role = *self.role(code, source);
+            match role {
+                Role::Free | Role::Kept => kept.push(source),
+                // Such a constant is moved before each use of the value too.
+                Role::Recomputed if self.recipes.is_constant(code, source) => {}
+                Role::Recomputed | Role::Stored => return None,
+            }
+        }
+        Some(kept)
+    }
 }
 
 /// Returns the cost of spilling each group, by its first register: accesses per register. An access in a loop counts 10 times.
-/// A move of a constant costs a quarter of a load.
-fn costs(code: &Code, graph: &Graph, constants: &[Option<Arg>]) -> Vec<u64> {
+fn costs(code: &Code, graph: &Graph, recipes: &Recipes) -> Vec<u64> {
     let mut costs = vec![0; code.groups.len()];
+    let first = |vreg: VReg| code.groups[vreg.0 as usize].0.0 as usize;
     for (body, in_cycle) in code.blocks.iter().zip(graph.in_cycles()) {
         let weight = if in_cycle { 10 } else { 1 };
         for vreg in body.ops.iter().flat_map(|op| op.uses().chain(op.defs())) {
-            let weight = if constants[vreg.0 as usize].is_some() {
-                weight
-            } else {
-                4 * weight
-            };
-            costs[code.groups[vreg.0 as usize].0.0 as usize] += weight;
+            let recipe = recipes.of_register(code, vreg);
+            costs[first(vreg)] += weight * access_cost(recipe);
+            // A use of the value can become a use of its sources.
+            for &source in recipe.into_iter().flat_map(|recipe| &recipe.kept) {
+                costs[first(source)] += weight * access_cost(recipes.of_register(code, source));
+            }
         }
     }
     for (cost, &(_, length)) in costs.iter_mut().zip(&code.groups) {
         *cost /= u64::from(length);
     }
     costs
+}
+
+/// Returns the cost of one access to a spilled value. An operation of a recipe costs a quarter of a load.
+fn access_cost(recipe: Option<&Recipe>) -> u64 {
+    recipe.map_or(4, |recipe| recipe.cost)
 }
 
 /// Returns the indices of the registers of a group.
@@ -294,7 +310,7 @@ mod tests {
         (0..2).for_each(|_| _ = code.new_group(1));
         let mut spill = SpillSlots::new(&code, 0);
         spill.add_slot(&code, VReg(1));
-        spill.rewrite_block(&mut code, 0, &[false, true]);
+        spill.rewrite_block(&mut code, 0);
         let [value, store] = &code.blocks[0].ops[..] else {
             panic!("{:?}", code.blocks[0].ops)
         };
@@ -318,7 +334,7 @@ mod tests {
         (0..2).for_each(|_| _ = code.new_group(1));
         let mut spill = SpillSlots::new(&code, 0);
         spill.add_slot(&code, VReg(1));
-        spill.rewrite_block(&mut code, 0, &[false, true]);
+        spill.rewrite_block(&mut code, 0);
         let [old, value, store] = &code.blocks[0].ops[..] else {
             panic!("{:?}", code.blocks[0].ops)
         };

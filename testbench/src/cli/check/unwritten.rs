@@ -9,7 +9,10 @@ use warpwave_ptx::Diagnostic;
 use warpwave_ptx::ast::{Block, Function, Instruction, Module, Operand, OperandKind, Registers, Statement};
 use warpwave_ptx::diag::Span;
 
-/// A warning for each such register of each function, at its first read.
+/// Number of registers of a function with a warning of their own. The rest share one.
+const MAX_WARNINGS: usize = 8;
+
+/// A warning for each such register of each function, at its first read. One warning counts those beyond [`MAX_WARNINGS`].
 pub fn warnings(module: &Module<'_>) -> Vec<Diagnostic> {
     module.functions.iter().flat_map(of_function).collect()
 }
@@ -18,12 +21,21 @@ fn of_function(function: &Function<'_>) -> Vec<Diagnostic> {
     let mut uses = Uses::default();
     function.body.iter().for_each(|body| uses.block(body));
     let what = if function.is_entry { "kernel" } else { "function" };
-    let unwritten = uses.read.iter().filter(|(name, _)| uses.is_unwritten(name));
-    let warning = |(name, span): (&&str, &Span)| {
+    let unwritten: Vec<(&&str, &Span)> = uses.read.iter().filter(|(name, _)| uses.is_unwritten(name)).collect();
+    let (own, rest) = unwritten.split_at(unwritten.len().min(MAX_WARNINGS));
+    let warning = |&(name, span): &(&&str, &Span)| {
         Diagnostic::warning(*span, format!("nothing in the {what} writes register `{name}`"))
             .help("its value is undefined: write it before this line, or correct the name")
     };
-    unwritten.map(warning).collect()
+    let shared = rest.first().map(|&(name, span)| {
+        let all = rest.len();
+        Diagnostic::warning(
+            *span,
+            format!("nothing in the {what} writes {all} more registers, `{name}` first"),
+        )
+        .help("their values are undefined; if the code is for debugging, it may compute with them and use no result")
+    });
+    own.iter().map(warning).chain(shared).collect()
 }
 
 /// The registers of a function. A name stands for one register, also if an inner scope declares it once more.
@@ -133,6 +145,17 @@ mod tests {
             let says = format!("nothing in the kernel writes register `{name}`");
             assert_eq!(found(&body), [(6, says)], "{line}");
         }
+    }
+
+    #[test]
+    fn registers_beyond_the_eighth_share_a_warning() {
+        let reads = |n: usize| -> String { (1..=n).map(|at| format!("add.u32 %r0, %r0, %s{at};\n")).collect() };
+        let all = |n: usize| found(&format!(".reg .b32 %r<1>, %s<20>;\n{}ret;", reads(n)));
+        assert_eq!(all(8).len(), 8);
+        // In order of names: %s1, %s10, %s11, %s2, ... %s6 have their own.
+        let many = all(11);
+        assert_eq!(many.len(), 9);
+        assert_eq!(many[8].1, "nothing in the kernel writes 3 more registers, `%s7` first");
     }
 
     #[test]

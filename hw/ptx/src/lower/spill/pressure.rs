@@ -53,12 +53,22 @@ impl PressureTree {
         }
     }
 
-    /// Removes the live ranges of a spilled register.
+    /// Removes live ranges of a register.
     pub fn remove(&mut self, ranges: &LiveRanges) {
+        self.change(ranges, |count| *count -= 1);
+    }
+
+    /// Adds live ranges of a register.
+    pub fn add(&mut self, ranges: &LiveRanges) {
+        self.change(ranges, |count| *count += 1);
+    }
+
+    /// Changes the number of live registers at these times.
+    fn change(&mut self, ranges: &LiveRanges, step: impl Fn(&mut usize)) {
         for &range in ranges {
             for_each_node(self.n_leaves, range, |node| {
-                self.nodes[node].live -= 1;
-                self.nodes[node].peak -= 1;
+                step(&mut self.nodes[node].live);
+                step(&mut self.nodes[node].peak);
             });
             // Only ancestors of both ends have a new maximum: nodes in between are covered as a whole.
             for time in [range.0, range.1 - 1] {
@@ -76,14 +86,14 @@ impl PressureTree {
         self.nodes[1].peak
     }
 
-    /// Returns the cheapest candidate live when the pressure first reaches its peak. Skips spilled candidates.
-    pub fn cheapest_at_peak(&mut self, is_spilled: &[bool], cost: impl Fn(VReg) -> u64) -> Option<VReg> {
+    /// Returns the cheapest candidate live when the pressure first reaches its peak. Skips candidates with a decision.
+    pub fn cheapest_at_peak(&mut self, is_settled: impl Fn(VReg) -> bool, cost: impl Fn(VReg) -> u64) -> Option<VReg> {
         let mut node = 1;
         let mut cheapest: Option<(u64, VReg)> = None;
         loop {
             let candidates = &mut self.nodes[node].candidates;
-            // Spilled values are dropped lazily: only the last candidate is ever read.
-            while candidates.pop_if(|value| is_spilled[value.0 as usize]).is_some() {}
+            // Such candidates are dropped lazily: only the last one is ever read.
+            while candidates.pop_if(|value| is_settled(*value)).is_some() {}
             let found = candidates.last().map(|&value| (cost(value), value));
             cheapest = cheapest.into_iter().chain(found).min();
             if node >= self.n_leaves {
@@ -140,28 +150,40 @@ mod tests {
         }
         let mut is_spilled = [false; 4];
         // Value 3 is cheaper than value 1, but not live at time 2.
-        assert_eq!(tree.cheapest_at_peak(&is_spilled, cost), Some(VReg(1)));
+        assert_eq!(
+            tree.cheapest_at_peak(|value| is_spilled[value.0 as usize], cost),
+            Some(VReg(1))
+        );
         tree.remove(&ranges[1]);
         is_spilled[1] = true;
         // 1 1 2 2 3 2 1 1: the peak is at time 4, by values 0, 2 and 3.
         assert_eq!(tree.peak(), 3);
-        assert_eq!(tree.cheapest_at_peak(&is_spilled, cost), Some(VReg(3)));
+        assert_eq!(
+            tree.cheapest_at_peak(|value| is_spilled[value.0 as usize], cost),
+            Some(VReg(3))
+        );
         tree.remove(&ranges[3]);
         is_spilled[3] = true;
         assert_eq!(tree.peak(), 2);
-        assert_eq!(tree.cheapest_at_peak(&is_spilled, cost), Some(VReg(0)));
+        assert_eq!(
+            tree.cheapest_at_peak(|value| is_spilled[value.0 as usize], cost),
+            Some(VReg(0))
+        );
         for value in [0, 2] {
             tree.remove(&ranges[value]);
             is_spilled[value] = true;
         }
         assert_eq!(tree.peak(), 0);
-        assert_eq!(tree.cheapest_at_peak(&is_spilled, cost), None);
+        // The register is live once more.
+        tree.add(&ranges[2]);
+        assert_eq!(tree.peak(), 1);
+        assert_eq!(tree.cheapest_at_peak(|value| is_spilled[value.0 as usize], cost), None);
     }
 
     #[test]
     fn code_without_live_registers_has_no_peak() {
         let mut tree = PressureTree::of(&[LiveRanges::new()]);
         assert_eq!(tree.peak(), 0);
-        assert_eq!(tree.cheapest_at_peak(&[false], |_| 0), None);
+        assert_eq!(tree.cheapest_at_peak(|_| false, |_| 0), None);
     }
 }
