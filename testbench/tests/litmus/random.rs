@@ -68,24 +68,26 @@ fn insert(
     rows.collect()
 }
 
-/// Adds barriers that all their threads pass: one of a CTA in one of three CTAs, and one of the cluster in one of two cluster programs.
+/// Adds barriers that all their threads pass: that of the cluster in one of two cluster programs, or else that of a CTA for one of three
+/// CTAs. With both, threads could pass them in different orders and block each other.
 fn add_barriers(random: &mut Rng, columns: &mut [Vec<String>], in_cluster: bool) {
-    let in_cta = |column: &Vec<String>, cta: usize| column[0].contains(&format!("cta {cta},"));
-    for cta in 0..columns.len() {
-        let members: Vec<_> = (0..columns.len())
-            .filter(|&n| in_cta(&columns[n], cta))
-            .map(|n| (n, 0))
-            .collect();
-        // Threads of one warp pass a barrier together.
-        let shares_a_warp = members.iter().any(|&(n, _)| columns[n][0].contains("warp"));
-        if !shares_a_warp && random.u32(0..3) == 0 {
-            insert(random, columns, &members, "bar.sync 0");
-        }
-    }
     if in_cluster && random.bool() {
         let all: Vec<_> = (0..columns.len()).map(|n| (n, 0)).collect();
         let arrivals = insert(random, columns, &all, "barrier.cluster.arrive");
         insert(random, columns, &arrivals, "barrier.cluster.wait");
+        return;
+    }
+    // A program with threads of one warp leaves lanes of other warps idle. A barrier would wait for those.
+    if columns.iter().any(|column| column[0].contains("warp")) {
+        return;
+    }
+    for cta in 0..columns.len() {
+        let name = format!("cta {cta},");
+        let of_cta = (0..columns.len()).filter(|&n| columns[n][0].contains(&name));
+        let members: Vec<_> = of_cta.map(|n| (n, 0)).collect();
+        if random.u32(0..3) == 0 {
+            insert(random, columns, &members, "bar.sync 0");
+        }
     }
 }
 
