@@ -195,7 +195,7 @@ mod tests {
         #[test]
         fn lookups_and_fills_are_those_of_a_list_of_lines(
             (sets, ways) in prop::sample::select(vec![(1, 1), (2, 2), (1, 4), (4, 2), (3, 1)]),
-            steps in prop::collection::vec((0..24u32, 0..3u8, 0..16u8), 0..200),
+            steps in prop::collection::vec((1..25u32, 0..3u8, 0..16u8), 0..200),
         ) {
             let mut cache = ConstantLines::new(64 * sets * ways, ways, 64, 24);
             let mut model = Model { sets: vec![Vec::new(); sets as usize], ..Model::default() };
