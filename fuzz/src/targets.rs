@@ -18,6 +18,8 @@ pub mod gigathread;
 
 pub mod hbm;
 
+pub mod ideal_memory;
+
 pub mod l1;
 
 pub mod l2_slice;
@@ -164,6 +166,13 @@ pub const ALL: &[Target] = &[
         hbm::check,
         "bytes are those of a memory without time; no DRAM timing is violated",
         &["components/src/hbm"]
+    ),
+    target!(
+        "ideal_memory",
+        ideal_memory::Input,
+        ideal_memory::check,
+        "one response each, in order and not before the latency; bytes are those of a memory without time",
+        &["components/src/sm/ideal_memory.rs"]
     ),
     target!(
         "l1",

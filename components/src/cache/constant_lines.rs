@@ -134,6 +134,8 @@ pub(crate) fn indexed(config: &config::Constant) -> ConstantLines {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// A cache of two sets of two lines.
@@ -143,6 +145,75 @@ mod tests {
 
     fn of_launch_7(line: u32) -> ConstantLine {
         ConstantLine { grid: 7, line }
+    }
+
+    /// A cache as a list of lines per set, the least recently used one first, and a list of the lines in flight.
+    #[derive(Default)]
+    struct Model {
+        grid: Option<u32>,
+        sets: Vec<Vec<u32>>,
+        in_flight: Vec<u32>,
+    }
+
+    impl Model {
+        fn look_up(&mut self, ConstantLine { grid, line }: ConstantLine) -> Lookup {
+            if self.grid != Some(grid) {
+                self.grid = Some(grid);
+                self.sets.iter_mut().for_each(Vec::clear);
+                self.in_flight.clear();
+            }
+            let n = line as usize % self.sets.len();
+            let set = &mut self.sets[n];
+            if let Some(at) = set.iter().position(|&held| held == line) {
+                let held = set.remove(at);
+                set.push(held);
+                return Lookup::Hit;
+            }
+            if self.in_flight.contains(&line) {
+                return Lookup::Pending;
+            }
+            self.in_flight.push(line);
+            Lookup::Miss
+        }
+
+        fn fill(&mut self, ConstantLine { grid, line }: ConstantLine, ways: usize) -> bool {
+            if self.grid != Some(grid) || !self.in_flight.contains(&line) {
+                return false;
+            }
+            self.in_flight.retain(|&other| other != line);
+            let n = line as usize % self.sets.len();
+            let set = &mut self.sets[n];
+            if set.len() == ways {
+                set.remove(0);
+            }
+            set.push(line);
+            true
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lookups_and_fills_are_those_of_a_list_of_lines(
+            (sets, ways) in prop::sample::select(vec![(1, 1), (2, 2), (1, 4), (4, 2), (3, 1)]),
+            steps in prop::collection::vec((1..25u32, 0..3u8, 0..16u8), 0..200),
+        ) {
+            let mut cache = ConstantLines::new(64 * sets * ways, ways, 64, 24);
+            let mut model = Model { sets: vec![Vec::new(); sets as usize], ..Model::default() };
+            let mut launch = 0;
+            for (line, action, choice) in steps {
+                // One step in 16 begins another launch. Fills of the last one may come later.
+                launch += u32::from(choice == 0);
+                let line = ConstantLine { grid: launch - u32::from(choice == 1 && launch > 0), line };
+                if action == 0 {
+                    prop_assert_eq!(cache.fill(line), model.fill(line, ways as usize));
+                } else if line.grid == launch {
+                    prop_assert_eq!(cache.look_up(line), model.look_up(line));
+                }
+                prop_assert_eq!(cache.n_pending(), model.in_flight.len());
+                let broken = Invariants::broken(|check| cache.invariants(check));
+                prop_assert!(broken.is_empty(), "{broken:?}");
+            }
+        }
     }
 
     #[test]

@@ -22,7 +22,8 @@
 //! A warp that reads a clock may return to a state: the time may be in no register. It can leave its loop later. So each read of a clock
 //! counts as progress.
 //!
-//! The samples are at fixed cycles, so a run with another quantum or more threads ends alike.
+//! The samples are at fixed cycles, so a run with another quantum or more threads ends alike. While every warp sleeps or waits at a
+//! barrier, no state changes. Samples up to the first end of a sleep are left out, and count as taken.
 
 use std::any::Any;
 
@@ -37,6 +38,7 @@ use crate::sm::subcore::dispatch::Dispatch;
 use crate::sm::subcore::regfile::RegFile;
 use crate::sm::subcore::scheduler::Scheduler;
 use crate::sm::subcore::scheduler::longest_sleep;
+use crate::sm::subcore::stall::WarpState;
 use crate::sm::subcore::warp::Warp;
 
 /// Counters that grow when a launch makes progress.
@@ -87,6 +89,8 @@ pub(super) struct StandstillSearch {
     next: Cycle,
     /// Samples taken in this period.
     samples: u32,
+    /// Samples before the next sum of the counters of progress.
+    next_sum: u32,
     /// Samples in which every warp was stuck.
     looks: u32,
     /// Most cycles from the last arrival at a barrier to its opening.
@@ -115,6 +119,8 @@ struct Suspect {
     /// True once a sample has shown the begin of a turn of a closed loop.
     has_begun: bool,
     is_stuck: bool,
+    /// End of the sleep in the last sample, if no result of the warp was in flight. The warp changes nothing before it.
+    asleep_until: Option<Cycle>,
     /// Samples at the first program counters with other registers.
     changes: u32,
     /// Its poll, once one is found.
@@ -135,6 +141,7 @@ impl StandstillSearch {
             since: start,
             next: if period == 0 { Cycle::NEVER } else { start + period },
             samples: 0,
+            next_sum: 0,
             looks: 0,
             opening: opening(config),
             last_wait: start,
@@ -161,18 +168,22 @@ impl StandstillSearch {
         now: Cycle,
         components: impl Iterator<Item = &'a dyn Component> + Clone,
     ) -> Option<Cycle> {
-        if self.samples.is_multiple_of(SAMPLES_PER_SUM) && self.is_progress(components.clone()) {
-            self.watch(now);
-            return None;
+        if self.samples >= self.next_sum {
+            self.next_sum = self.samples + SAMPLES_PER_SUM;
+            if self.is_progress(components.clone()) {
+                self.watch(now);
+                return None;
+            }
         }
         let subcores = subcores(components.clone());
-        if self.sample(&subcores) {
+        if self.sample(now, &subcores) {
             self.last_wait = now;
         }
         // The last arrival at a barrier may be counted, and the barrier not yet open.
         let may_open = now.since(self.last_wait) <= self.opening;
+        let are_stuck = !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck);
         // A standstill is certain here. More samples only look for the values that the warps poll.
-        if !may_open && !self.suspects.is_empty() && self.suspects.iter().all(|suspect| suspect.is_stuck) {
+        if !may_open && are_stuck {
             self.looks += 1;
             if self.looks == LOOKS || self.suspects.iter().all(|suspect| suspect.poll.is_some()) {
                 if self.is_progress(components) {
@@ -182,11 +193,17 @@ impl StandstillSearch {
                 return Some(self.since);
             }
         }
-        self.samples += 1;
+        let wake = if may_open || are_stuck {
+            now
+        } else {
+            first_change(now, &subcores)
+        };
+        let strides = strides(now, wake, self.most_samples - self.samples);
+        self.samples += strides;
         if self.samples == self.most_samples {
             self.watch(now);
         } else {
-            self.next = now + STRIDE;
+            self.next = now + u64::from(strides) * STRIDE;
         }
         None
     }
@@ -200,12 +217,13 @@ impl StandstillSearch {
     /// Begins another period.
     fn watch(&mut self, now: Cycle) {
         (self.since, self.next, self.samples, self.looks) = (now, now + self.period, 0, 0);
+        self.next_sum = 0;
         self.suspects.clear();
     }
 
     /// Compares the state of each warp with its first one, or stores the first ones. Returns true if every warp must return once more.
     /// That is so if a warp may have begun to wait at a barrier, or was found in a closed loop.
-    fn sample(&mut self, subcores: &[Subcore<'_>]) -> bool {
+    fn sample(&mut self, now: Cycle, subcores: &[Subcore<'_>]) -> bool {
         if self.samples == 0 {
             self.suspects = each_warp(subcores)
                 .map(|(place, warp, file)| Suspect::new(place, warp, file))
@@ -220,6 +238,11 @@ impl StandstillSearch {
                 self.suspects.clear();
                 return false;
             };
+            let asleep_until = sleeps_until(now, warp);
+            if asleep_until.is_some() && asleep_until == suspect.asleep_until {
+                continue;
+            }
+            suspect.asleep_until = asleep_until;
             if suspect.poll.is_none() {
                 suspect.poll = find_poll(place.1, warp, file, false).filter(Poll::is_complete);
             }
@@ -258,6 +281,7 @@ impl Suspect {
             is_endless,
             has_begun: false,
             is_stuck: is_endless || held_since.is_some() || branches_to_itself(place.1, warp, file),
+            asleep_until: None,
             changes: 0,
             poll: None,
         }
@@ -313,6 +337,7 @@ impl Suspect {
     fn forget_return(&mut self) {
         self.is_stuck &= !self.has_returned;
         (self.has_been_there, self.has_left, self.has_returned) = (false, false, false);
+        self.asleep_until = None;
     }
 }
 
@@ -371,7 +396,51 @@ fn opening(config: &GpuConfig) -> u64 {
     count + u64::from(barrier.base_latency.max(config.cluster.barrier_latency))
 }
 
+/// End of the warp's sleep, if nothing of the warp is in flight: its state is the same until then.
+fn sleeps_until(now: Cycle, warp: &Warp) -> Option<Cycle> {
+    let is_asleep = warp.pause == Some(WarpState::Sleeping) && warp.resume_at > now;
+    (is_asleep && warp.in_flight == 0 && warp.queued == 0).then_some(warp.resume_at)
+}
+
+/// The first cycle in which a warp can change its state: the end of a sleep. `now` if a warp neither sleeps nor waits at a barrier.
+fn first_change(now: Cycle, subcores: &[Subcore<'_>]) -> Cycle {
+    let mut first = Cycle::NEVER;
+    for (_, warp, _) in each_warp(subcores) {
+        match sleeps_until(now, warp) {
+            Some(end) => first = first.min(end),
+            None if held_since(warp).is_some() => {}
+            None => return now,
+        }
+    }
+    first
+}
+
+/// Strides from a sample to the next one: one, or all that are over before the cycle `wake`. At most `left`.
+fn strides(now: Cycle, wake: Cycle, left: u32) -> u32 {
+    let asleep = wake.0.saturating_sub(now.0) / STRIDE;
+    asleep.clamp(1, u64::from(left)) as u32
+}
+
 /// Start of the warp's wait at a barrier. `None` for a warp whose stores are in flight: memory answers.
 fn held_since(warp: &Warp) -> Option<Cycle> {
     (warp.is_held_at_barrier() && warp.stores == 0).then_some(warp.since)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_left_out_up_to_the_last_one_before_a_warp_wakes() {
+        let now = Cycle(1000);
+        assert_eq!(strides(now, now, 100), 1, "a warp runs");
+        assert_eq!(strides(now, now + (2 * STRIDE - 1), 100), 1);
+        assert_eq!(strides(now, now + 2 * STRIDE, 100), 2);
+        assert_eq!(strides(now, now + 50 * STRIDE + 3, 100), 50);
+        // A period has no more samples, also if no warp ever wakes.
+        assert_eq!(strides(now, now + 500 * STRIDE, 100), 100);
+        assert_eq!(strides(now, Cycle::NEVER, 100), 100);
+        // A sleep that has just ended.
+        assert_eq!(strides(now, Cycle(990), 100), 1);
+    }
 }

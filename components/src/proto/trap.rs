@@ -3,6 +3,7 @@
 use std::fmt;
 
 use warpwave_isa::exec::mbarrier;
+use warpwave_isa::inst::Inst;
 use warpwave_isa::lane::WARP_SIZE;
 use warpwave_isa::opcode::Opcode;
 
@@ -23,6 +24,8 @@ pub enum TrapKind {
     Barrier,
     /// A bulk copy of a size that is no multiple of 16 bytes.
     BulkSize,
+    /// An mbarrier was initialised with a count of 0 or above 2^20 - 1.
+    MbarrierCount,
     /// An arrival that exceeds the counts of an mbarrier.
     Mbarrier(mbarrier::Fault),
     /// An access to the shared memory of a CTA of the cluster that has ended: its rank.
@@ -31,8 +34,9 @@ pub enum TrapKind {
 
 impl TrapKind {
     /// The kind for an instruction that traps without an access: BPT.TRAP, a barrier, or an exchange.
-    pub fn of(op: Opcode) -> Self {
-        match op {
+    pub fn of(inst: &Inst) -> Self {
+        match inst.op {
+            Opcode::Trap if inst.mods.count == 1 => TrapKind::MbarrierCount,
             Opcode::Trap => TrapKind::Trapped,
             Opcode::Bar | Opcode::BarRed => TrapKind::Barrier,
             // Only exchanges between lanes are left, such as SHFL.
@@ -117,6 +121,7 @@ impl fmt::Display for TrapKind {
             TrapKind::SplitExchange => "lanes of one mask exchange at different instructions",
             TrapKind::Barrier => "barrier number above 15, or a thread count that is no multiple of 32",
             TrapKind::BulkSize => "bulk copy of a size that is no multiple of 16 bytes",
+            TrapKind::MbarrierCount => "count of an mbarrier outside 1 to 1048575",
         })
     }
 }

@@ -315,7 +315,7 @@ pub struct Mods {
     /// Shape of a tensor product.
     pub mma: MmaShape,
     /// A small number. LDSM: matrices (1, 2, 4). DEPBAR: groups that may stay pending.
-    /// SYNCS: 1 if it may wait. WARPSYNC: 1 if it also orders memory.
+    /// SYNCS: 1 if it may wait. WARPSYNC: 1 if it also orders memory. BPT.TRAP: 1 if the count of an mbarrier is its cause.
     pub count: u8,
     /// Transposes the matrices (LDSM).
     pub trans: bool,

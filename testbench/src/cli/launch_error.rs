@@ -138,6 +138,11 @@ fn advice(scenario: &Scenario, bench: &Bench<'_>, launch: usize, trap: &Trap) ->
         return "use a barrier from 0 to 15, and a thread count that is a multiple of 32; `bar.arrive` needs a count"
             .to_owned();
     }
+    if trap.kind == TrapKind::MbarrierCount {
+        return "the second operand of `mbarrier.init` is the number of arrivals of each phase, at least 1: pass the number of \
+                threads that arrive"
+            .to_owned();
+    }
     if trap.kind == TrapKind::BulkSize {
         return format!(
             "the size is {} bytes; round it up, and pad both buffers to it",

@@ -10,6 +10,8 @@ mod statements;
 
 mod table;
 
+mod tree;
+
 mod units;
 
 use std::collections::BTreeMap;
@@ -34,7 +36,7 @@ const LIMIT: u64 = 4_000_000;
 static CONFIGS: LazyLock<BTreeMap<&str, GpuConfig>> = LazyLock::new(|| {
     let small = |name: &&'static str| {
         let mut config = preset::load(name, &[]).expect("a built-in preset").config;
-        // One TPC keeps a run short. A cluster of two blocks fits it.
+        // One TPC keeps a run short. A cluster of four blocks fits it.
         (config.topology.gpcs, config.topology.tpcs_per_gpc) = (1, vec![1]);
         (*name, config)
     };
@@ -103,7 +105,10 @@ pub fn random_programs(program: RandomProgram) -> Reached {
     };
     match lockstep::check_memory(&scenario, &config, checks, LIMIT) {
         Ok(checked) if checked.iter().all(|launch| launch.findings.is_empty()) => {}
-        Ok(checked) => fails(format!("the race detector finds {:?}", checked[0].findings)),
+        Ok(checked) => {
+            let findings: Vec<_> = checked.iter().map(|launch| &launch.findings).collect();
+            fails(format!("the race detector finds {findings:?}"))
+        }
         Err(error) => fails(format!("{error:?}")),
     }
     let mut reached = Reached::default();

@@ -125,7 +125,7 @@ fn control(
             let passes = cta.warps[warp].wait_for_cluster(lanes);
             note_cluster_wait(cta, warp, passes);
         }
-        Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::Trapped)),
+        Opcode::Trap if !lanes.is_empty() => return Err(trap(cta, warp, inst, lanes, TrapKind::of(inst))),
         _ => flow.step(),
     }
     // Lanes of one mask exchange at different instructions: each group would see only its own values.

@@ -771,6 +771,14 @@ fn trap_of_an_mbarrier_says_what_to_check() {
             "mbarrier.arrive.shared.b64 %token, [gate];",
             "no `mbarrier.init` has set its count",
         ),
+        (
+            ".reg .b32 %n;\nmov.u32 %n, %tid.y;\nmbarrier.init.shared.b64 [gate], %n;",
+            "count of an mbarrier outside 1 to 1048575",
+        ),
+        (
+            ".reg .b32 %n;\nmov.u32 %n, %tid.y;\nmbarrier.init.shared.b64 [gate], %n;",
+            "pass the number of threads that arrive",
+        ),
     ] {
         let ptx = format!(
             ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() {{\n.reg .b64 %token;\n\

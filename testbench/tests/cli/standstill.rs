@@ -58,6 +58,35 @@ fn lock_taken_lane_by_lane_ends_from_volta_on_and_never_before() {
 }
 
 #[test]
+fn lock_by_exchange_that_is_never_freed_stands_still() {
+    // The first exchange takes the lock. Later ones store the value that is there: no word changes.
+    let body = "
+SPIN:
+atom.global.exch.b32 %t, [%x], 1;
+setp.ne.u32 %p, %t, 0;
+@%p bra SPIN;";
+    let says = [
+        "standstill: the warps run, but nothing has changed since cycle",
+        "1 warp polls memory at 0x10000000 (value 1) in line 9",
+        " wrote it last",
+    ];
+    assert_fails(&run(body, [2, 1], "tiny"), 4, &says);
+}
+
+#[test]
+fn poll_with_the_longest_sleeps_stands_still_while_other_blocks_sleep_too() {
+    // 64 warps begin one after another, so their sleeps end in different cycles. No sleep changes anything.
+    let body = "
+AGAIN:
+nanosleep.u32 1000000;
+ld.volatile.global.u32 %t, [%x];
+setp.eq.u32 %p, %t, 0;
+@%p bra AGAIN;";
+    let says = ["standstill", "64 warps poll memory at 0x10000000 in line 10"];
+    assert_fails(&run(body, [8, 256], "tiny"), 4, &says);
+}
+
+#[test]
 fn grid_barrier_of_more_blocks_than_fit_names_the_address_and_the_blocks_that_wait() {
     // Two blocks of 1024 threads fit an SM of `tiny`, so 4 of 6 run, and each waits until 6 have arrived.
     let body = "

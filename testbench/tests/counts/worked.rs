@@ -11,7 +11,8 @@
 //! | the next instruction of a pipe issues its interval later | `sm.pipes` |
 //! | a warp leaves its slot in the cycle in which a dependent instruction of its last result could issue | `scheduler`, retire |
 //!
-//! The file `profiler_rows.txt` lists the rows that must have a value here.
+//! Every metric has a value here or in a module of this one, or is named as not modelled. The file `profiler_rows.txt` lists the metrics of
+//! the profiler that a report must have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,8 +23,14 @@ use warpwave_components::gpu::Gpu;
 use warpwave_components::occupancy::occupancy;
 use warpwave_components::preset;
 use warpwave_components::proto::launch::Grid;
+use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
+use warpwave_isa::inst::Ty;
 use warpwave_isa::program::{Program, Requirements};
 use warpwave_isa::space::bank0;
+
+mod memory;
+mod operations;
+mod states;
 
 /// Registers of a thread, and bytes of shared memory of a CTA, in every program.
 const REGISTERS: u32 = 32;
@@ -74,6 +81,9 @@ const WORKED: &[Worked] = &[
         values: &[
             ("smsp__inst_executed.sum", Number(1.0)),
             ("inst_executed", Number(1.0)),
+            ("smsp__inst_issued.sum", Number(1.0)),
+            ("smsp__thread_inst_executed.sum", Number(32.0)),
+            ("sm__ctas_launched.sum", Number(1.0)),
             ("smsp__pcsamp_sample_count", Number(5.0)),
             // One of 2 SMs x 4 schedulers has the warp.
             ("smsp__cycles_active.avg", Number(5.0 / 8.0)),
@@ -90,6 +100,13 @@ const WORKED: &[Worked] = &[
             (stalled!("misc"), Number(0.0)),
             // The SM is active from the admission of the CTA, 2 cycles before t, until the message of its end is there in t+5.
             ("sm__cycles_active.avg", Number(7.0 / 2.0)),
+            ("sm__cycles_active.max", Number(7.0)),
+            ("sm__cycles_active.min", Number(0.0)),
+            ("sm__inst_issued.avg.pct_of_peak_sustained_active", Number(100.0 / 5.0)),
+            (
+                "sm__inst_executed_pipe_cbu.avg.pct_of_peak_sustained_active",
+                Number(100.0 / 5.0),
+            ),
             ("sm__inst_executed.avg.per_cycle_active", Number(1.0 / 7.0)),
             // 5 warp-cycles of 64 slots x 7 cycles.
             (
@@ -100,15 +117,23 @@ const WORKED: &[Worked] = &[
             // The issue comes 4 later. On the way back: 1 to the CTA manager, 8 to GigaThread. A cycle is 1 ns.
             ("gpc__cycles_elapsed.max", Number(44.0)),
             ("gpu__time_duration.sum", Number(44.0)),
+            ("gpc__cycles_elapsed.avg.per_second", Number(1e9)),
+            ("dram__cycles_elapsed.avg.per_second", Number(1e9)),
+            ("sm__inst_executed.avg.per_cycle_elapsed", Number(1.0 / (2.0 * 44.0))),
             ("launch__grid_size", Number(1.0)),
             ("launch__block_size", Number(32.0)),
+            ("launch__thread_count", Number(32.0)),
             ("launch__registers_per_thread", Number(32.0)),
+            // 32 x 32 registers are four units of 256.
+            ("launch__registers_per_thread_allocated", Number(32.0)),
             ("launch__shared_mem_per_block", Number(4096.0)),
             // Registers: 65536 / (32 x 32). Shared memory: 49152 / 4096. Warps: 64 / 1. Slots: 32.
             ("launch__occupancy_limit_registers", Number(64.0)),
             ("launch__occupancy_limit_shared_mem", Number(12.0)),
             ("launch__occupancy_limit_warps", Number(64.0)),
             ("launch__occupancy_limit_blocks", Number(32.0)),
+            // 12 blocks of 4096 bytes need the largest carve-out.
+            ("launch__shared_mem_config_size", Number(49152.0)),
             // The least limit is 12 blocks of one warp, on each of 2 SMs with 4 schedulers and 64 warp slots.
             ("sm__maximum_warps_per_active_cycle_pct", Number(100.0 * 12.0 / 64.0)),
             ("smsp__maximum_warps_avg_per_active_cycle", Number(12.0 / 4.0)),
@@ -508,8 +533,18 @@ const WORKED: &[Worked] = &[
     },
 ];
 
-/// Rows without a counter in the model. There is no instruction cache.
-const NOT_MODELLED: [&str; 1] = ["sm__icc_request_hit_rate.pct"];
+/// Every program with worked values.
+fn programs() -> impl Iterator<Item = &'static Worked> {
+    let parts = [WORKED, operations::WORKED, memory::WORKED, states::WORKED];
+    parts.into_iter().flatten()
+}
+
+/// Metrics without a counter in the model. There is no instruction cache.
+fn not_modelled() -> impl Iterator<Item = String> {
+    ["sm__icc_request_hit_rate.pct".to_owned()]
+        .into_iter()
+        .chain(states::unmodelled_names())
+}
 
 /// A run of a program on one machine.
 pub(crate) struct Measured {
@@ -585,7 +620,7 @@ fn grid(text: &str, (ctas, threads): (u32, u32), buffer: u64, gpu: &Gpu) -> Grid
         dynamic_shared_bytes: 0,
         registers: REGISTERS,
         allocations: gpu.storage().allocations(),
-        textures: Vec::new(),
+        textures: vec![row_of_floats(buffer)],
         local_base: 0,
         l1_bytes: 0,
         constants: vec![bank],
@@ -597,10 +632,27 @@ fn grid(text: &str, (ctas, threads): (u32, u32), buffer: u64, gpu: &Gpu) -> Grid
     }
 }
 
+/// An image of 32 floats in a row.
+fn row_of_floats(base: u64) -> Texture {
+    Texture {
+        base,
+        width: 32,
+        height: 1,
+        depth: 1,
+        channel: Ty::F32,
+        channels: 1,
+        address_mode: AddressMode::default(),
+        normalized_coords: false,
+        linear_filter: false,
+        normalized_values: false,
+        order: TexelOrder::default(),
+    }
+}
+
 #[test]
 fn every_worked_value_is_that_of_the_hand_count() {
     let mut wrong = Vec::new();
-    for case in WORKED {
+    for case in programs() {
         let run = case.measured();
         for (name, is) in case.values {
             let want = match *is {
@@ -617,25 +669,32 @@ fn every_worked_value_is_that_of_the_hand_count() {
 }
 
 #[test]
-fn every_row_of_the_profilers_list_has_a_worked_value() {
+fn every_metric_has_a_worked_value() {
+    let values = programs().flat_map(|case| case.values);
+    let worked: BTreeSet<&str> = values.map(|(name, _)| *name).collect();
+    let of_states = states::worked_names();
+    let unmodelled: BTreeSet<String> = not_modelled().collect();
+    let is_covered =
+        |name: &String| worked.contains(name.as_str()) || of_states.contains(name) || unmodelled.contains(name);
+    let names = metrics::all().iter().map(|metric| &metric.name);
+    let missing: Vec<&String> = names.filter(|name| !is_covered(name)).collect();
+    assert!(missing.is_empty(), "no worked value: {missing:#?}");
+}
+
+#[test]
+fn every_row_of_the_profilers_list_is_a_metric() {
     let list = include_str!("profiler_rows.txt");
     let rows: Vec<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(rows.iter().collect::<BTreeSet<_>>().len(), 88, "each row once");
-    let worked: BTreeSet<&str> = WORKED
-        .iter()
-        .flat_map(|case| case.values)
-        .map(|(name, _)| *name)
-        .collect();
-    let is_covered = |row: &&&str| worked.contains(**row) || NOT_MODELLED.contains(*row);
-    let missing: Vec<_> = rows.iter().filter(|row| !is_covered(row)).collect();
-    assert!(missing.is_empty(), "no worked value: {missing:#?}");
+    let missing: Vec<_> = rows.iter().filter(|row| metrics::find(row).is_none()).collect();
+    assert!(missing.is_empty(), "no metric: {missing:#?}");
 }
 
 #[test]
 fn rows_without_a_counter_say_so() {
     let run = WORKED[0].measured();
-    for row in NOT_MODELLED {
-        assert_eq!(run.value(row), Value::NotModelled, "{row}");
+    for row in not_modelled() {
+        assert_eq!(run.value(&row), Value::NotModelled, "{row}");
     }
 }
 

@@ -120,6 +120,32 @@ fn wrong_barrier_number_or_count_in_a_register_traps() {
     }
 }
 
+/// Count of an mbarrier in a register. Traps: no arrival, and more than the 20 bits of a count hold. Only thread 3 executes the instruction.
+#[test]
+fn wrong_count_of_an_mbarrier_in_a_register_traps() {
+    let body = |count: u32| {
+        format!(
+            ".shared .align 8 .b64 gate;\nsetp.eq.u32 %p1, %t, 3;\nmov.u32 %r, 5;\nsub.u32 %a1, %t, 3;\n\
+             add.u32 %a1, %a1, {count};\n@%p1 mbarrier.init.shared.b64 [gate], %a1;"
+        )
+    };
+    for count in [0, 1 << 20, 1 << 31, u32::MAX] {
+        let text = one_word_each("sm_80", &body(count));
+        let line = 1 + text.lines().position(|line| line.contains("mbarrier.init")).unwrap() as u32;
+        Kernel::of(&text)
+            .sizes(1, 64)
+            .output(&[0; 64])
+            .traps(TrapKind::MbarrierCount, line);
+    }
+    // Other threads have a count of 0 or above the largest one, and skip the instruction.
+    for count in [1, (1 << 20) - 1] {
+        Kernel::of(&one_word_each("sm_80", &body(count)))
+            .sizes(1, 64)
+            .output(&[5; 64])
+            .holds();
+    }
+}
+
 /// Both warps arrive at barrier 15 with a count of 64 threads. Lanes with a false guard do not give a number.
 #[test]
 fn valid_barrier_number_and_count_in_registers_release_the_block() {

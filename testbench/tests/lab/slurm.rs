@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Programs of the packages `slurm-wlm` and `munge` of Debian.
 const PROGRAMS: [&str; 5] = ["munged", "slurmctld", "slurmd", "sinfo", "sbatch"];
@@ -14,8 +14,11 @@ const PROGRAMS: [&str; 5] = ["munged", "slurmctld", "slurmd", "sinfo", "sbatch"]
 /// Folders of daemons that may not be in the search path.
 const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
 
-/// Longest start of the cluster.
-const START: Duration = Duration::from_secs(60);
+/// Pause between two looks at a daemon that starts.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Looks after which a daemon counts as hung. A slow machine has ten minutes.
+const MOST_LOOKS: u32 = 6000;
 
 /// A running cluster. A drop ends its daemons.
 pub struct Cluster {
@@ -118,12 +121,17 @@ impl Cluster {
         self.daemons.push(command.spawn().unwrap());
     }
 
-    fn wait_until(&self, what: &str, is_so: impl Fn(&Cluster) -> bool) {
-        let begin = Instant::now();
-        while !is_so(self) {
-            assert!(begin.elapsed() < START, "not within {START:?}: {what}\n{}", self.logs());
-            sleep(Duration::from_millis(100));
+    /// Waits as long as every daemon lives.
+    fn wait_until(&mut self, what: &str, is_so: impl Fn(&Cluster) -> bool) {
+        for _ in 0..MOST_LOOKS {
+            if is_so(self) {
+                return;
+            }
+            let ended = self.daemons.iter_mut().find_map(|daemon| daemon.try_wait().unwrap());
+            assert_eq!(ended, None, "a daemon has ended before: {what}\n{}", self.logs());
+            sleep(PAUSE);
         }
+        panic!("the daemons hang before: {what}\n{}", self.logs());
     }
 
     /// What the daemons have written.

@@ -8,7 +8,7 @@
 //! | `args`, `more` | all arguments; further ones after the table's |
 //! | `env` | environment variables |
 //! | `stdin`, `stdout`, `stderr` | `closed`, `full` (a full device) or `pipe` (closed by its reader) |
-//! | `memory_mib`, `file_kib`, `open_files`, `as_user` | limits of the system; run without the rights of root |
+//! | `cpu_seconds`, `memory_mib`, `file_kib`, `open_files`, `as_user` | limits of the system; run without the rights of root |
 //! | `code`, `says`, `prints` | exit code; parts of standard error in this order; parts of standard output |
 //!
 //! A text may be a list of parts: texts, `{ hex = "ff" }`, or `{ repeat = "x", times = 1000 }`, where `{#}` is the index.
@@ -23,6 +23,9 @@ pub const MAX_ERR: usize = 32 << 10;
 
 /// Limit of the address space of a child, in MiB.
 const MEMORY_MIB: u64 = 512;
+
+/// Limit of the CPU time of a child, in seconds. It excludes the time of other processes on the host.
+const CPU_SECONDS: u64 = 5;
 
 /// A file of cases.
 #[derive(Deserialize)]
@@ -61,6 +64,8 @@ pub struct Case {
     pub stdin: Option<Stream>,
     pub stdout: Option<Stream>,
     pub stderr: Option<Stream>,
+    #[serde(default = "cpu_seconds")]
+    pub cpu_seconds: u64,
     #[serde(default = "memory_mib")]
     pub memory_mib: u64,
     pub file_kib: Option<u64>,
@@ -118,6 +123,10 @@ pub struct Answer {
 /// The exit code of bad input.
 fn input() -> i32 {
     2
+}
+
+fn cpu_seconds() -> u64 {
+    CPU_SECONDS
 }
 
 fn memory_mib() -> u64 {

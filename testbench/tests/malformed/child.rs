@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::case::{Answer, Case, Content, Stream, Table};
 
-/// Time after which a child counts as hung. It decides no case that ends.
+/// Wall time after which a child counts as hung: a child that sleeps uses no CPU time. It decides no case that ends.
 const HUNG: Duration = Duration::from_secs(120);
 
 /// A user and a group without rights.
@@ -94,7 +94,8 @@ fn lay_out(table: &Table, case: &Case, folder: &Path, drops_rights: bool) {
 
 /// The shell script that sets the limits and redirects the streams.
 fn script(case: &Case) -> String {
-    let mut script = format!("ulimit -c 0; ulimit -v {}; ", case.memory_mib << 10);
+    let (seconds, kib) = (case.cpu_seconds, case.memory_mib << 10);
+    let mut script = format!("ulimit -c 0; ulimit -t {seconds}; ulimit -v {kib}; ");
     if let Some(kib) = case.file_kib {
         // A block of `ulimit -f` has 512 bytes. Without its signal, the limit is an error of the write.
         script += &format!("trap '' XFSZ; ulimit -f {}; ", kib * 2);

@@ -4,8 +4,8 @@
 //! cases/KIND.toml -- case --> files, arguments, variables -- run, with a limit of memory --> exit code, texts
 //! ```
 //!
-//! Every case holds, whatever its input: no panic, no signal, no control character and no flood on standard error. A case is bounded by
-//! the size of its work. The time limit of a child only ends a hang.
+//! Every case holds, whatever its input: no panic, no signal, no control character and no flood on standard error. The system bounds
+//! memory and CPU time of each child. A busy host takes nothing from that time. The limit of the wall time only ends a hang.
 //!
 //! With `WARPWAVE_WRITE_MALFORMED` the test writes the table of `docs/malformed.md`. Otherwise it compares.
 
@@ -121,6 +121,15 @@ fn wrong_code_missing_text_and_control_characters_are_found() {
     assert_eq!(faults(Some(2), "first second panicked at"), ["it panicked"]);
     let flood = format!("first second {}", "x".repeat(case::MAX_ERR));
     assert_eq!(faults(Some(2), &flood).len(), 1);
+}
+
+#[test]
+fn child_that_works_without_end_is_ended_by_the_limit_of_its_cpu_time() {
+    let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/errors/endless.toml");
+    let args =
+        format!("args = [\"run\", \"{scenario}\", \"--gpu\", \"tiny\", \"--set\", \"gigathread.standstill_cycles=0\"]");
+    let table = one_case(&format!("{args}\ncpu_seconds = 1\n"));
+    assert_eq!(child::run(&table, &table.cases[0]).code, None);
 }
 
 #[test]

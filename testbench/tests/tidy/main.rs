@@ -5,6 +5,7 @@
 
 mod faults;
 mod imports;
+mod kinds;
 mod lists;
 mod packages;
 mod pages;

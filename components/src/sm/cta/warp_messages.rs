@@ -49,7 +49,7 @@ pub(super) fn trapped(resident: &Cta, index: u32, pc: u32, lanes: LaneMask) -> T
     let lane = lanes.lowest().unwrap_or(0) as u32;
     let inst = &resident.grid.program.code()[pc as usize];
     Trap {
-        kind: TrapKind::of(inst.op),
+        kind: TrapKind::of(inst),
         pc,
         line: inst.line,
         block: resident.grid.cta_position(resident.index),

@@ -10,8 +10,9 @@ use std::fmt::{Display, Write};
 use warpwave_isa::exec::texture::{AddressMode, TexelOrder, Texture};
 use warpwave_isa::inst::Ty;
 
-use super::program::{Decision, Exit, MOST_DEPTH, RandomProgram, Statement, Turns};
+use super::program::{Decision, Exit, RandomProgram, Statement, Turns};
 use super::table::{COMMUTING, REGISTERS, n_registers, register};
+use super::tree::MOST_DEPTH;
 use crate::scenario::dtype::Dtype;
 use crate::scenario::{Arg, Buffer, Image, Launch, Layout, Scenario};
 
@@ -21,19 +22,22 @@ pub(super) const INPUT_WORDS: u64 = 256;
 pub(super) const OWN_WORDS: u64 = 16;
 /// Number of shared counters per atomic operation.
 pub(super) const SHARED_COUNTERS: u64 = 4;
+/// Words of the counter of tickets and of the sum over their numbers.
+pub(super) const TICKET_WORDS: u64 = 2;
+/// Bytes of shared memory of each thread for asynchronous copies: two of 16 bytes.
+pub(super) const STAGED_BYTES: u32 = 32;
 /// Bytes of a bulk copy.
 pub(super) const BULK_BYTES: u32 = 256;
 
-/// A scenario with one launch of the program.
+/// A scenario with one launch of the program, or with two in a row.
 pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
     let &RandomProgram { block, grid, seed, .. } = program;
     let has_clusters = has_clusters(program.machine);
-    // The grid must divide into clusters of two.
-    let in_clusters = has_clusters && grid.is_multiple_of(2);
+    let cluster = if has_clusters { cluster(grid, seed) } else { 1 };
     let mut text = Text {
         block,
         has_copies: has_clusters,
-        in_clusters,
+        cluster,
         out: String::new(),
         n_labels: 0,
         depth: 0,
@@ -41,7 +45,18 @@ pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
     text.head();
     text.statements(&program.body);
     text.tail();
-    let counters = COMMUTING.len() as u64 * SHARED_COUNTERS;
+    let counters = COMMUTING.len() as u64 * SHARED_COUNTERS + TICKET_WORDS;
+    let launch = Launch {
+        entry: None,
+        grid: [grid, 1, 1],
+        block: [block, 1, 1],
+        dynamic_shared_bytes: 0,
+        cluster: (cluster > 1).then_some([cluster, 1, 1]),
+        args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2), Arg::Image(image())],
+        ..Launch::default()
+    };
+    // One in four: the second launch begins with the memory that the first one leaves.
+    let n_launches = if seed >> 62 == 1 { 2 } else { 1 };
     Scenario {
         name: "random".to_owned(),
         ptx_path: "random.ptx".to_owned(),
@@ -53,16 +68,17 @@ pub(crate) fn scenario(program: &RandomProgram) -> Scenario {
             words("counters", counters, |n| mixed(seed ^ n << 32) as u32),
         ],
         globals: Vec::new(),
-        launches: vec![Launch {
-            entry: None,
-            grid: [grid, 1, 1],
-            block: [block, 1, 1],
-            dynamic_shared_bytes: 0,
-            cluster: in_clusters.then_some([2, 1, 1]),
-            args: vec![Arg::Buffer(0), Arg::Buffer(1), Arg::Buffer(2), Arg::Image(image())],
-            ..Launch::default()
-        }],
+        launches: vec![launch; n_launches],
         ..Scenario::default()
+    }
+}
+
+/// Blocks of a cluster: a grid of four has one of four or two of two.
+fn cluster(grid: u32, seed: u64) -> u32 {
+    match grid {
+        4 if seed >> 61 & 1 == 1 => 4,
+        n if n.is_multiple_of(2) => 2,
+        _ => 1,
     }
 }
 
@@ -115,10 +131,11 @@ pub(super) struct Text {
     pub block: u32,
     /// The machine has a bulk copy engine.
     pub has_copies: bool,
-    pub in_clusters: bool,
+    /// Blocks of a cluster, 1 without clusters.
+    pub cluster: u32,
     out: String,
     n_labels: u32,
-    depth: u32,
+    pub depth: u32,
 }
 
 impl Text {
@@ -132,8 +149,8 @@ impl Text {
 
     /// Writes declarations, the addresses of the thread's own words, and an initial value of every register.
     fn head(&mut self) {
-        // One word per thread, then one counter per operation.
-        let shared = u64::from(self.block) * 4 + 4 * COMMUTING.len() as u64;
+        // One word per thread, then one counter per operation, then the words of tickets.
+        let shared = u64::from(self.block) * 4 + 4 * u64::from(Self::shared_counters());
         let _ = writeln!(
             self.out,
             ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 16 .b8 tile[{shared}];\n\
@@ -141,6 +158,7 @@ impl Text {
              \t.local .align 16 .b8 own[{}];\n\t.shared .align 128 .b8 copied[{BULK_BYTES}];\n\t.shared .align 8 .b64 bar;",
             4 * OWN_WORDS
         );
+        self.line(format!(".shared .align 16 .b8 staged[{}];", self.block * STAGED_BYTES));
         for (letter, ty, n) in REGISTERS {
             self.line(format!(".reg .{ty} %{letter}<{n}>;"));
         }
@@ -174,7 +192,7 @@ impl Text {
         self.line("mov.u32 %t0, tile;\n\tmad.lo.u32 %t1, %thread, 4, %t0;\n\tst.shared.u32 [%t1], %r1;".to_string());
         // Thread 0 initializes the shared counters. The barrier orders the writes before all uses.
         self.line("setp.eq.u32 %q, %thread, 0;".to_string());
-        for n in 0..COMMUTING.len() as u32 {
+        for n in 0..Self::shared_counters() {
             self.line(format!("@%q st.shared.u32 [%t0+{}], {n};", 4 * (self.block + n)));
         }
         if self.has_copies {
@@ -183,11 +201,16 @@ impl Text {
         self.line("bar.sync 0;".to_string());
     }
 
+    /// Counters of a block in shared memory.
+    fn shared_counters() -> u32 {
+        (COMMUTING.len() as u64 + TICKET_WORDS) as u32
+    }
+
     /// Combines all registers, local words and shared counters, and stores them to the output.
     fn tail(&mut self) {
         // The barrier ends all updates of the shared counters.
         self.line("bar.sync 0;\n\tmov.u32 %t0, tile;".to_string());
-        for n in 0..COMMUTING.len() as u32 {
+        for n in 0..Self::shared_counters() {
             self.line(format!(
                 "ld.shared.u32 %t1, [%t0+{}];\n\txor.b32 %r0, %r0, %t1;",
                 4 * (self.block + n)
@@ -243,6 +266,8 @@ impl Text {
             Statement::Tensor(tensor) => self.tensor(tensor),
             Statement::ClusterExchange(exchange) => self.cluster_exchange(exchange),
             Statement::Bulk(bulk) => self.bulk(bulk),
+            Statement::Ticket(ticket) => self.ticket(ticket),
+            Statement::AsyncCopy(copy) => self.async_copy(copy),
         }
     }
 

@@ -1,9 +1,9 @@
-//! Writes the PTX text of statements for single units: atomics on own words, textures, barriers, matrix products, clusters, bulk copies.
+//! Writes the PTX text of statements for single units: atomics, textures, barriers, matrix products, clusters, copies to shared memory.
 
-use super::generate::{BULK_BYTES, OWN_WORDS, Text};
-use super::program::{Bulk, ClusterExchange, Fetch, Overlap, OwnAtomic, Reduce, Relay, Tensor};
+use super::generate::{BULK_BYTES, INPUT_WORDS, OWN_WORDS, SHARED_COUNTERS, STAGED_BYTES, Text};
+use super::program::{AsyncCopy, Bulk, ClusterExchange, Fetch, Overlap, OwnAtomic, Reduce, Relay, Tensor, Ticket};
 use super::statements::registers;
-use super::table::register;
+use super::table::{COMMUTING, register};
 
 impl Text {
     pub(super) fn own_atomic(&mut self, atomic: &OwnAtomic) {
@@ -110,17 +110,89 @@ impl Text {
     }
 
     pub(super) fn cluster_exchange(&mut self, exchange: &ClusterExchange) {
-        if !self.in_clusters {
+        if self.cluster == 1 {
             return;
         }
+        // With two blocks the one other, with four one of three.
+        let distance = 1 + u32::from(exchange.value) % (self.cluster - 1);
         let [value, result] = [exchange.value, exchange.result].map(|n| register('r', n));
         self.own_shared_word();
         self.line(format!("st.shared.u32 [%t1], {value};"));
-        self.line("mov.u32 %t2, %cluster_ctarank;\n\txor.b32 %t2, %t2, 1;\n\tmapa.shared::cluster.u32 %t1, %t1, %t2;");
+        self.line(format!(
+            "mov.u32 %t2, %cluster_ctarank;\n\txor.b32 %t2, %t2, {distance};\n\tmapa.shared::cluster.u32 %t1, %t1, %t2;"
+        ));
         self.line("barrier.cluster.arrive;\n\tbarrier.cluster.wait;");
         self.line(format!("ld.shared::cluster.u32 {result}, [%t1];"));
         // The twin may overwrite its word after this barrier.
         self.line("barrier.cluster.arrive;\n\tbarrier.cluster.wait;");
+    }
+
+    pub(super) fn ticket(&mut self, ticket: &Ticket) {
+        let guard = ticket.guard.text();
+        let space = if ticket.in_shared { "shared" } else { "global" };
+        let (counter, sum) = if ticket.in_shared {
+            let at = 4 * (u64::from(self.block) + COMMUTING.len() as u64);
+            self.line("mov.u32 %t0, tile;");
+            (format!("[%t0+{at}]"), format!("[%t0+{}]", at + 4))
+        } else {
+            let at = 4 * SHARED_COUNTERS * COMMUTING.len() as u64;
+            (format!("[%counters+{at}]"), format!("[%counters+{}]", at + 4))
+        };
+        // A swap of one thread makes those of all others fail. So one thread of each warp swaps, and not inside of loops.
+        let by_cas = ticket.by_cas && self.depth == 0;
+        let label = self.label();
+        if by_cas {
+            self.line(format!(
+                "and.b32 %t1, %thread, 31;\n\tsetp.ne.u32 %q, %t1, 0;\n\t@%q bra TAKEN{label};"
+            ));
+            self.line("mov.u32 %t3, 0;");
+            self.label_line(format!("TAKE{label}:"));
+            self.line("mov.u32 %t2, %t3;\n\tadd.u32 %t1, %t2, 1;");
+            self.line(format!("atom.{space}.cas.b32 %t3, {counter}, %t2, %t1;"));
+            self.line(format!("setp.ne.u32 %q, %t3, %t2;\n\t@%q bra TAKE{label};"));
+        } else {
+            self.line(format!("{guard}atom.{space}.add.u32 %t3, {counter}, 1;"));
+        }
+        // Scattered bits, so that two wrong numbers do not cancel.
+        self.line("mul.lo.u32 %t3, %t3, 0x9e3779b1;\n\tshr.u32 %t2, %t3, 15;\n\txor.b32 %t3, %t3, %t2;");
+        let guard = if by_cas { "" } else { &guard };
+        self.line(format!("{guard}red.{space}.add.u32 {sum}, %t3;"));
+        self.label_line(format!("TAKEN{label}:"));
+    }
+
+    pub(super) fn async_copy(&mut self, copy: &AsyncCopy) {
+        let (cache, bytes, read) = copy.form;
+        let slot = STAGED_BYTES / 2;
+        self.line(format!(
+            "mov.u32 %t0, staged;\n\tmad.lo.u32 %t1, %thread, {STAGED_BYTES}, %t0;"
+        ));
+        for (n, index) in (0u32..).zip(copy.indices) {
+            // A source of 16 bytes: all sizes are aligned.
+            self.place("%input", index, INPUT_WORDS / 4, 16);
+            let rest = if read < bytes {
+                format!(", {read}")
+            } else {
+                String::new()
+            };
+            self.line(format!(
+                "cp.async{cache}.shared.global [%t1+{}], [%a1], {bytes}{rest};",
+                n * slot
+            ));
+            self.line("cp.async.commit_group;");
+        }
+        let at = u32::from(copy.word) % (bytes / 4) * 4;
+        for (n, result) in (0u32..).zip(copy.results) {
+            match (copy.one_by_one, n) {
+                (true, _) => self.line(format!("cp.async.wait_group {};", 1 - n)),
+                (false, 0) => self.line("cp.async.wait_all;"),
+                (false, _) => {}
+            }
+            self.line(format!(
+                "ld.shared.u32 {}, [%t1+{}];",
+                register('r', result),
+                n * slot + at
+            ));
+        }
     }
 
     pub(super) fn bulk(&mut self, bulk: &Bulk) {

@@ -10,8 +10,8 @@ use super::{Form, Selected, Selector};
 use crate::ast::Type;
 use crate::check::Value;
 use crate::diag::Diagnostic;
-use crate::lower::code::{Arg, Op};
-use warpwave_isa::inst::{AtomOp, Scope, Ty};
+use crate::lower::code::{Arg, Op, VGuard};
+use warpwave_isa::inst::{AtomOp, Cmp, Scope, Ty};
 use warpwave_isa::opcode::Opcode;
 use warpwave_isa::space::{Access, Space, WINDOW_BYTES};
 
@@ -20,6 +20,9 @@ const BOTH_COUNTS: u64 = 1 << 20 | 1;
 
 /// Mask of a count field.
 const COUNT: u64 = (1 << 20) - 1;
+
+/// Largest count of an mbarrier.
+const MOST_ARRIVALS: u64 = (1 << 20) - 1;
 
 const KNOWN: &[&str] = &[
     ".init",
@@ -88,13 +91,34 @@ impl<'t, 'a> Selector<'_, 't, 'a> {
 
     fn mbarrier_init(&mut self, form: &Form<'t, 'a>) -> Selected {
         let mem = self.mbarrier_operand(form, 0)?;
-        // `check::barrier` refuses an immediate count out of range. A count in a register is not tested.
         let count = self.src32(form, 1)?;
+        // `check::barrier` refuses an immediate count out of range.
+        if !matches!(form.operand(1)?, Value::Int(_)) {
+            self.trap_at_count(count);
+        }
         // One product puts the count into both fields.
         let state = Op::machine(Opcode::ImadWide).src(&[count, Arg::imm(BOTH_COUNTS), Arg::ZERO]);
         let state = self.compute(state);
         self.emit(at_mbarrier(Op::machine(Opcode::St).src(&[mem.base, state]), &mem));
         Ok(())
+    }
+
+    /// Traps if the count of an mbarrier is 0 or above 2^20 - 1, which PTX does not define.
+    fn trap_at_count(&mut self, count: Arg) {
+        // 0 wraps to the largest number.
+        let less = self.compute(Op::machine(Opcode::Iadd3).src(&[count, Arg::imm(u32::MAX.into()), Arg::ZERO]));
+        let is_wrong = self.code.new_pred();
+        let compare = Op::machine(Opcode::Isetp)
+            .src(&[less, Arg::imm(MOST_ARRIVALS)])
+            .pdst(is_wrong);
+        // Lanes that skip the instruction do not trap.
+        let compare = compare.psrc(self.guard).mods(|mods| {
+            mods.cmp = Cmp::Ge;
+            mods.ty = Ty::U32;
+        });
+        self.emit(compare);
+        let trap = Op::machine(Opcode::Trap).guard(VGuard::pred(is_wrong));
+        self.emit(trap.mods(|mods| mods.count = 1));
     }
 
     /// Selects `arrive`, `arrive_drop`, `expect_tx` and `complete_tx`: an arrival count and a byte count.
