@@ -85,7 +85,8 @@ mod tests {
         assert!(write_plan(&program, folder.path(), "p0").unwrap());
         let text = fs::read_to_string(folder.path().join("p0/plan.json")).unwrap();
         assert!(text.contains("\"name\": \"p0\""), "{text}");
-        for (buffer, bytes) in [("input", 1024), ("counters", 128)] {
+        // Four words for each of eight operations, and two of tickets: 136 bytes.
+        for (buffer, bytes) in [("input", 1024), ("counters", 136)] {
             let results = fs::read(folder.path().join(format!("p0/p0.{buffer}.model"))).unwrap();
             assert_eq!(results.len(), bytes, "{buffer}");
         }
