@@ -2,7 +2,7 @@
 //!
 //! | Phase | Ends when |
 //! |---|---|
-//! | watch | a period of `gigathread.standstill_cycles` passes without a sign of progress |
+//! | watch | one period of `gigathread.standstill_cycles` passes without a sign of progress; 2, 4, 8, then 16 after searches in vain |
 //! | compare | every warp is stuck: a standstill; or there is progress, a warp computes, or there are [`SAMPLES`] samples: watch again |
 //!
 //! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, bulk copies move data,
@@ -68,6 +68,9 @@ const SAMPLES: u32 = 2048;
 /// Sleeps of the longest time that a period holds: a poll returns to its first state after two.
 const SLEEPS: u64 = 3;
 
+/// Most periods between two searches. Samples take the host longer than the cycles of a lone warp.
+const MOST_PERIODS: u64 = 16;
+
 /// Samples between two sums of the counters of progress. A sum takes the host longer than a sample. Another sum precedes each verdict.
 const SAMPLES_PER_SUM: u32 = 32;
 
@@ -81,6 +84,8 @@ const CHANGES: u32 = 8;
 pub(super) struct StandstillSearch {
     /// Cycles of a period, 0 to search never.
     period: u64,
+    /// Periods to watch before the next samples. It doubles while warps compute without a sign of progress.
+    periods: u64,
     /// Most samples of a period.
     most_samples: u32,
     progress: u64,
@@ -136,6 +141,7 @@ impl StandstillSearch {
         let period = u64::from(config.gigathread.standstill_cycles);
         StandstillSearch {
             period,
+            periods: 1,
             most_samples: SAMPLES.max((SLEEPS * longest_sleep(config.clocks.core_khz) / STRIDE) as u32),
             progress: 0,
             since: start,
@@ -171,6 +177,7 @@ impl StandstillSearch {
         if self.samples >= self.next_sum {
             self.next_sum = self.samples + SAMPLES_PER_SUM;
             if self.is_progress(components.clone()) {
+                self.periods = 1;
                 self.watch(now);
                 return None;
             }
@@ -187,6 +194,7 @@ impl StandstillSearch {
             self.looks += 1;
             if self.looks == LOOKS || self.suspects.iter().all(|suspect| suspect.poll.is_some()) {
                 if self.is_progress(components) {
+                    self.periods = 1;
                     self.watch(now);
                     return None;
                 }
@@ -201,6 +209,7 @@ impl StandstillSearch {
         let strides = strides(now, wake, self.most_samples - self.samples);
         self.samples += strides;
         if self.samples == self.most_samples {
+            self.periods = MOST_PERIODS.min(2 * self.periods);
             self.watch(now);
         } else {
             self.next = now + u64::from(strides) * STRIDE;
@@ -216,7 +225,8 @@ impl StandstillSearch {
 
     /// Begins another period.
     fn watch(&mut self, now: Cycle) {
-        (self.since, self.next, self.samples, self.looks) = (now, now + self.period, 0, 0);
+        let next = now + self.periods * self.period;
+        (self.since, self.next, self.samples, self.looks) = (now, next, 0, 0);
         self.next_sum = 0;
         self.suspects.clear();
     }
