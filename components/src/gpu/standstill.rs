@@ -2,7 +2,7 @@
 //!
 //! | Phase | Ends when |
 //! |---|---|
-//! | watch | one period of `gigathread.standstill_cycles` passes without a sign of progress; 2, 4, 8, then 16 after searches in vain |
+//! | watch | one period of `gigathread.standstill_cycles` passes without a sign of progress; 2, 4, 8, then 16 after searches in which a warp computes |
 //! | compare | every warp is stuck: a standstill; or there is progress, a warp computes, or there are [`SAMPLES`] samples: watch again |
 //!
 //! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, bulk copies move data,
@@ -209,7 +209,6 @@ impl StandstillSearch {
         let strides = strides(now, wake, self.most_samples - self.samples);
         self.samples += strides;
         if self.samples == self.most_samples {
-            self.periods = MOST_PERIODS.min(2 * self.periods);
             self.watch(now);
         } else {
             self.next = now + u64::from(strides) * STRIDE;
@@ -260,6 +259,7 @@ impl StandstillSearch {
             if suspect.changes == CHANGES {
                 // The last sample of the period: `check` goes back to the first phase.
                 self.samples = self.most_samples - 1;
+                self.periods = MOST_PERIODS.min(2 * self.periods);
                 self.suspects.clear();
                 return false;
             }
