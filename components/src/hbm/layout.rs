@@ -9,7 +9,7 @@
 //! | bank of the group | |
 //! | row | |
 //!
-//! `modulo` uses the digits as they are. `hash` rotates the bank by a hash of the row.
+//! `modulo` uses the digits as they are. `hash` and `scatter` rotate the bank by a hash of the row.
 
 use crate::config::Mapping;
 

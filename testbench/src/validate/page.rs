@@ -139,9 +139,8 @@ fn sources(results: &[(&Family, Vec<Row>)]) -> Markup {
     html! {
         h2 { "Sources" }
         p { "Grade A: read from the primary text or data. B: read from a digest of it. C: recalled." }
-        table {
-            @for key in keys { tr { td { (key) } td { (title(key).unwrap_or_default()) } } }
-        }
+        // Titles are longer than a line, and cells of a table do not wrap.
+        ul { @for key in keys { li { b { (key) } ": " (title(key).unwrap_or_default()) } } }
     }
 }
 
