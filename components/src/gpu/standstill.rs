@@ -2,7 +2,7 @@
 //!
 //! | Phase | Ends when |
 //! |---|---|
-//! | watch | one period of `gigathread.standstill_cycles` passes without a sign of progress; 2, 4, 8, then 16 after searches in which a warp computes |
+//! | watch | a period of `gigathread.standstill_cycles` passes without a sign of progress; up to [`MOST_PERIODS`] after a warp computed |
 //! | compare | every warp is stuck: a standstill; or there is progress, a warp computes, or there are [`SAMPLES`] samples: watch again |
 //!
 //! Signs of progress are the [`PROGRESS`] counters: CTAs begin or end, stores are sent, atomics change a word, bulk copies move data,
@@ -297,8 +297,8 @@ impl Suspect {
         }
     }
 
-    /// Compares the warp with its first state. Returns true if every warp must return once more: this one has begun to wait at a barrier,
-    /// or its loop is found to be closed. The begin of a wait becomes its first state.
+    /// Compares the warp with its first state. Returns true if every warp must return once more. That is so if this one has begun to wait
+    /// at a barrier, or if its loop is found to be closed. The begin of a wait becomes its first state.
     fn look(&mut self, warp: &Warp, file: &RegFile) -> bool {
         let was_endless = self.is_endless;
         let is_closed = self.look_at_turn(warp, file);

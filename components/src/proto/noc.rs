@@ -7,7 +7,7 @@
 //! A granule is `l2.interleave_bytes` of consecutive addresses. All its lines are in one slice, chosen by `l2.mapping`.
 //!
 //! Slices and channels form equal groups. Their number is the greatest common divisor of both counts. A slice uses only the channels of its
-//! group. Each step is an [`Interleave`]: one to one, and even over each aligned run of granules, or of lines
+//! group. Each step is an [`Interleave`]: one to one, and even over each aligned run or block of granules, or of lines
 //! for channels.
 
 mod hash;

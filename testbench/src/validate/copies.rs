@@ -35,7 +35,7 @@ pub(super) fn bulk(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
     Ok(f64::from(bytes * ctas) / cycles * ghz)
 }
 
-/// A kernel that copies, waits, and copies the next bytes, as own_h100 and hpmll measured it.
+/// A kernel that copies, waits for the copy, and then goes on to the next bytes. The rows of the H100s are of it.
 fn copy_text(bytes: u32) -> String {
     let wait = "mbarrier.try_wait.parity.shared.b64 %p1, [%r2], %r7; @!%p1 bra wait; xor.b32 %r7, %r7, 1;";
     let init = "mbarrier.init.shared.b64 [%r2], 1; mov.u32 %r7, 0;";
@@ -125,7 +125,7 @@ pub(super) fn async_copies(lab: &Lab, point: &Point) -> Result<f64, GpuError> {
 
 /// A kernel `k(src, turns)`. Each turn waits for the oldest stage, and copies into it.
 fn async_text(threads: u32, bytes: u32, stages: u32) -> String {
-    // An L1 keeps no line of a copy of 16 bytes.
+    // `__pipeline_memcpy_async` passes the L1 with 16 bytes.
     let caching = if bytes == 16 { "cg" } else { "ca" };
     format!(
         ".visible .entry k(.param .u64 src, .param .u32 turns)\n{{\n\

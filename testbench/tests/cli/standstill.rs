@@ -133,6 +133,23 @@ st.global.u32 [%x], %n;";
 }
 
 #[test]
+fn poll_that_begins_after_a_long_computation_stands_still() {
+    // The loop takes several periods of 10,000 cycles in registers alone, so the search rests longer when the poll begins.
+    let body = "
+mov.u32 %n, 30000;
+LOOP:
+sub.u32 %n, %n, 1;
+setp.ne.u32 %p, %n, 0;
+@%p bra LOOP;
+WAIT:
+ld.volatile.global.u32 %t, [%x];
+setp.eq.u32 %p, %t, 0;
+@%p bra WAIT;";
+    let answer = run_with(body, [1, 32], "tiny", &["gigathread.standstill_cycles=10000"]);
+    assert_fails(&answer, 4, &["standstill", "polls memory at 0x10000000"]);
+}
+
+#[test]
 fn warp_that_waits_long_for_memory_does_not_stand_still() {
     // The load takes three times as long as the search: a period of 10,000 cycles, and 64 samples that are 97 cycles apart.
     let sets = ["gigathread.standstill_cycles=10000", "hbm.access_latency=60000"];

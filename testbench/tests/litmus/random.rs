@@ -68,8 +68,8 @@ fn insert(
     rows.collect()
 }
 
-/// Adds barriers that all their threads pass: that of the cluster in one of two cluster programs, or else that of a CTA for one of three
-/// CTAs. With both, threads could pass them in different orders and block each other.
+/// Adds barriers that all their threads pass. One of two cluster programs has that of the cluster. Of the other programs, one of three CTAs
+/// has that of the CTA. With both, threads could pass them in different orders and block each other.
 fn add_barriers(random: &mut Rng, columns: &mut [Vec<String>], in_cluster: bool) {
     if in_cluster && random.bool() {
         let all: Vec<_> = (0..columns.len()).map(|n| (n, 0)).collect();

@@ -134,7 +134,7 @@ pub(super) const WORKED: &[Worked] = &[
         ..PLAIN
     },
     // Word 4 x l: four lanes on each of 8 banks, so four passes for the store, three of them by conflicts. The first load reads the same
-    // words, the second one reads one word in all lanes: 4 + 1 passes, 3 conflicts. 9 passes of 3 instructions.
+    // words: 4 passes, 3 by conflicts. The second load reads one word in all lanes: 1 pass. 9 passes of 3 instructions.
     Worked {
         name: "bank conflicts of four lanes",
         text: "S2R R0, SR_LANEID\nIMAD R1, R0, 0x10, RZ\nST.SHARED.B32 [R1], R0\nLD.SHARED.B32 R2, [R1]\nLD.SHARED.B32 R3, [RZ]\nEXIT",
