@@ -7,7 +7,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use warpwave_components::config::GpuConfig;
 use warpwave_components::preset;
 use warpwave_components::proto::mem::{AtomicLane, AtomicLanes, LINE, Packet, PacketKind, SECTOR, SECTORS};
-use warpwave_components::storage::BASE;
+use warpwave_components::storage::{BASE, Storage};
 use warpwave_hw::time::Domain;
 use warpwave_isa::inst::{AtomOp, Ty};
 
@@ -170,16 +170,31 @@ impl PlainMemory {
         self.0.iter().map(|(address, bytes)| (*address, bytes))
     }
 
+    /// Checks that a storage has the same bytes.
+    pub fn assert_in(&self, storage: &Storage) {
+        for (line, bytes) in self.lines() {
+            let mut found = [0; LINE];
+            storage.read(line, &mut found);
+            assert_eq!(&found, bytes, "line {line:#x} at the end");
+        }
+    }
+
+    /// Clears the lines in a storage. It is outside its component, so a reset does not clear it.
+    pub fn clear_in(&self, storage: &Storage) {
+        self.lines().for_each(|(line, _)| storage.write(line, &[0; LINE]));
+    }
+
     /// Performs a packet. It becomes its own response: bytes of a load, old values of an atomic.
     pub fn perform(&mut self, packet: &mut Packet) {
-        let line = self.line(packet.line);
         match packet.kind {
-            PacketKind::Load => packet.bytes = *line,
+            PacketKind::Load => packet.bytes = *self.line(packet.line),
             PacketKind::Store => {
+                let line = self.line(packet.line);
                 let written = (0..LINE).filter(|at| packet.byte_mask >> at & 1 == 1);
                 written.for_each(|at| line[at] = packet.bytes[at]);
             }
             PacketKind::Atomic | PacketKind::Reduction => {
+                let line = self.line(packet.line);
                 let atomics = packet.atomic.as_mut().expect("an atomic has lanes");
                 let (op, size) = (atomics.op, usize::from(atomics.ty.bytes()));
                 for lane in &mut atomics.lanes[..atomics.n] {
@@ -187,7 +202,7 @@ impl PlainMemory {
                     lane.value = change_word(op, word, lane.value, lane.compare);
                 }
             }
-            // Memory has no copies to drop.
+            // Memory has no copies to drop, and an invalidation names no line.
             PacketKind::Invalidate { .. } => {}
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use warpwave_components::config::{DramScheduler, Hbm, Mapping, RefreshMode, RowPolicy, Timing};
 use warpwave_components::hbm::channel::{Channel, Config, SlicePorts};
-use warpwave_components::proto::mem::{LINE, Packet};
+use warpwave_components::proto::mem::Packet;
 use warpwave_components::proto::noc::AddressMap;
 use warpwave_components::storage::Storage;
 use warpwave_hw::path::Path;
@@ -196,19 +196,12 @@ impl World for Slices {
     fn reset(&mut self) {
         self.sources.iter_mut().for_each(Source::clear);
         self.sinks.iter_mut().for_each(Sink::clear);
-        // Storage is outside the channel, so a reset does not clear it.
-        let zeros = [0; LINE];
-        let lines: Vec<u64> = self.memory.lines().map(|(line, _)| line).collect();
-        lines.iter().for_each(|line| self.storage.write(*line, &zeros));
+        self.memory.clear_in(&self.storage);
         self.start();
     }
 
     fn check_end(&self) {
-        for (line, bytes) in self.memory.lines() {
-            let mut found = [0; LINE];
-            self.storage.read(line, &mut found);
-            assert_eq!(&found, bytes, "line {line:#x} at the end");
-        }
+        self.memory.assert_in(&self.storage);
     }
 
     fn digest(&self) -> u64 {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use arbitrary::Arbitrary;
-use warpwave_components::proto::mem::{LINE, Packet, PacketKind};
+use warpwave_components::proto::mem::{Packet, PacketKind};
 use warpwave_components::sm::ideal_memory::{Config, IdealMemory, Ports};
 use warpwave_components::storage::Storage;
 use warpwave_hw::path::Path;
@@ -94,20 +94,12 @@ impl World for Requesters {
     fn reset(&mut self) {
         self.sources.iter_mut().for_each(Source::clear);
         self.sinks.iter_mut().for_each(Sink::clear);
-        // The storage is outside the memory's state, so a reset does not clear it.
-        let lines: Vec<u64> = self.memory.lines().map(|(line, _)| line).collect();
-        let lines = lines.into_iter().filter(|&line| line > 0);
-        lines.for_each(|line| self.storage.write(line, &[0; LINE]));
+        self.memory.clear_in(&self.storage);
         self.start();
     }
 
     fn check_end(&self) {
-        // The line of an invalidation is 0, which no access has.
-        for (line, bytes) in self.memory.lines().filter(|(line, _)| *line > 0) {
-            let mut found = [0; LINE];
-            self.storage.read(line, &mut found);
-            assert_eq!(&found, bytes, "line {line:#x} at the end");
-        }
+        self.memory.assert_in(&self.storage);
     }
 
     fn digest(&self) -> u64 {
